@@ -12,6 +12,7 @@ from fl_core.local_work import LocalWork
 from fl_core.parts import Part
 from fl_core.scenario import Scenario
 from fl_core.strategy import Strategy
+from fl_core.timing.timing import Timing
 
 
 class HasStrategies(Protocol):
@@ -58,8 +59,9 @@ def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> li
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:
-    arrangement = scenario.arrangement.label() if scenario.arrangement else ""
-    return problem(scenario), partition(scenario), timing(scenario), arrangement
+    arrangement = scenario.arrangement
+    when = "" if arrangement and scenario.timing == Timing() else timing(scenario)  # rounds need no durations
+    return problem(scenario), partition(scenario), when, arrangement.label() if arrangement else ""
 
 
 def _unsaid(place: Mapping[str, Any]) -> list[str]:
@@ -76,9 +78,8 @@ def value(written: Any) -> str:
     """A value of a grid's key as a person would say it."""
     if isinstance(as_part(written), dict):
         fields = dict(as_part(written))
-        return " ".join(
-            [*filter(None, [fields.pop("name", "")]), *(f"{key} {of}" for key, of in fields.items())]
-        )
+        name = [fields.pop("name")] if fields.get("name") else []
+        return " ".join([*name, *(key if of is True else f"{key} {of}" for key, of in fields.items())])
     return "none" if written is None else str(written)
 
 

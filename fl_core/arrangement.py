@@ -39,6 +39,13 @@ class Rounds(Arrangement):
     arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # drawn without replacement, ∝ these
     most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
 
+    def label(self) -> str:
+        """Who comes how, in words."""
+        rounds = f"rounds of {self.workers}"
+        age = f"{rounds} from the last {self.history} models" if self.history > 1 else f"synchronous {rounds}"
+        dynamic = f"1 … {self.most_steps} steps" if self.most_steps else ""
+        return ", ".join(filter(None, [age, "" if self.arrivals == "uniform" else "biased arrivals", dynamic]))
+
     def next(self, server: Server) -> Iterable[Send]:
         if server.in_flight:
             return []
@@ -65,6 +72,10 @@ class IterationDelay(Arrangement):
 
     mean: Rate = 5.0  # β
     history: Count = 500
+
+    def label(self) -> str:
+        """The delay, in words."""
+        return f"Exp({self.mean:g}) iterations late"
 
     def next(self, server: Server) -> Iterable[Send]:
         if server.in_flight:

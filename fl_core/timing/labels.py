@@ -21,9 +21,11 @@ def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as a person would write it; of a long tuple the beginning."""
+    """A value as a person would write it; of many numbers the least and the greatest."""
+    if isinstance(value, tuple) and len(value) > 4:
+        return f"{float(min(value)):.3g} … {float(max(value)):.3g}"
     if isinstance(value, tuple):
-        return ", ".join([*map(plain, value[:4]), *(["…"] if len(value) > 4 else [])])
+        return ", ".join(map(plain, value))
     if isinstance(value, Path):
         return value.name
     return f"{float(value):g}" if isinstance(value, float | Fraction) else str(value)

@@ -111,7 +111,13 @@ def test_grid_values_that_labels_do_not_show_are_told_nonetheless(write: Write) 
 
 def test_an_arrangement_is_part_of_the_label(write: Write) -> None:
     (label,) = scenarios(load(write(BASE + "arrangement: {name: rounds, workers: 2}")).runs())
-    assert label == "quadratic · F50 · rounds workers=2"
+    assert label == "quadratic · F50 · rounds of 2 from the last 5 models"
+
+
+def test_rounds_need_no_durations_in_the_label(write: Write) -> None:
+    text = BASE.replace("timing:", "# timing:") + "arrangement: {name: rounds, history: 1}"
+    (label,) = scenarios(load(write(text)).runs())
+    assert label == "quadratic · synchronous rounds of 5"
 
 
 def test_rates_of_a_strategy_come_from_itself_then_by_name_then_from_its_paper(write: Write) -> None:
