@@ -7,7 +7,6 @@ change. Nor does it matter whether they belong to one simulation, or to many of 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
@@ -38,18 +37,17 @@ class AllInFlight:
     def fill(self, needs: Sequence[Need]) -> int:
         """Compute what each simulation needs and, up to `max_batch` jobs in all, what they will need next.
 
-        Jobs share a stack where worlds are of one kind, and local work and K are equal.
+        Jobs share a stack where worlds are of one kind, and local work is equal.
         """
-        families: dict[tuple[Hashable, LocalWork], dict[int, list[tuple[Job, World]]]] = {}
-        keys = [(need.world.kind, need.local) for need in needs]
-        stacks = [families.setdefault(key, defaultdict(list)) for key in keys]
+        families: dict[tuple[Hashable, LocalWork], list[tuple[Job, World]]] = {}
+        members = [families.setdefault((need.world.kind, need.local), []) for need in needs]
         chosen = list(islice(_in_turn(needs), max(self.max_batch, len(needs))))
         for job, place in chosen:
-            stacks[place][job.steps].append((job, needs[place].world))
-        for (_, local), by_steps in families.items():
-            for stack in by_steps.values():
-                for first in range(0, len(stack), self.max_batch):
-                    work_together(stack[first : first + self.max_batch], local)
+            members[place].append((job, needs[place].world))
+        for (_, local), pairs in families.items():
+            pairs.sort(key=lambda pair: -pair[0].steps)
+            for first in range(0, len(pairs), self.max_batch):
+                work_together(pairs[first : first + self.max_batch], local)
         return len(chosen)
 
 
@@ -69,9 +67,10 @@ class Stack:
 
 
 def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
-    """The same as `work` for J jobs of K steps, stacked [J, d]; equal up to the last bits of a sum.
+    """The same as `work` for J jobs, stacked [J, d]; equal up to the last bits of a sum.
 
-    Each job comes with its world; all are of one kind.
+    Each job comes with its world; all are of one kind. Those with the most steps come first: a stack gets
+    shorter when the last of its jobs have made all of theirs.
     """
     if len(pairs) == 1:
         return work(*pairs[0], local)
@@ -81,24 +80,42 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         _stacked([job.brief for job in jobs]),
         _stacked([job.own for job in jobs]),
     )
-    steps = jobs[0].steps
+    start = total = y = stack.start
     clients = torch.tensor([job.client for job in jobs])
-    samples = torch.stack([own.samples(job.client, job.index, steps, local.batch) for job, own in pairs], 1)
-    lr = torch.tensor([job.lr for job in jobs], dtype=stack.start.dtype, device=stack.start.device)[:, None]
-    y = stack.start
-    total: Tensor | None = None
+    samples = [local.samples(own, job).unbind() for job, own in pairs]
+    lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
+    steps = torch.tensor([job.steps for job in jobs]).to(y)[:, None]
     state: dict[str, Any] = {}
-    for sample in samples.unbind():
+    ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, from the last jobs on
+    for step in range(jobs[0].steps):
+        active = sum(job.steps > step for job in jobs)
+        if active < len(y):
+            ended.append((y[active:], total[active:]))
+            y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
+            stack = Stack(*_first(active, stack.start, stack.brief, stack.own))
+        sample = torch.stack([rows[step] for rows in samples[:active]])
         g = local.correct(world.gradients(y, clients, sample), y, stack)
         y = local.move(y, g, lr, state)
-        total = g if total is None else total + g
-    assert total is not None  # steps ≥ 1
-    delta = y - stack.start
-    gradient = total / steps if steps > 1 else total
+        total = total + g if step else g
+    if ended:
+        y, total = (torch.cat(parts) for parts in zip((y, total), *reversed(ended), strict=True))
+    delta = y - start
+    gradient = total / steps if jobs[0].steps > 1 else total
     finite = torch.isfinite(delta.sum(1)).tolist()
     for job, *result in zip(jobs, delta.unbind(), gradient.unbind(), finite, strict=True):
         job.delta, job.gradient, job.finite = result
     return None
+
+
+def _first(count: int, *parts: Any) -> list[Any]:
+    """What belongs to the first jobs of a stack: rows of tensors; numbers belong to all of them."""
+    return [_rows(count, part) for part in parts]
+
+
+def _rows(count: int, part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _rows(count, value) for key, value in part.items()}
+    return part[:count] if isinstance(part, Tensor) else part
 
 
 def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

@@ -44,7 +44,9 @@ class Rounds(Arrangement):
         rounds = f"rounds of {self.workers}"
         age = f"{rounds} from the last {self.history} models" if self.history > 1 else f"synchronous {rounds}"
         dynamic = f"1 … {self.most_steps} steps" if self.most_steps else ""
-        return ", ".join(filter(None, [age, "" if self.arrivals == "uniform" else "biased arrivals", dynamic]))
+        return ", ".join(
+            filter(None, [age, "" if self.arrivals == "uniform" else "biased arrivals", dynamic])
+        )
 
     def next(self, server: Server) -> Iterable[Send]:
         if server.in_flight:

@@ -8,62 +8,87 @@ from statistics import median
 from time import perf_counter, thread_time
 from typing import ClassVar
 
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
 from fl_core.all_in_flight import AllInFlight
 from fl_core.execution import Need
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-LARGEST = 2**26  # numbers in a stack of models: what a wide one of a large network may take
-WARM_UP, TRIALS = 1, 8  # calls of each width: not counted, and counted
-LONG = 0.1  # seconds of counted calls that are enough, however few they are
-PATIENCE = 2  # widths in a row that are slower than the best, before wider ones are given up
+GAIN = 0.03  # by so much a wider stack has to be faster
+LEAST, TRIALS = 3, 8  # timed calls of each width in a duel; the first call of each is not timed
+LONG = 0.1  # seconds of timed calls of a width that are enough
+PATIENCE = 2  # widths in a row that gain nothing, before wider ones are given up
+LARGEST = 2**27  # numbers in a stack on a CPU; on a GPU, as many as a quarter of its memory holds
 
 
 class Choice:
     """The width with the most used updates a second; one by one unless a stack was measured to be faster.
 
-    Narrow widths are tried first; of the calls of a width the median counts. What was computed and then
-    dismissed is time lost.
+    From narrow to wide, each width fights a duel with the best so far: their calls alternate, so that both
+    meet the same machine, and the medians are compared. What was computed and then dismissed is time lost.
     """
 
     def __init__(self, widths: Sequence[int] = WIDTHS) -> None:
-        self._untried = list(widths)
-        self._tried: dict[int, float] = {}  # width → seconds a job
-        self._calls: list[tuple[float, int]] = []  # seconds and jobs, of the width that is being tried
+        self._best, *self._challengers = widths
+        self._lost = 0  # duels in a row that the best has won
+        self._cost = {self._best: 1.0}  # width → time for each job, in that of one by one
         self._computed = dict.fromkeys(widths, 0)
         self._wasted = dict.fromkeys(widths, 0)
-        self.width = widths[0]  # how many jobs the next call shall compute together
+        self._meet()
+
+    def _meet(self) -> None:
+        """A new duel."""
+        self._calls: dict[int, list[float]] = {width: [] for width in (self._best, *self._challengers[:1])}
+        self._seconds = dict.fromkeys(self._calls, 0.0)
+        self.width = self._best  # how many jobs the next call shall compute together
 
     @property
     def measuring(self) -> bool:
         """Whether widths are left to try."""
-        return bool(self._untried)
+        return bool(self._challengers)
 
-    def cost(self, width: int) -> float:
-        """Seconds for each update that is used."""
-        used = 1 - min(1, self._wasted[width] / self._computed[width])
-        return self._tried[width] / used if used else float("inf")
+    def narrow(self, widest: float) -> None:
+        """Try nothing wider."""
+        self._challengers = [width for width in self._challengers if width <= widest]
+        self._meet()
 
     def saw(self, width: int, jobs: int, seconds: float, wasted: int = 0) -> None:
         """A call of this width computed so many jobs; `wasted` were dismissed since the call before it."""
         self._computed[width] += jobs
         self._wasted[width] += wasted
         if not self.measuring:
-            self.width = min(self._tried, key=self.cost)
-            return
-        self._calls.append((seconds, jobs))
-        counted = self._calls[WARM_UP:]
-        if len(counted) == TRIALS or sum(seconds for seconds, _ in counted) >= LONG:
-            self._tried[width] = median(seconds / jobs for seconds, jobs in counted)
-            self._calls.clear()
-            self._go_on()
+            self.width = min(self._cost, key=self._paid)
+        elif width in self._calls:  # or another run has ended the duel meanwhile
+            self._seconds[width] += seconds if self._calls[width] else 0
+            self._calls[width].append(seconds / jobs)
+            self.width = min(self._calls, key=lambda one: len(self._calls[one]))
+            if all(map(self._settled, self._calls)):
+                self._decide()
 
-    def _go_on(self) -> None:
-        """To the next width, or to the best if there is no more, or no hope of a better one."""
-        self._untried.pop(0)
-        tried, best = list(self._tried), min(self._tried, key=self.cost)
-        if len(tried) - 1 - tried.index(best) >= PATIENCE:
-            self._untried.clear()
-        self.width = self._untried[0] if self._untried else best
+    def _settled(self, width: int) -> bool:
+        timed = len(self._calls[width]) - 1
+        return timed >= TRIALS or (timed >= LEAST and self._seconds[width] >= LONG)
+
+    def _decide(self) -> None:
+        """On to the next width, or to the best if there is none, or no hope of a better one."""
+        challenger = self._challengers.pop(0)
+        best, other = (median(calls[1:]) for calls in self._calls.values())
+        if other <= (1 - GAIN) * best:
+            self._cost[challenger] = self._cost[self._best] * other / best
+            self._best, self._lost = challenger, 0
+        else:
+            self._cost[challenger] = self._cost[self._best] * max(1, other / best)
+            self._lost += 1
+        if self._lost == PATIENCE:
+            self._challengers.clear()
+        self._meet()
+
+    def _paid(self, width: int) -> float:
+        """The cost of each update that is used."""
+        used = 1 - min(1, self._wasted[width] / max(1, self._computed[width]))
+        return self._cost[width] / used if used else float("inf")
 
 
 class Auto:
@@ -91,19 +116,40 @@ class Auto:
 
     def fill(self, needs: Sequence[Need]) -> int:
         """Compute what is needed and, as long as that pays, what else is in flight."""
-        choice = self._choice = self._choice or self._chosen_before(needs)
+        if self._choice is None:
+            return self._begin(needs)
         # On a CPU the thread's own time: what other processes do meanwhile does not count.
         clock = self._clock or (thread_time if needs[0].job.start.device.type == "cpu" else perf_counter)
-        width, began = choice.width, clock()
+        width, began = self._choice.width, clock()
         computed = AllInFlight(width).fill(needs)
-        choice.saw(width, computed, clock() - began, sum(need.wasted for need in needs))
+        self._choice.saw(width, computed, clock() - began, sum(need.wasted for need in needs))
         return computed
 
-    def _chosen_before(self, needs: Sequence[Need]) -> Choice:
-        """The choice for work like this, or a new one, of widths that can be filled and are not too large."""
+    def _begin(self, needs: Sequence[Need]) -> int:
+        """The first call: the choice for work like this, or a new one, of widths that can be filled."""
         room = sum(len(list(islice(need.jobs(), WIDTHS[-1]))) for need in needs)
-        size = needs[0].job.start.numel()
-        widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room and width * size <= LARGEST)]
-        device = needs[0].job.start.device
-        key = (needs[0].world.kind, device, needs[0].local, len(widths))
-        return self.known.setdefault(key, Choice(widths))
+        widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]
+        key = (needs[0].world.kind, needs[0].job.start.device, needs[0].local, len(widths))
+        if key in self.known:
+            self._choice = self.known[key]
+            return self.fill(needs)
+        self._choice = self.known[key] = Choice(widths)
+        kept = 0
+
+        def keep(tensor: Tensor) -> Tensor:
+            nonlocal kept
+            kept += tensor.numel()
+            return tensor
+
+        with saved_tensors_hooks(keep, lambda tensor: tensor):
+            computed = AllInFlight(1).fill(needs)
+        steps = sum(need.job.steps for need in needs)
+        self._choice.narrow(largest(needs[0].job.start) / (needs[0].job.start.numel() + kept / steps))
+        return computed
+
+
+def largest(model: Tensor) -> float:
+    """How many numbers a stack may hold, models and what their gradients keep of the way forward."""
+    if model.device.type == "cpu":
+        return LARGEST
+    return torch.cuda.mem_get_info(model.device)[1] / 4 / model.element_size()

@@ -80,7 +80,7 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     y = job.start
     total: Tensor | None = None
     state: dict[str, Any] = {}
-    for sample in world.samples(job.client, job.index, job.steps, local.batch).unbind():
+    for sample in local.samples(world, job).unbind():
         g = local.correct(world.gradient(y, job.client, sample), y, job)
         y = local.move(y, g, job.lr, state)
         total = g if total is None else total + g

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field
 from torch import Tensor
 
-from fl_core.jobs import Update
-from fl_core.parts import Count, Part, Rate, Share
+from fl_core.jobs import Job, Update
+from fl_core.parts import Count, Part, Rate, Share, exact
 
 if TYPE_CHECKING:
+    from fl_core.problems.problem import World
     from fl_core.server import Server
+
+Sampling = Literal["replacement", "epochs"]
 
 
 class Work(Protocol):
@@ -23,14 +27,22 @@ class Work(Protocol):
 
 
 class LocalWork(Part):
-    """K local steps on mini-batches. `correct` and `move` are pure; the last axis is the parameters."""
+    """K local steps on mini-batches. `correct` and `move` are pure; the last axis is the parameters.
+
+    Mini-batches are drawn with replacement, or by `epochs`: the client's data, shuffled afresh for every job
+    and then epoch after epoch, cut into mini-batches of B. So each data point is used once before any is used
+    twice. What is left at the end of an epoch is neither dropped nor a smaller mini-batch, as published code
+    has it: the next epoch fills it up, so that all steps weigh the same and jobs can be stacked.
+    """
 
     home: ClassVar[str] = "fl_core.local_work"
 
     steps: Count | tuple[Count, ...] = 1  # K, the same for all or for each client
     dynamic: bool = False  # K uniform in 1 … 2·steps, drawn for every job (anarchic federated learning)
-    epochs: Rate | None = None  # K = epochs · n_i / B instead, at least 1
+    epochs: Rate | None = None  # K = ⌈epochs · n_i / B⌉ instead, at least 1
     batch: Count = 32  # B, data points a step
+    # Left out of a description where it is the default: keys of runs are older than the choice.
+    sampling: Sampling = Field("replacement", exclude_if=lambda sampling: sampling == "replacement")
     lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
 
     def refuses(self, clients: int) -> str | None:
@@ -52,13 +64,18 @@ class LocalWork(Part):
     def usual(self, client: int, size: int) -> int:
         """K of a client that holds `size` data points; its mean, less a half, where K is dynamic."""
         if self.epochs is not None:
-            return max(1, round(self.epochs * size / self.batch))
+            return max(1, ceil(exact(self.epochs) * size / self.batch))
         return self.steps[client] if isinstance(self.steps, tuple) else self.steps
 
     def count(self, server: Server, client: int, job: int) -> int:
         """K of the client's job-th job, unless its sender says otherwise."""
         steps = self.usual(client, int(server.sizes[client]))
         return int(server.stream("steps", client, job).integers(1, 2 * steps + 1)) if self.dynamic else steps
+
+    def samples(self, world: World, job: Job) -> Tensor:
+        """What the job's K steps are made on [K, ...]."""
+        drawn = world.shuffled if self.sampling == "epochs" else world.samples
+        return drawn(job.client, job.index, job.steps, self.batch)
 
     def start(self, server: Server) -> None:
         """Allocate `server.local`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ class Server:
         seed: int,
         local_lr: float,
         history: int = 1,
+        losses: Callable[[Tensor], np.ndarray] | None = None,
     ) -> None:
         self.n = len(p)
         self.p = p
@@ -62,6 +63,7 @@ class Server:
         self.draws = 0
         self._clock = clock
         self._seed = seed
+        self._losses = losses
         self._selections = Streams(seed, "select")
 
     @property
@@ -93,6 +95,11 @@ class Server:
     def present(self) -> Sequence[bool]:
         """Whether each client is there [n]."""
         return self.roster.present
+
+    def losses(self) -> np.ndarray:
+        """L_i(θ^n) [n]: what every client would report, present or not; takes no virtual time."""
+        assert self._losses is not None
+        return self._losses(self.model)
 
     def ticks(self, time: Fraction) -> int:
         """A length of virtual time in ticks; exact, ValueError if it is no whole number of them."""
@@ -155,11 +162,12 @@ class Server:
         pool = self.roster.everyone() if busy else self.roster.idle
         if not pool:
             return []
-        rng = self._selections.at(self.draws)
+        draw = self.draws
         self.draws += 1
         if k == 1 and p is None:
-            # The number that `choice` would give, four times as fast.
-            return [pool[int(rng.integers(len(pool)))]]
+            # The number that `choice` would give, eight times as fast.
+            return [pool[self._selections.below(len(pool), draw)]]
+        rng = self._selections.at(draw)
         weights = None
         if p is not None:
             weights = np.asarray(p, float)[pool]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from fractions import Fraction
-from math import floor
+from heapq import heappop
+from math import floor, inf
 from typing import Literal, NamedTuple
 
 from fl_core.execution import Execution, Need, OneByOne
@@ -42,9 +43,10 @@ class Simulation:
     def __init__(self, experiment: Experiment, world: World | None = None) -> None:
         scenario, strategy, seed = experiment.scenario, experiment.strategy, experiment.seed
         self.experiment = experiment
-        self.world = world or scenario.problem.world(seed)
+        self.world = world = world or scenario.problem.world(seed)
         self.strategy, self.local = strategy, strategy.local
         self.arrangement = scenario.arrangement
+        self.sender = self.arrangement or strategy
         self.budget = scenario.budget
         timing, n = scenario.timing, self.world.n
         exact_times = (*strategy.times(), *timing.availability.times())
@@ -60,6 +62,7 @@ class Simulation:
             seed=seed,
             local_lr=strategy.local_lr,
             history=self.arrangement.history if self.arrangement else 1,
+            losses=lambda model: world.evaluate(model).client_loss,
         )
         self.queue = EventQueue()
         self.indices = [0] * n  # jobs sent to each client
@@ -69,7 +72,9 @@ class Simulation:
         self.alarm_queued: int | None = None  # the tick of the last alarm put into the queue
         self.arrived: Job | None = None  # the last one, for who wants to know more than the event tells
         time = self.budget.time
-        self.deadline = None if time is None else floor(time / self.lengths.clock.unit)  # ticks
+        self.most_iterations = self.budget.iterations or inf
+        self.most_updates = self.budget.updates or inf
+        self.deadline = inf if time is None else floor(time / self.lengths.clock.unit)  # ticks
         self.started = False
         self.status: Status = "running"
         self.reason = ""
@@ -101,23 +106,26 @@ class Simulation:
         """Yields each event after it happened, and a `Need` whenever a result has to be filled in."""
         if not self.started:
             self._start()
+        server, heap, arrival = self.server, self.queue.heap, Kind.ARRIVAL
         while not self._ended():
-            time, kind, client, item = self.queue.peek()
-            if kind is Kind.ARRIVAL and item.delta is None:
+            time, kind, client, _, item = heap[0]
+            if kind is arrival and item.delta is None:
                 yield Need(item, self.world, self.local, self._computable, self.wasted)
                 self.wasted = 0
-            self.queue.pop()
-            self.server.now = time
-            self.server.stepped = False
-            if kind is Kind.PRESENCE and self.server.present[client]:
+            heappop(heap)
+            server.now = time
+            server.stepped = False
+            if kind is arrival:
+                if item.finite:
+                    yield self._arrive(item)
+                else:  # (14)
+                    self.diverge(f"the update of client {client} at time {self.time:g} is not finite")
+            elif kind is Kind.TICK:
+                yield self._tick()
+            elif server.roster.present[client]:
                 self._leave(client, returns=item)
-                continue
-            if kind is Kind.ARRIVAL:
-                event = self._arrive(item)
             else:
-                event = self._tick() if kind is Kind.TICK else self._come_back(client)
-            if event is not None:
-                yield event
+                yield self._come_back(client)
 
     def _computable(self) -> Iterator[Job]:
         """Jobs in service whose result is missing, earliest arrival first."""
@@ -127,25 +135,44 @@ class Simulation:
 
     # -- the three kinds of event (1) ------------------------------------------------------------
 
-    def _arrive(self, job: Job) -> Event | None:
-        server = self.server
-        if not job.finite:  # (14)
-            self._end("diverged", f"the update of client {job.client} at time {self.time:g} is not finite")
-            return None
-        update = self._land(job)
+    def _arrive(self, job: Job) -> Event:
+        """The job leaves flight and becomes an update."""
+        server, client = self.server, job.client
+        assert job.delta is not None and job.gradient is not None and job.began is not None
+        self.serving -= 1
+        staleness = server.version - job.version  # (3)
+        server.land(job, heard=server.version)
+        server.updates += 1
+        update = Update(
+            client,
+            job.version,
+            staleness,
+            job.steps,
+            job.lr,
+            job.delta,
+            job.gradient,
+            job.start,
+            job.brief,
+            job.sent,
+            job.began,
+            server.now,
+        )
         self.arrived = job
         self.local.receive(server, update)
         self.strategy.receive(server, update)
-        if job.client in server.flight:
-            self._begin_next(job.client)
+        if client in server.flight:
+            self._begin_next(client)
         self._settle()
-        return self._event(Kind.ARRIVAL, update)
+        return Event(
+            Kind.ARRIVAL, server.now, server.version, server.stepped, client, staleness, job.sent, job.began
+        )
 
     def _tick(self) -> Event:
-        self.server.alarm = None
-        self.strategy.tick(self.server)
+        server = self.server
+        server.alarm = None
+        self.strategy.tick(server)
         self._settle()
-        return self._event(Kind.TICK)
+        return Event(Kind.TICK, server.now, server.version, server.stepped)
 
     def _leave(self, client: int, returns: int | None) -> None:
         """Nobody is asked; a job in service goes on (9)."""
@@ -161,22 +188,7 @@ class Simulation:
         self._schedule_absence(client)
         self._begin_next(client)
         self._settle()
-        return self._event(Kind.PRESENCE, client=client)
-
-    def _event(self, kind: Kind, update: Update | None = None, client: int | None = None) -> Event:
-        server = self.server
-        if update is None:
-            return Event(kind, server.now, server.version, server.stepped, client)
-        return Event(
-            kind,
-            server.now,
-            server.version,
-            server.stepped,
-            update.client,
-            update.staleness,
-            update.sent,
-            update.began,
-        )
+        return Event(Kind.PRESENCE, server.now, server.version, server.stepped, client)
 
     # -- the parts of an event -------------------------------------------------------------------
 
@@ -196,42 +208,22 @@ class Simulation:
             _, _, client, returns = self.queue.pop()
             self._leave(client, returns)
 
-    def _land(self, job: Job) -> Update:
-        """The job leaves flight and becomes an update."""
-        server = self.server
-        assert job.delta is not None and job.gradient is not None and job.began is not None
-        self.serving -= 1
-        staleness = server.version - job.version  # (3)
-        server.land(job, heard=server.version)
-        server.updates += 1
-        return Update(
-            job.client,
-            job.version,
-            staleness,
-            job.steps,
-            job.lr,
-            job.delta,
-            job.gradient,
-            job.start,
-            job.brief,
-            job.sent,
-            job.began,
-            server.now,
-        )
-
     def _settle(self) -> None:
         """After the strategy's turn: abandoned jobs, the new version's brief, whom to send to, the alarm."""
         server = self.server
-        for job in server.dismissed:  # (8)
-            self.serving -= job.began is not None
-            self.wasted += job.delta is not None
-            self._begin_next(job.client)
-        server.dismissed.clear()
+        if server.dismissed:  # (8)
+            for job in server.dismissed:
+                self.serving -= job.began is not None
+                self.wasted += job.delta is not None
+                self._begin_next(job.client)
+            server.dismissed.clear()
         if server.stepped:
             self._freeze_brief()
-        sender = self.arrangement or self.strategy
-        for send in sender.next(server):
-            self._dispatch(send if isinstance(send, Send) else Send(send))
+        for send in self.sender.next(server):
+            if isinstance(send, Send):
+                self._dispatch(send.client, send.version, send.steps, send.length)
+            else:
+                self._dispatch(send)
         if server.alarm is not None and server.alarm != self.alarm_queued:
             self.queue.push(server.alarm, Kind.TICK, -1, None)
             self.alarm_queued = server.alarm
@@ -240,10 +232,13 @@ class Simulation:
         brief = self.local.brief(self.server)
         self.server.briefs[self.server.version] = {key: value.clone() for key, value in brief.items()}
 
-    def _dispatch(self, send: Send) -> None:
+    def _dispatch(
+        self, client: int, version: int | None = None, steps: int | None = None, length: int | None = None
+    ) -> None:
         """Pin the job's inputs; it begins at once if the client is there and free (5)."""
-        server, client = self.server, send.client
-        version = server.version if send.version is None else send.version
+        server = self.server
+        if version is None:
+            version = server.version
         index = self.indices[client]
         factors = self.local.lr_factors
         job = Job(
@@ -252,27 +247,29 @@ class Simulation:
             version,
             server.versions[version],
             server.briefs[version],
-            send.steps or self.local.count(server, client, index),
+            steps or self.local.count(server, client, index),
             server.local_lr * factors[client] if factors else server.local_lr,
             server.now,
-            send.length,
+            length,
         )
-        self.indices[client] += 1
+        self.indices[client] = index + 1
         server.in_flight += 1
         if client in server.flight:
             server.flight[client].append(job)
             return
         server.flight[client] = deque([job])
         server.roster.engage(client)
-        self._begin_next(client)
+        if server.roster.present[client]:
+            self._begin(job)
 
     def _begin_next(self, client: int) -> None:
         """Service of the client's first job starts, if it has one and is there (5, 9)."""
-        server = self.server
-        queue = server.flight.get(client)
-        if not queue or queue[0].began is not None or not server.present[client]:
-            return
-        job = queue[0]
+        queue = self.server.flight.get(client)
+        if queue and queue[0].began is None and self.server.roster.present[client]:
+            self._begin(queue[0])
+
+    def _begin(self, job: Job) -> None:
+        server, client = self.server, job.client
         length = self.lengths(client, job.index, job.steps) if job.length is None else max(1, job.length)
         job.began, job.ends = server.now, server.now + length
         if own := self.local.own(server, client):
@@ -295,41 +292,27 @@ class Simulation:
     # -- ends ------------------------------------------------------------------------------------
 
     def _ended(self) -> bool:
-        self._forget_dismissed()
-        if self.status == "running":
-            self._stop_if_out_of_budget()
-        if self.status == "running":
-            self._stop_if_nothing_can_happen()
+        """Whether there is no next event (9, 12)."""
+        server, heap = self.server, self.queue.heap
+        while heap and heap[0][1] is Kind.ARRIVAL and heap[0][-1].dismissed:
+            heappop(heap)
+        if self.status != "running":
+            return True
+        if server.version >= self.most_iterations:
+            self._end("done", "budget of server iterations")
+        elif server.updates >= self.most_updates:
+            self._end("done", "budget of client updates")
+        elif heap and heap[0][0] > self.deadline:
+            self._end("done", "budget of virtual time")
+        elif not (self.serving or self.returns):
+            if server.roster.absent == server.n:
+                self._end("done", "nobody is left")
+            elif server.alarm is None:
+                self._end("done", "nothing is in flight and no alarm is set")
         return self.status != "running"
 
-    def _forget_dismissed(self) -> None:
-        while len(self.queue):
-            _, kind, _, item = self.queue.peek()
-            if kind is not Kind.ARRIVAL or not item.dismissed:
-                return
-            self.queue.pop()
-
-    def _stop_if_out_of_budget(self) -> None:
-        """(12)"""
-        server, budget = self.server, self.budget
-        if budget.iterations is not None and server.version >= budget.iterations:
-            self._end("done", "budget of server iterations")
-        elif budget.updates is not None and server.updates >= budget.updates:
-            self._end("done", "budget of client updates")
-        elif self.deadline is not None and len(self.queue) and self.queue.peek()[0] > self.deadline:
-            self._end("done", "budget of virtual time")
-
-    def _stop_if_nothing_can_happen(self) -> None:
-        """(9)"""
-        if self.serving or self.returns:
-            return
-        if self.server.roster.absent == self.server.n:
-            self._end("done", "nobody is left")
-        elif self.server.alarm is None:
-            self._end("done", "nothing is in flight and no alarm is set")
-
     def diverge(self, reason: str) -> None:
-        """End the run as diverged: for who evaluates it and finds a loss that is not finite (14)."""
+        """End the run as diverged: an update or, as who evaluates it finds, a loss is not finite (14)."""
         self._end("diverged", reason)
 
     def _end(self, status: Status, reason: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -17,12 +18,26 @@ if TYPE_CHECKING:
     from fl_core.server import Server
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where good values of a hyper-parameter are looked for: low to high, both included."""
+
+    low: float
+    high: float
+    log: bool = True  # evenly on a logarithmic scale
+
+
+Candidates = Range | tuple[float | str, ...]  # a range, or the values to try
+
+
 class Strategy(Part):
     """Frozen hyper-parameters and a few short methods; all mutable state is the server's."""
 
     home: ClassVar[str] = "fl_core.strategies"
     title: ClassVar[str]  # as its paper spells it
     follows: ClassVar[Literal["delta", "gradient"]] = "delta"  # which part of an update makes its step
+    # What is tuned unless a suite says otherwise, by field.
+    tunable: ClassVar[Mapping[str, Candidates]] = {"local_lr": Range(1e-3, 1), "server_lr": Range(0.1, 10)}
 
     local_lr: Rate = 0.1  # η_l
     server_lr: Rate = 1.0  # η_g

@@ -12,25 +12,27 @@ from benchmarks.commands import options
 COMPARED = ("model", "in flight", "execution", "updates/s", "× yardstick", "× floor", "chosen")
 SHARED = ("model", "in flight", "execution", "outside local work", "outside gradients")
 SCHEDULED = ("clients", "strategy", "durations", "events/s")
+SCALED = ("model", "in flight", "processes", "updates/s", "× yardstick")
 PEAKS = ("strategy", "clients", "in flight", "MiB")
 
 
 @click.command()
 @options.store
-def command(folder: Path) -> None:
-    """Measure the speed of the simulator here, against a plain loop; takes some minutes.
+@click.option("--quick", is_flag=True, help="Fewer clients in flight and fewer repeats: a few minutes.")
+def command(folder: Path, quick: bool) -> None:
+    """Measure the speed of the simulator here, against a plain loop; takes half an hour.
 
     Compares client updates a second of every execution with the loop that one would write for a single
-    experiment (the yardstick) and with the arithmetic alone (the floor), all on one core, and counts events
-    of the schedule alone. Leaves speed.json and speed.svg in DIR.
+    experiment (the yardstick) and with the arithmetic alone (the floor), on one core and on all; and measures
+    events of the schedule alone, memory, and the cost of tracking. Leaves speed.json and speed.svg in DIR.
     """
     import json
 
-    from benchmarks.speed.measurement import measure
+    from benchmarks.speed.measurement import FULL, QUICK, measure
     from benchmarks.speed.plot import draw
 
     folder.mkdir(parents=True, exist_ok=True)
-    found = measure(lambda what: click.echo(f"measuring: {what}", err=True))
+    found = measure(QUICK if quick else FULL, lambda what: click.echo(f"measuring: {what}", err=True))
     (folder / "speed.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     draw(found["updates"], folder / "speed.svg")
     _show(found)
@@ -42,12 +44,19 @@ def _show(found: dict[str, Any]) -> None:
 
     click.echo(f"{found['machine']}; one thread, {found['busy']:.0%} of a core\n\nClient updates a second")
     print_table(COMPARED, [_compared(row) for row in found["updates"]])
+    click.echo("\nSixteen simulations at once on all cores, against one yardstick")
+    print_table(SCALED, [_scaled(row) for row in found["cores"]])
     click.echo("\nTime that is not local computation")
     print_table(SHARED, [_shared(row) for row in found["shares"]])
     click.echo("\nThe schedule alone, a tenth of the clients at work")
     print_table(SCHEDULED, [_scheduled(row) for row in found["schedule"]])
     click.echo("\nPeak memory beyond data and libraries, logistic regression")
     print_table(PEAKS, [_peak(row) for row in found["memory"]])
+    tracking = found["tracking"]
+    click.echo(
+        f"\nTracking 100 evaluations of 12 metrics: {tracking['seconds']:.2f} s a run, "
+        f"{tracking['share_of_a_minute']:.1%} of a run of a minute\nGPU: {found['gpu']}"
+    )
 
 
 def _compared(row: dict[str, Any]) -> tuple[str, ...]:
@@ -61,6 +70,11 @@ def _compared(row: dict[str, Any]) -> tuple[str, ...]:
         *ratios,
         chosen,
     )
+
+
+def _scaled(row: dict[str, Any]) -> tuple[str, ...]:
+    rates = f"{row['updates_per_second']:,.0f}", f"{row['of_yardstick']:.2f}"
+    return row["model"], f"{row['in_flight']}", f"{row['processes']}", *rates
 
 
 def _shared(row: dict[str, Any]) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ from time import process_time
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import yardstick
-from benchmarks.speed.images import Noise
+from benchmarks.speed.noise import Babble, Noise
 from fl_core.execution import Execution, Need
 from fl_core.experiment import Experiment
+from fl_core.problems.classification import Classification
 from fl_core.simulation import Simulation, simulate
 from fl_core.together import simulate_together
 
@@ -33,7 +34,8 @@ class Case:
 
     def experiment(self, seed: int = 0) -> Experiment:
         """Asynchronous SGD under exponential delays, without end."""
-        problem = Noise(clients=self.in_flight, model=self.model)
+        family = Babble if self.model == "lstm" else Noise
+        problem = family(clients=self.in_flight, model=self.model)
         return Experiment.model_validate(
             {
                 "scenario": {
@@ -49,17 +51,25 @@ class Case:
 
 def plain_loop(case: Case) -> Callable[[], int]:
     """The yardstick on the same data, normalised beforehand."""
-    problem = case.experiment().scenario.problem
-    assert isinstance(problem, Noise)
-    data, network = problem.data(), problem.model.build(problem.shape, problem.classes)
-    images = (data.x_train.float() - data.mean[0]) / data.std[0]
-    parts = np.array_split(np.arange(len(images)), case.in_flight)
+    network, inputs, labels = plain(case)
+    parts = np.array_split(np.arange(len(inputs)), case.in_flight)
 
     def compute() -> int:
-        yardstick.simulate(network, images, data.y_train, parts, updates=case.updates, batch=BATCH, lr=1e-4)
+        yardstick.simulate(network, inputs, labels, parts, updates=case.updates, batch=BATCH, lr=1e-4)
         return case.updates
 
     return compute
+
+
+def plain(case: Case) -> tuple[nn.Module, Tensor, Tensor]:
+    """Network, inputs and labels as one would have them without a simulator, nn.LSTM for the LSTM."""
+    problem = case.experiment().scenario.problem
+    assert isinstance(problem, Classification)
+    data = problem.data()
+    if case.model == "lstm":
+        return yardstick.CharLSTM(problem.classes), data.x_train.long(), data.y_train
+    images = (data.x_train.float() - data.mean[0]) / data.std[0]
+    return problem.model.build(problem.shape, problem.classes), images, data.y_train
 
 
 def alone(case: Case, execution: Execution) -> Callable[[], int]:
@@ -68,11 +78,13 @@ def alone(case: Case, execution: Execution) -> Callable[[], int]:
     return going_on(simulate(Simulation(case.experiment()), counted), counted, case.updates)
 
 
-def side_by_side(case: Case, execution: Execution) -> Callable[[], int]:
-    """Sixteen simulations of other seeds, and so of other splits of the data."""
+def side_by_side(
+    case: Case, execution: Execution, seeds: Sequence[int] = range(SIMULATIONS)
+) -> Callable[[], int]:
+    """Simulations of several seeds, and so of other splits of the data."""
     counted = Counted(execution)
-    simulations = [Simulation(case.experiment(seed)) for seed in range(SIMULATIONS)]
-    return going_on(simulate_together(simulations, SIMULATIONS, counted), counted, case.updates)
+    simulations = [Simulation(case.experiment(seed)) for seed in seeds]
+    return going_on(simulate_together(simulations, len(seeds), counted), counted, case.updates)
 
 
 class Counted:
@@ -138,11 +150,8 @@ def products(case: Case) -> Callable[[], int]:
 
 def gradients(case: Case) -> Callable[[], int]:
     """Forward and backward of a plain module on a mini-batch that lies ready: the floor of other models."""
-    problem = case.experiment().scenario.problem
-    assert isinstance(problem, Noise)
-    network = problem.model.build(problem.shape, problem.classes)
-    parameters, inputs = list(network.parameters()), torch.rand(BATCH, *problem.shape)
-    labels = torch.arange(BATCH) % problem.classes
+    network, inputs, labels = plain(case)
+    parameters, inputs, labels = list(network.parameters()), inputs[:BATCH], labels[:BATCH]
 
     def compute() -> int:
         for _ in range(case.updates):

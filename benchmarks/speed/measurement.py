@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
 import torch
 
+from benchmarks.fork_server import cores
 from benchmarks.provenance import provenance
-from benchmarks.speed import memory, schedule
+from benchmarks.speed import memory, schedule, tracked
 from benchmarks.speed.arms import SIMULATIONS, Case, alone, gradients, plain_loop, products, side_by_side
+from benchmarks.speed.cores import scaled
 from benchmarks.speed.shares import shares
 from fl_core.all_in_flight import AllInFlight
 from fl_core.auto import Auto
 from fl_core.execution import OneByOne
 
-CASES = (
-    *(Case("logistic", in_flight, updates=1600) for in_flight in (10, 100, 1000)),
-    *(Case("cnn", in_flight, updates=16) for in_flight in (10, 100)),
-)
-REPEATS = 5
-QUEUES = (100, 10_000)  # clients of the schedule alone
-CROWD, CROWD_IN_FLIGHT = 100_000, 1_000  # clients of the runs whose memory is measured
+MINUTE = 60.0  # seconds of the run that the cost of tracking is a share of
 
 Tell = Callable[[str], None]
 
 
-def measure(tell: Tell) -> dict[str, Any]:
-    """Everything as plain data, on one thread; `tell` hears what is being done.
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, and how often."""
+
+    cases: tuple[Case, ...]
+    queues: tuple[int, ...]  # clients of the schedule alone
+    repeats: int
+    crowd: int = 100_000  # clients of the runs whose memory is measured
+    crowd_in_flight: int = 1_000
+
+
+FULL = Plan(
+    cases=(
+        *(Case("logistic", in_flight, updates=1600) for in_flight in (10, 100, 1000)),
+        *(Case("cnn", in_flight, updates=16) for in_flight in (10, 100, 1000)),
+        *(Case("lstm", in_flight, updates=16) for in_flight in (10, 100, 1000)),
+    ),
+    queues=(100, 10_000, 1_000_000),
+    repeats=7,
+)
+QUICK = Plan(
+    cases=(Case("logistic", 100, updates=800), Case("cnn", 100, updates=8), Case("lstm", 100, updates=8)),
+    queues=(100, 10_000),
+    repeats=3,
+)
+
+
+def measure(plan: Plan, tell: Tell) -> dict[str, Any]:
+    """Everything as plain data; `tell` hears what is being done.
 
     Times are processor time, on an idle machine the same as wall time; `busy` is their ratio.
     """
@@ -38,17 +62,25 @@ def measure(tell: Tell) -> dict[str, Any]:
     wall, processor = perf_counter(), process_time()
     try:
         found = {
-            "updates": [row for case in CASES for row in _compared(case, tell)],
-            "shares": [row for case in CASES for row in _shared(case, tell)],
-            "schedule": _scheduled(tell),
+            "updates": [row for case in plan.cases for row in _compared(case, plan.repeats, tell)],
+            "shares": [row for case in plan.cases for row in _shared(case, tell)],
+            "schedule": _scheduled(plan, tell),
         }
     finally:
         torch.set_num_threads(threads)
     busy = (process_time() - processor) / (perf_counter() - wall)
-    return {**found, "memory": _peaks(tell), "busy": busy, **provenance()}
+    return {
+        **found,
+        "cores": _scaled(plan, tell),
+        "memory": _peaks(plan, tell),
+        "tracking": _tracked(tell),
+        "gpu": f"not measured: {'worlds are on the CPU' if torch.cuda.is_available() else 'none here'}",
+        "busy": busy,
+        **provenance(),
+    }
 
 
-def _compared(case: Case, tell: Tell) -> list[dict[str, Any]]:
+def _compared(case: Case, repeats: int, tell: Tell) -> list[dict[str, Any]]:
     """Updates a second of every arm, the medians of interleaved repeats, and their ratios."""
     tell(f"{case.model}, {case.in_flight} in flight")
     auto, together = Auto(), Auto()
@@ -61,7 +93,7 @@ def _compared(case: Case, tell: Tell) -> list[dict[str, Any]]:
         "floor": products(case) if case.model == "logistic" else gradients(case),
     }
     seconds: dict[str, list[float]] = {name: [] for name in arms}
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for name, compute in arms.items():
             began = process_time()
             computed = compute()
@@ -95,28 +127,47 @@ def _shared(case: Case, tell: Tell) -> list[dict[str, Any]]:
     return rows
 
 
-def _scheduled(tell: Tell) -> list[dict[str, Any]]:
-    """Events a second without any gradient."""
+def _scheduled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
+    """Events a second without any gradient, the median of repeats in which laws and strategies take turns."""
     rows = []
-    for clients in QUEUES:
+    for clients in plan.queues:
         tell(f"the schedule alone, {clients:,} clients")
-        for strategy in schedule.STRATEGIES:
-            for law in schedule.LAWS:
-                go_on, found = schedule.events(clients, strategy, law), []
-                for _ in range(REPEATS):
-                    began = process_time()
-                    found.append(go_on() / (process_time() - began))
-                about = {"clients": clients, "strategy": strategy, "durations": law}
-                rows.append({**about, "events_per_second": median(found)})
+        pairs = [(strategy, law) for strategy in schedule.STRATEGIES for law in schedule.LAWS]
+        going = {pair: schedule.events(clients, *pair) for pair in pairs}
+        found: dict[tuple[str, str], list[float]] = {pair: [] for pair in pairs}
+        for _ in range(plan.repeats):
+            for pair, go_on in going.items():
+                began = process_time()
+                found[pair].append(go_on() / (process_time() - began))
+        for (strategy, law), rates in found.items():
+            about = {"clients": clients, "strategy": strategy, "durations": law}
+            rows.append({**about, "events_per_second": median(rates), "rates": rates})
     return rows
 
 
-def _peaks(tell: Tell) -> list[dict[str, Any]]:
+def _scaled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
+    """Many simulations at once on all cores, for each model where 100 clients are in flight."""
+    rows = []
+    for case in plan.cases:
+        if case.in_flight == 100:
+            tell(f"{case.model}, {SIMULATIONS} simulations at once on {cores()} cores")
+            rows.append(scaled(case, cores(), plan.repeats))
+    return rows
+
+
+def _peaks(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
     """Peak memory of large runs."""
     rows = []
     for strategy in ("fedbuff", "afa_cd"):
-        tell(f"memory of {strategy}, {CROWD:,} clients")
-        mebibytes = memory.peak(strategy, CROWD, CROWD_IN_FLIGHT)
-        about = {"strategy": strategy, "clients": CROWD, "in_flight": CROWD_IN_FLIGHT}
+        tell(f"memory of {strategy}, {plan.crowd:,} clients")
+        mebibytes = memory.peak(strategy, plan.crowd, plan.crowd_in_flight)
+        about = {"strategy": strategy, "clients": plan.crowd, "in_flight": plan.crowd_in_flight}
         rows.append({**about, "mebibytes": mebibytes})
     return rows
+
+
+def _tracked(tell: Tell) -> dict[str, float]:
+    """What recording a run costs, as a share of a run of a minute."""
+    tell("tracking")
+    seconds = tracked.seconds()
+    return {"seconds": seconds, "share_of_a_minute": seconds / MINUTE}

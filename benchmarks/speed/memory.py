@@ -18,7 +18,7 @@ def peak(strategy: str, clients: int, in_flight: int) -> float:
 def _measured(strategy: str, clients: int, in_flight: int) -> float:
     import torch
 
-    from benchmarks.speed.images import Crowd
+    from benchmarks.speed.noise import Crowd
     from fl_core.all_in_flight import AllInFlight
     from fl_core.experiment import Experiment
     from fl_core.simulation import Simulation, simulate

@@ -13,9 +13,24 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 
+class CharLSTM(nn.Module):
+    """Embedding of 8, two layers of nn.LSTM of 100, next symbol from the last output."""
+
+    def __init__(self, symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(symbols, 8)
+        self.lstm = nn.LSTM(8, 100, num_layers=2, batch_first=True)
+        self.head = nn.Linear(100, symbols)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Symbols [B, T] → logits [B, symbols]."""
+        outputs, _ = self.lstm(self.embedding(inputs))
+        return self.head(outputs[:, -1])
+
+
 def simulate(
     network: nn.Module,
-    images: Tensor,
+    inputs: Tensor,
     labels: Tensor,
     parts: list[np.ndarray],
     *,
@@ -36,7 +51,7 @@ def simulate(
                 p.copy_(value)
         chosen = torch.from_numpy(random.choice(parts[client], batch))
         optimizer.zero_grad()
-        loss = cross_entropy(network(images[chosen]), labels[chosen])
+        loss = cross_entropy(network(inputs[chosen]), labels[chosen])
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():

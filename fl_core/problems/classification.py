@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 
-from fl_core.problems.data import Data
+from fl_core.problems.data import Data, held_out
 from fl_core.problems.models import Logistic, Model
 from fl_core.problems.partitions import IID, Partition
-from fl_core.problems.problem import Problem
+from fl_core.problems.problem import Impossible, Problem
 
 if TYPE_CHECKING:
     from fl_core.problems.training.world import ClassificationWorld
@@ -29,6 +29,9 @@ class Classification(Problem):
     partition: SerializeAsAny[Partition] = IID()
     model: SerializeAsAny[Model] = Logistic()
     dtype: Literal["float32", "float64"] = "float32"
+    # On `validation` a tenth of the training data, which no client gets, stands in for the test set: for tuning.
+    # A description mentions it only there.
+    evaluate_on: Literal["test", "validation"] = Field("test", exclude_if=lambda value: value == "test")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,6 +63,16 @@ class Classification(Problem):
     def data(self) -> Data:
         """The data set, loaded once a process; raises DataMissing or DataDamaged."""
         raise NotImplementedError
+
+    def split(self) -> Data:
+        """What clients and evaluation get: the data as published, or the training data with a tenth held out."""
+        return self.data() if self.evaluate_on == "test" else held_out(self.data())
+
+    def check(self, seed: int) -> None:
+        """Raises DataMissing, DataDamaged, and Impossible for data that cannot be dealt out under this seed."""
+        if reason := self.model.lacks():
+            raise Impossible(reason)
+        self.partition.divide(self.split(), self.clients, seed)
 
     def world(self, seed: int) -> ClassificationWorld:
         from fl_core.problems.training.keyed import KeyedWorld

@@ -47,6 +47,9 @@ class World(Protocol):
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Samples [steps, ...] of client's job-th job, from the stream ("batches", client, job)."""
 
+    def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
+        """The same, but drawn without replacement, epoch after epoch of the client's data."""
+
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Stochastic gradient [d] of client's loss at model [d] on one sample."""
 
@@ -79,6 +82,9 @@ class Problem(Part):
             if min(self.importance) < 0 or sum(self.importance) <= 0:
                 raise ValueError("importance: must be 0 or greater for every client, and not all 0")
         return self
+
+    def check(self, seed: int) -> None:
+        """Raise what `world` would for what a user can put right, as far as is known without building it."""
 
     def world(self, seed: int) -> World:
         """Build the world of this problem under one seed."""

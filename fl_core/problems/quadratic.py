@@ -103,6 +103,8 @@ class QuadraticWorld:
             return torch.zeros(steps, self.d, dtype=torch.float64)
         return torch.from_numpy(self._streams.at(client, job).normal(0, self.noise, (steps, self.d)))
 
+    shuffled = samples  # there are no data points to shuffle
+
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """λ_i (θ − c_i) + noise [d]."""
         return self.curvature[client] * (model - self.centres[client]) + sample

@@ -6,6 +6,7 @@ algorithm sets t_i to the present iteration at each arrival; its list of notatio
 the model that the cached update was made from. Both readings are here, by the name of `stamp`.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -14,7 +15,7 @@ from fl_core import caches
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class ACED(Strategy):
@@ -22,6 +23,7 @@ class ACED(Strategy):
 
     name: ClassVar[str] = "aced"
     title: ClassVar[str] = "ACED"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "max_age": Range(1, 100)}
 
     max_age: Count = 10  # τ_algo
     stamp: Literal["arrival", "model"] = "arrival"

@@ -5,12 +5,13 @@ x − η η_L (1/m) Σ G_i, where G_i is the mean of the worker's stochastic gra
 steps.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class AFACD(Strategy):
@@ -19,6 +20,7 @@ class AFACD(Strategy):
     name: ClassVar[str] = "afa_cd"
     title: ClassVar[str] = "AFA-CD"
     follows: ClassVar[Literal["delta", "gradient"]] = "gradient"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
     buffer: Count = 5  # m
 

@@ -5,12 +5,13 @@ replaced their workers' slots, x ← x − η η_L (1/M) Σ_i G_i over all M slo
 proofs use η η_L.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class AFACS(Strategy):
@@ -19,6 +20,7 @@ class AFACS(Strategy):
     name: ClassVar[str] = "afa_cs"
     title: ClassVar[str] = "AFA-CS"
     follows: ClassVar[Literal["delta", "gradient"]] = "gradient"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
     buffer: Count = 5  # m
 

@@ -4,12 +4,13 @@ Wang, Cao, Wu, Chen, Chen: Tackling the data heterogeneity in asynchronous feder
 update calibration. ICLR 2024, Algorithm 2.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class CA2FL(Strategy):
@@ -17,6 +18,7 @@ class CA2FL(Strategy):
 
     name: ClassVar[str] = "ca2fl"
     title: ClassVar[str] = "CA²FL"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
     buffer: Count = 10  # M
     concurrency: Count | None = 20  # M_c

@@ -6,6 +6,7 @@ and η_t = η if none of them is staler than τ_c, else min(η, 1/τ_max). (The 
 corrects Adam's biases; this is the paper's rule.)
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from fl_core.jobs import Update
 from fl_core.parts import Count, Rate
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class FADAS(Strategy):
@@ -21,6 +22,11 @@ class FADAS(Strategy):
 
     name: ClassVar[str] = "fadas"
     title: ClassVar[str] = "FADAS"
+    tunable: ClassVar[Mapping[str, Candidates]] = {
+        **Strategy.tunable,
+        "server_lr": Range(1e-4, 0.1),
+        "buffer": Range(1, 32),
+    }
 
     server_lr: Rate = 0.001  # η
     concurrency: Count | None = 50  # half of the paper's 100 clients

@@ -5,6 +5,7 @@ Xie, Koyejo, Gupta: Asynchronous federated optimization. arXiv 1903.03934 (OPT 2
 computed afresh each time; an implementation that multiplies it cumulatively drives it to zero.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import SerializeAsAny
@@ -13,7 +14,7 @@ from fl_core.jobs import Update
 from fl_core.local_work import LocalWork, Prox
 from fl_core.parts import Rate
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class FedAsync(Strategy):
@@ -21,6 +22,11 @@ class FedAsync(Strategy):
 
     name: ClassVar[str] = "fedasync"
     title: ClassVar[str] = "FedAsync"
+    tunable: ClassVar[Mapping[str, Candidates]] = {
+        **Strategy.tunable,
+        "server_lr": Range(0.05, 1),
+        "power": Range(0.1, 2),
+    }
 
     server_lr: Rate = 0.6  # α
     decay: Literal["constant", "hinge", "polynomial"] = "polynomial"  # s

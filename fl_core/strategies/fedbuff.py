@@ -4,12 +4,13 @@ Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba: Federated learning with bu
 aggregation. AISTATS 2022, Algorithm 1, with the staleness scaling 1/√(1+τ) of its §5.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fl_core.jobs import Update
 from fl_core.parts import Count, Share
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class FedBuff(Strategy):
@@ -17,6 +18,7 @@ class FedBuff(Strategy):
 
     name: ClassVar[str] = "fedbuff"
     title: ClassVar[str] = "FedBuff"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
     buffer: Count = 10  # K
     concurrency: Count | None = 20  # M_c

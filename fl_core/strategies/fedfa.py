@@ -4,12 +4,13 @@ Xu, Zhang, Liu, et al.: FedFa: a fully asynchronous training paradigm for federa
 The window starts filled with the first model.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class FedFa(Strategy):
@@ -17,6 +18,7 @@ class FedFa(Strategy):
 
     name: ClassVar[str] = "fedfa"
     title: ClassVar[str] = "FedFa"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "window": Range(1, 32)}
 
     window: Count = 5  # K
 

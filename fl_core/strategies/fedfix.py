@@ -5,13 +5,14 @@ heterogeneous clients updates. JMLR 2023, §4.2, weights d_i = ⌈τ_i/Δt⌉ p_
 arrival still counts as an iteration.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import ClassVar
 
 from fl_core.jobs import Update
 from fl_core.parts import Length, Time
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Strategy
 from fl_core.theory import weights
 
 
@@ -20,6 +21,10 @@ class FedFix(Strategy):
 
     name: ClassVar[str] = "fedfix"
     title: ClassVar[str] = "FedFix"
+    tunable: ClassVar[Mapping[str, Candidates]] = {
+        **Strategy.tunable,
+        "period": (0.1, 0.2, 0.5, 0.8, 1.0, 2.0),
+    }
 
     period: Length = Fraction(1, 2)  # Δt
     growth: Time = Fraction(0)  # the n-th window is (1 + growth n) Δt long

@@ -2,14 +2,17 @@
 
 Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning: a delicate trade-off
 between model-parameter staleness and update frequency. arXiv 2502.08206, §2: w ← w − η/(n p_C) g_C, then A
-~ p gets the new model, busy or not. The tasks of the start are routed by p too; the theory assumes a
-stationary start, transients differ.
+~ p gets the new model, busy or not. The paper does not say where the tasks of the start are. `routed`: each
+is routed by p, and the queues settle in time. `stationary`, what its theory assumes: X ~ Buzen's law of the
+m − 1 tasks that a departure leaves behind, and one more routed by p; so the mean numbers of tasks left by the
+first and every later update are E[X_i], where service times are exponential.
 """
 
 from functools import cache
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fl_core.jobs import Update
 from fl_core.parts import Count, Rate
@@ -17,6 +20,9 @@ from fl_core.scenario import Scenario
 from fl_core.server import Server
 from fl_core.strategy import Strategy
 from fl_core.theory import optimum, routing
+from fl_core.theory.jackson import Occupancy
+
+Opening = Literal["routed", "stationary"]
 
 
 class GeneralizedAsyncSGD(Strategy):
@@ -30,6 +36,8 @@ class GeneralizedAsyncSGD(Strategy):
     smoothness: Rate = 1.0  # L of the bounds G and H
     distance: Rate = 15.0  # A
     noise: Rate = 209.0  # B = 2M² + σ², here with M = 10 and σ = 3
+    # Where the tasks of the start are; left out of a description where it is the default (keys are older).
+    opening: Opening = Field("routed", exclude_if=lambda opening: opening == "routed")
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:
@@ -44,8 +52,18 @@ class GeneralizedAsyncSGD(Strategy):
 
     def next(self, server: Server) -> list[int]:
         assert self.concurrency is not None
-        missing = self.concurrency - server.in_flight
-        return server.draw(missing, np.array(server.memory.p), busy=True, replace=True)
+        missing, p = self.concurrency - server.in_flight, np.array(server.memory.p)
+        left: list[int] = []
+        if self.opening == "stationary" and not server.in_flight and not server.updates:
+            left, missing = self.left_behind(server, p), 1
+        return left + server.draw(missing, p, busy=True, replace=True)
+
+    def left_behind(self, server: Server, p: np.ndarray) -> list[int]:
+        """The clients of m − 1 tasks, as a departure leaves them behind in the stationary network."""
+        assert self.concurrency is not None
+        mean_time = np.array([float(time) for time in server.mean_time])
+        tasks = Occupancy(p * mean_time, self.concurrency - 1).draw(server.stream("opening"))
+        return np.repeat(np.arange(server.n), tasks.astype(int)).tolist()
 
     def probabilities(self, server: Server) -> np.ndarray:
         """p [n] for the clients' mean service times."""

@@ -5,6 +5,7 @@ computation model. NeurIPS 2023: gather while ((1/n) Σ_i 1/B_i)^{-1} ≤ S/n, s
 x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -12,7 +13,7 @@ import torch
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class Malenia(Strategy):
@@ -20,6 +21,7 @@ class Malenia(Strategy):
 
     name: ClassVar[str] = "malenia"
     title: ClassVar[str] = "Malenia SGD"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "batch": Range(1, 32)}
 
     batch: Count = 5  # S
 

@@ -5,12 +5,13 @@ computation model. NeurIPS 2023: x ← x − γ (1/S) Σ of the first S gradient
 abandoned.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class Rennala(Strategy):
@@ -18,6 +19,7 @@ class Rennala(Strategy):
 
     name: ClassVar[str] = "rennala"
     title: ClassVar[str] = "Rennala SGD"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "batch": Range(1, 32)}
 
     batch: Count = 5  # S
 

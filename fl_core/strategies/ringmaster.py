@@ -4,12 +4,13 @@ Maranjyan, Tyurin, Richtárik: Ringmaster ASGD: the first asynchronous SGD with 
 2025 (arXiv 2501.16168), the variant that interrupts computations.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fl_core.jobs import Update
 from fl_core.parts import Count
 from fl_core.server import Server
-from fl_core.strategy import Strategy
+from fl_core.strategy import Candidates, Range, Strategy
 
 
 class Ringmaster(Strategy):
@@ -17,6 +18,7 @@ class Ringmaster(Strategy):
 
     name: ClassVar[str] = "ringmaster"
     title: ClassVar[str] = "Ringmaster ASGD"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "max_delay": Range(1, 100)}
 
     max_delay: Count = 10  # R
 

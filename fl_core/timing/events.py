@@ -17,34 +17,34 @@ class Kind(IntEnum):
 
 
 class EventQueue:
-    """A heap of events, ordered by (time, kind, client, sequence of pushing)."""
+    """A heap of events, ordered by (time, kind, client, sequence of pushing), which are its entries."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, Kind, int, int, Any]] = []
+        self.heap: list[tuple[int, Kind, int, int, Any]] = []  # the earliest first, its payload last
         self._pushed = 0
 
     def push(self, time: int, kind: Kind, client: int, payload: Any) -> None:
         """Something will happen at `time` (ticks)."""
-        heappush(self._heap, (time, kind, client, self._pushed, payload))
+        heappush(self.heap, (time, kind, client, self._pushed, payload))
         self._pushed += 1
 
     def pop(self) -> tuple[int, Kind, int, Any]:
         """Take out the earliest event: time, kind, client, payload."""
-        time, kind, client, _, payload = heappop(self._heap)
+        time, kind, client, _, payload = heappop(self.heap)
         return time, kind, client, payload
 
     def peek(self) -> tuple[int, Kind, int, Any]:
         """The same without taking it out."""
-        time, kind, client, _, payload = self._heap[0]
+        time, kind, client, _, payload = self.heap[0]
         return time, kind, client, payload
 
     def items(self) -> list[tuple[int, Kind, int, Any]]:
         """All events in their order: pushed so into an empty queue, they make the same queue again."""
-        return [(time, kind, client, payload) for time, kind, client, _, payload in sorted(self._heap)]
+        return [(time, kind, client, payload) for time, kind, client, _, payload in sorted(self.heap)]
 
     def earliest(self) -> Iterator[tuple[int, Kind, int, Any]]:
         """All events in their order, one by one: the first k cost O(k log k), however many there are."""
-        heap = self._heap
+        heap = self.heap
         front = [(heap[0], 0)] if heap else []  # entries whose parents were given out, with their places
         while front:
             (time, kind, client, _, payload), place = heappop(front)
@@ -53,4 +53,4 @@ class EventQueue:
                 heappush(front, (heap[child], child))
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.heap)

@@ -15,9 +15,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.commands import speed
+from benchmarks.fork_server import cores
 from benchmarks.speed import measurement, memory, yardstick
 from benchmarks.speed.arms import Case, Counted, alone, going_on
-from benchmarks.speed.images import Noise
+from benchmarks.speed.noise import Babble, Noise
 from benchmarks.speed.shares import shares
 from fl_core.all_in_flight import AllInFlight
 from fl_core.auto import Auto
@@ -104,11 +105,11 @@ def test_shares_are_shares() -> None:
 def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small measurement from end to end: table, JSON, SVG."""
     monkeypatch.setattr(Auto, "known", {})
-    monkeypatch.setattr(measurement, "REPEATS", 2)
-    monkeypatch.setattr(measurement, "QUEUES", (20,))
+    plan = measurement.Plan(cases=(Case("logistic", in_flight=100, updates=50),), queues=(20,), repeats=2)
+    monkeypatch.setattr(measurement, "QUICK", plan)
     monkeypatch.setattr(memory, "peak", lambda *_: 12.0)  # a process of its own each: see below
-    monkeypatch.setattr(measurement, "CASES", (Case("logistic", in_flight=10, updates=50),))
-    done = CliRunner().invoke(speed.command, ["--store", str(tmp_path)], catch_exceptions=False)
+    arguments = ["--quick", "--store", str(tmp_path)]
+    done = CliRunner().invoke(speed.command, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "speed.json").read_text())
     assert [row["arm"] for row in found["updates"]] == ARMS
@@ -126,6 +127,12 @@ def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: py
         ("fedbuff", 12),
         ("afa_cd", 12),
     ]
+    (row,) = found["cores"]
+    assert len(row["rates"]) == row["processes"] == cores()
+    together = sum(np.median(rates) for _, rates in row["rates"])
+    yardstick = np.mean([np.median(plain) for plain, _ in row["rates"]])
+    assert row["of_yardstick"] == pytest.approx(together / yardstick)
+    assert 0 < found["tracking"]["seconds"] == 60 * found["tracking"]["share_of_a_minute"] < 10
     assert (tmp_path / "speed.svg").read_text().count("<svg") == 1
 
 
@@ -134,6 +141,16 @@ def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: py
 def test_a_hundred_thousand_clients_fit(strategy: str) -> None:
     """With 1,000 in flight: no more than 2 GiB beyond the data."""
     assert memory.peak(strategy, 100_000, 1_000) < 2048
+
+
+def test_the_yardstick_of_the_lstm_has_the_same_function() -> None:
+    """nn.LSTM with the weights of the network of the simulator: the same logits, gate by gate."""
+    problem = Babble()
+    ours, plain = problem.model.build(problem.shape, problem.classes), yardstick.CharLSTM(problem.classes)
+    values = iter(ours.state_dict().values())
+    plain.load_state_dict({name: next(values) for name in plain.state_dict()})
+    inputs = problem.data().x_test[:5]
+    torch.testing.assert_close(plain(inputs.long()), ours(inputs))
 
 
 def test_the_images_have_the_shape_of_the_real_ones() -> None:

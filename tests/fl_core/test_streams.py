@@ -30,3 +30,10 @@ def test_one_choice_is_one_integer(draw: int, n: int) -> None:
     """What the server relies on where it sends to a single idle client."""
     chosen = stream(0, "select", draw).choice(n, 1, replace=False)
     assert chosen.tolist() == [stream(0, "select", draw).integers(n)]
+
+
+@given(st.integers(0, 2**32), st.one_of(st.integers(1, 2000), st.integers(2**31, 2**32), st.just(2**40)), IDS)
+def test_below_gives_the_integer_of_the_stream(seed: int, bound: int, ids: list[int]) -> None:
+    """Numbers that are drawn again included, which near 2³¹ are half of all."""
+    found = Streams(seed, "select").below(bound, *ids)
+    assert found == stream(seed, "select", *ids).integers(bound)

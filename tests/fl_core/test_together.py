@@ -103,8 +103,8 @@ def test_strategies_and_delays_mix() -> None:
         assert_same(record, run(grid[place]), 1e-10)
 
 
-def test_dynamic_numbers_of_steps_are_stacked_by_their_number() -> None:
-    """Jobs of different K never share a stack."""
+def test_jobs_of_different_numbers_of_steps_share_a_stack() -> None:
+    """A stack gets shorter when jobs with fewer steps are done."""
     grid = [quadratics("afa_cd", {"name": "sgd", "steps": 3, "dynamic": True}, seed) for seed in range(4)]
     for place, record in run_together(grid):
         assert_same(record, run(grid[place]), 1e-10)

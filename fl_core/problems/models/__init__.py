@@ -21,6 +21,14 @@ class Model(Part):
         """One sentence if the network cannot be built for inputs of `shape` (channels, height, width)."""
         return None
 
+    def lacks(self) -> str | None:
+        """One sentence if this machine lacks what the network is built with, and how to get it."""
+        return None
+
+    def origin(self) -> str:
+        """Where the first parameters come from, for the record; empty: drawn at random, as usual."""
+        return ""
+
     def keyed(self) -> bool:
         """Whether the network draws at random in training: then it takes keys [B] beside the inputs."""
         return False

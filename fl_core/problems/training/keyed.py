@@ -36,8 +36,15 @@ class KeyedWorld(ClassificationWorld):
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Mini-batches [steps, batch, 2] of a job: indices drawn with replacement, and keys."""
-        keys = torch.from_numpy(self._keys.at(client, job).integers(0, 2**32, (steps, batch)))
-        return torch.stack([super().samples(client, job, steps, batch), keys], -1)
+        return self._with_keys(super().samples(client, job, steps, batch), client, job)
+
+    def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
+        """Mini-batches [steps, batch, 2] of a job: indices of shuffled epochs, and keys."""
+        return self._with_keys(super().shuffled(client, job, steps, batch), client, job)
+
+    def _with_keys(self, indices: Tensor, client: int, job: int) -> Tensor:
+        keys = self._keys.at(client, job).integers(0, 2**32, tuple(indices.shape))
+        return torch.stack([indices, torch.from_numpy(keys)], -1)
 
     def batch(self, indices: Tensor) -> Batch:
         """Normalised training data [B, ...], labels [B], and keys [B] where the network wants them."""

@@ -41,7 +41,7 @@ class LinearGradients:
         logits = torch.baddbmm(constant, weight, u.transpose(1, 2), alpha=self.scale)
         # The derivative of the mean loss by the logits: (softmax − one-hot label) / B.
         error = logits.softmax(1)
-        error.scatter_add_(1, labels, error.new_full((1, 1, 1), -1).expand(labels.shape))
+        error.scatter_(1, labels, -1, reduce="add")
         error /= size
         gradient = torch.empty_like(models)
         by_weight, by_bias = self._parts(gradient)

@@ -44,7 +44,7 @@ class ClassificationWorld:
     labels: np.ndarray | None  # [n, classes]
 
     def __init__(self, problem: Classification, seed: int) -> None:
-        data = self.data = problem.data()
+        data = self.data = problem.split()
         if tuple(data.x_train.shape[1:]) != problem.shape or data.classes != problem.classes:
             found = f"{tuple(data.x_train.shape[1:])}, {data.classes} classes"
             raise Impossible(
@@ -69,6 +69,9 @@ class ClassificationWorld:
         self.flat = Flat(self.module)
         self.d = self.flat.d
         self._first = self.flat.vector(self.module)
+        if origin := problem.model.origin():
+            digest = hashlib.sha256(self._first.numpy().data).hexdigest()[:16]
+            self.fingerprint["weights"] = f"{origin}, {digest}"
         self._bound = self.flat.bind(self.module)  # [d]; what is written here is the module's parameters
         self._parameters = self.flat.parameters(self.module)
         self.kind = (problem.model, problem.dtype, data.fingerprint, self._untrained())
@@ -77,6 +80,7 @@ class ClassificationWorld:
         self._by_hand = LinearGradients(data, self._first.dtype) if fits else None
         self._by_autograd = vmap(grad(self._loss))
         self._batches = Streams(seed, "batches")
+        self._judged: dict[str, tuple[Tensor, Evaluation]] = {}
         # (x − mean) / std as x · scale + shift
         self._scale = torch.tensor([1 / std for std in data.std], dtype=self._first.dtype)[:, None, None]
         self._shift = torch.tensor(
@@ -103,6 +107,20 @@ class ClassificationWorld:
             return torch.full((steps, batch), -1)
         drawn = self._batches.at(client, job).integers(0, size, steps * batch)
         return torch.from_numpy(self.held[self.starts[client] + drawn]).view(steps, batch)
+
+    def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
+        """Mini-batches [steps, batch] of a job: the client's data, shuffled again and again, cut into pieces.
+
+        Epoch e is shuffled by the stream ("batches", client, job, e). A mini-batch may begin at the end of an
+        epoch and end in the next.
+        """
+        size = int(self.sizes[client])
+        if not size:
+            return torch.full((steps, batch), -1)
+        epochs = range(-(-steps * batch // size))
+        drawn = [self._batches.at(client, job, epoch).permutation(size) for epoch in epochs]
+        places = self.starts[client] + np.concatenate(drawn)[: steps * batch]
+        return torch.from_numpy(self.held[places]).view(steps, batch)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Gradient [d] of the mean loss on one mini-batch [B]."""
@@ -138,7 +156,16 @@ class ClassificationWorld:
         accuracy on the test data of class c: all clients share one test set, reweighted to the client's mix.
         A client without data gets the plain test accuracy. Where clients are the owners of the data, each has
         test data of its own, and its accuracy is that on them.
+
+        The first model, where all runs of a world begin, and the last, which is asked for twice at the end of
+        a run, are judged once.
         """
+        which = "first" if torch.equal(model, self._first) else "last"
+        if which not in self._judged or not torch.equal(model, self._judged[which][0]):
+            self._judged[which] = model.clone(), self._evaluation(model)
+        return self._judged[which][1]
+
+    def _evaluation(self, model: Tensor) -> Evaluation:
         data = self.data
         with torch.inference_mode():
             module = self.at(model)

@@ -1,0 +1,221 @@
+"""Transformers that classify texts: DistilBERT and BERT, of the library `transformers`, an optional extra."""
+
+from __future__ import annotations
+
+import logging
+import re
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from zlib import crc32
+
+import torch
+from pydantic import model_validator
+from torch import Tensor, nn
+
+from fl_core.parts import Count
+from fl_core.problems.models import Model
+from fl_core.problems.models.keyed_dropout import KeyedDropout
+from fl_core.problems.problem import Impossible
+
+PAD, BEGIN = 0, 1  # our own tokens
+WORD = re.compile(r"\w+|[^\w\s]")
+SMALL = ("layers", "width", "heads", "vocabulary")  # fields of a network with random weights
+
+
+class Transformer(Model):
+    """Base of the encoders: what they start from, and how a text becomes tokens.
+
+    `weights: random` is a small network with weights drawn from the stream "init", not a pretrained one, and
+    words hashed to its vocabulary. Otherwise `weights` is a folder with a pretrained model and its tokenizer,
+    or the name of one on the Hugging Face hub; only the last layer is drawn at random then.
+
+    Units are dropped where and as often as the configuration says, by keys that travel with the sample. But
+    attention weights are never dropped: the library does that by torch's own generator.
+    """
+
+    pooled_steps: ClassVar[int] = 1000
+    config: ClassVar[str]  # its class in `transformers`
+    network: ClassVar[str]  # likewise
+    names: ClassVar[dict[str, str]]  # ours → the configuration's
+
+    weights: str = "random"
+    length: Count = 128  # tokens that are read of a text
+    dropout: bool = True
+    layers: Count = 2  # these four are of `weights: random`: BERT-Tiny (Turc et al., 2019, arXiv 1908.08962)
+    width: Count = 128
+    heads: Count = 2
+    vocabulary: Count = 8192
+
+    @model_validator(mode="after")
+    def _pretrained_has_its_own_size(self) -> Self:
+        if not self.random and (given := [key for key in SMALL if key in self.model_fields_set]):
+            raise ValueError(f"{given[0]}: the pretrained weights '{self.weights}' have their own")
+        if self.width % self.heads:
+            raise ValueError(f"heads: must divide the width {self.width}, and {self.heads} does not")
+        return self
+
+    @property
+    def random(self) -> bool:
+        """Whether no pretrained weights are asked for."""
+        return self.weights == "random"
+
+    @property
+    def pooled_lr(self) -> float:  # type: ignore[override]
+        """Higher where everything has to be learnt."""
+        return 1e-3 if self.random else 5e-5
+
+    def label(self) -> str:
+        return f"{self.reference()} from {self.origin()}"
+
+    def origin(self) -> str:
+        return "random weights" if self.random else f"pretrained weights {self.weights}"
+
+    def lacks(self) -> str | None:
+        if find_spec("transformers") is None:
+            return (
+                f"model {self.reference()} needs the package transformers: "
+                "pip install 'asyncfl-bench[transformers]'"
+            )
+        return None
+
+    def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
+        if shape != (self.length,):
+            size = "×".join(map(str, shape))
+            return f"model {self.reference()} reads texts of {self.length} tokens, not inputs of {size}"
+        return None
+
+    def keyed(self) -> bool:
+        return self.dropout
+
+    def tokens(self, texts: list[str]) -> Tensor:
+        """Tokens [N, length] of texts, int32; Impossible if the pretrained tokenizer cannot be had."""
+        if self.random:
+            return hashed_words(texts, self.length, self.vocabulary)
+        tokenizer = self._pretrained("AutoTokenizer")
+        told = tokenizer(texts, truncation=True, padding="max_length", max_length=self.length)
+        return torch.tensor(told["input_ids"], dtype=torch.int32)
+
+    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        options = {
+            self.names["attention_dropout"]: 0.0,
+            "num_labels": classes,
+            "attn_implementation": "eager",
+        }
+        if self.random:
+            library = self._library()
+            sizes = {self.names[key]: getattr(self, key) for key in SMALL}
+            config = getattr(library, self.config)(
+                **sizes,
+                **options,
+                **{self.names["inner"]: 4 * self.width},
+                max_position_embeddings=self.length,
+                pad_token_id=PAD,
+            )
+            network = getattr(library, self.network)(config)
+        else:
+            network = self._pretrained(self.network, ignore_mismatched_sizes=True, **options)
+            if (most := network.config.max_position_embeddings) < self.length:
+                raise Impossible(
+                    f"model {self.reference()}: '{self.weights}' reads {most} tokens, not {self.length}"
+                )
+        return TextClassifier(network, self.dropout)
+
+    def _pretrained(self, what: str, **options: Any) -> Any:
+        try:
+            return getattr(self._library(), what).from_pretrained(self.weights, **options)
+        except (OSError, ValueError) as error:
+            where = "in that folder" if Path(self.weights).is_dir() else "as a folder or on the hub"
+            reason = " ".join(str(error).split())
+            raise Impossible(
+                f"model {self.reference()}: weights '{self.weights}' not found {where} ({reason:.200}); "
+                "give a folder with a pretrained model and its tokenizer, or 'random'"
+            ) from None
+
+    def _library(self) -> Any:
+        if reason := self.lacks():
+            raise Impossible(reason)
+        library: Any = import_module("transformers")
+        library.logging.set_verbosity_error()
+        library.logging.disable_progress_bar()
+        # Its retries without a network; what fails in the end is said in one line.
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+        return library
+
+
+class DistilBERT(Transformer):
+    """DistilBERT that classifies texts, small and random or pretrained (Sanh et al., 2019, 1910.01108)."""
+
+    name: ClassVar[str] = "distilbert"
+    config: ClassVar[str] = "DistilBertConfig"
+    network: ClassVar[str] = "DistilBertForSequenceClassification"
+    names: ClassVar[dict[str, str]] = {
+        "layers": "n_layers",
+        "width": "dim",
+        "heads": "n_heads",
+        "vocabulary": "vocab_size",
+        "inner": "hidden_dim",
+        "attention_dropout": "attention_dropout",
+    }
+
+
+class BERT(Transformer):
+    """BERT that classifies texts, small and random or pretrained (Devlin et al., NAACL 2019)."""
+
+    name: ClassVar[str] = "bert"
+    config: ClassVar[str] = "BertConfig"
+    network: ClassVar[str] = "BertForSequenceClassification"
+    names: ClassVar[dict[str, str]] = {
+        "layers": "num_hidden_layers",
+        "width": "hidden_size",
+        "heads": "num_attention_heads",
+        "vocabulary": "vocab_size",
+        "inner": "intermediate_size",
+        "attention_dropout": "attention_probs_dropout_prob",
+    }
+
+
+def hashed_words(texts: list[str], length: int, vocabulary: int) -> Tensor:
+    """Tokens [N, length], int32: BEGIN, each word or sign of a text hashed to 2 … vocabulary − 1, PAD.
+
+    No vocabulary has to be learnt from the clients' texts; words that share a place are the price.
+    """
+    found = torch.full((len(texts), length), PAD, dtype=torch.int32)
+    for row, text in zip(found, texts, strict=True):
+        words = [match[0] for match, _ in zip(WORD.finditer(text.lower()), range(length - 1), strict=False)]
+        places = [crc32(word.encode()) % (vocabulary - 2) + 2 for word in words]
+        row[: len(words) + 1] = torch.tensor([BEGIN, *places], dtype=torch.int32)
+    return found
+
+
+class TextClassifier(nn.Module):
+    """Tokens [B, length], and keys [B] of what is dropped → logits [B, classes]."""
+
+    def __init__(self, network: Any, dropout: bool) -> None:
+        super().__init__()
+        self.network = network.eval()  # nothing is left in it that training would change
+        self.pad = network.config.pad_token_id
+        drops = [name for name, layer in network.named_modules() if isinstance(layer, nn.Dropout) and layer.p]
+        for number, name in enumerate(drops):
+            share = network.get_submodule(name).p if dropout else 0.0
+            network.set_submodule(name, InnerDropout(share, number))
+
+    def forward(self, tokens: Tensor, keys: Tensor | None = None) -> Tensor:
+        tokens = tokens.long()
+        for layer in self.network.modules():
+            if isinstance(layer, InnerDropout):
+                layer.keys = keys
+        # Four dimensions: the library takes it as it is, and looks at no entry, which `vmap` could not do.
+        dtype = self.network.dtype
+        mask = (tokens == self.pad)[:, None, None, :].to(dtype) * torch.finfo(dtype).min
+        return self.network(input_ids=tokens, attention_mask=mask).logits
+
+
+class InnerDropout(KeyedDropout):
+    """Dropout inside a network that passes no keys on: they are set before every forward pass."""
+
+    keys: Tensor | None = None
+
+    def forward(self, inputs: Tensor, keys: Tensor | None = None) -> Tensor:
+        return super().forward(inputs, self.keys)

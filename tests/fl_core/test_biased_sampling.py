@@ -1,0 +1,164 @@
+"""FedAvg with biased sampling, against a plain loop, and the windows that make up for the bias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from worlds import play, recorded, scenario
+
+from fl_core.experiment import Experiment
+from fl_core.simulation import Simulation, simulate
+from fl_core.strategies.fedavg import FedAvg
+
+TIMES = ["1", "2.1", "3.7", "7.9"]
+CENTRES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]])
+
+
+def fedavg(**fields: Any) -> FedAvg:
+    """Two of four clients a round."""
+    return FedAvg.model_validate({"local_lr": 0.1, "sample": 2, **fields})
+
+
+def versions(strategy: FedAvg, seed: int = 0, **where: Any) -> np.ndarray:
+    """Every version [versions, 2], the first model left out."""
+    where = {"times": TIMES, "centres": CENTRES.tolist(), "updates": 200} | where
+    simulation = Simulation(Experiment(scenario=scenario(**where), strategy=strategy, seed=seed))
+    return np.array([simulation.server.model.numpy() for event in simulate(simulation) if event.stepped])
+
+
+def plain(rounds: int, chosen: Any) -> np.ndarray:
+    """FedAvg on ½‖θ − c_i‖², K = 1, η = 0.1, with the weights that `chosen` gives to round and losses."""
+    model, found = np.zeros(2), []
+    for t in range(rounds):
+        losses = 0.5 * ((model - CENTRES) ** 2).sum(1)
+        weights = chosen(t, losses)
+        model = model - 0.1 * sum(weights[i] * (model - CENTRES[i]) for i in weights)
+        found.append(model)
+    return np.array(found)
+
+
+def worst(losses: np.ndarray, m: int = 2) -> dict[int, float]:
+    order = sorted(range(4), key=lambda i: (-losses[i], i))[:m]
+    return dict.fromkeys(order, 1 / m)
+
+
+def test_the_highest_losses_against_a_plain_loop() -> None:
+    """The two clients that are worst off, anew in every round."""
+    found = versions(fedavg(sampling="highest_loss"))
+    assert found == pytest.approx(plain(len(found), lambda t, losses: worst(losses)), abs=1e-12)
+
+
+def test_the_highest_loss_of_one_minimises_the_largest_loss() -> None:
+    """m = 1 is a subgradient method on max_i L_i: the centre of the smallest circle around the centres.
+
+    That is the middle of (−1, −1) and (4, 1), the two farthest apart, as the others lie inside.
+    """
+    found = versions(fedavg(sampling="highest_loss", sample=1, local_lr=0.01), updates=4000)
+    assert found[-500:].mean(0) == pytest.approx([1.5, 0.0], abs=0.03)
+
+
+def rounds_of(strategy: FedAvg, seed: int = 0, **where: Any) -> tuple[np.ndarray, list[dict[int, float]]]:
+    """Every version [versions, 2], and the weights of the round that made it."""
+    where = {"times": TIMES, "centres": CENTRES.tolist(), "updates": 200} | where
+    simulation = Simulation(Experiment(scenario=scenario(**where), strategy=strategy, seed=seed))
+    models, rounds, now = [], [], {}
+    for event in simulate(simulation):
+        if event.stepped:
+            models.append(simulation.server.model.numpy())
+            rounds.append(now)
+        now = simulation.server.memory.round
+    return np.array(models)[1:], rounds[1:]  # the first round was sent before the first event
+
+
+def test_rounds_reserved_for_unbiased_sampling_against_a_plain_loop() -> None:
+    """Of every three rounds one draws two clients uniformly, weight (n/m) p_i = 1/2 each."""
+    models, rounds = rounds_of(fedavg(sampling="highest_loss", unbiased_every=3))
+    drawn = [set(weights) for t, weights in enumerate(rounds, 1) if t % 3 == 0]
+    assert len({frozenset(pair) for pair in drawn}) == 6  # all pairs of four clients come up
+    for before, after, (t, weights) in zip(models, models[1:], enumerate(rounds[1:], 2), strict=False):
+        losses = 0.5 * ((before - CENTRES) ** 2).sum(1)
+        if t % 3:
+            assert weights == worst(losses)
+        assert list(weights.values()) == [0.5, 0.5]
+        step = sum(d * (before - CENTRES[i]) for i, d in weights.items())
+        assert after == pytest.approx(before - 0.1 * step, abs=1e-12)
+
+
+@pytest.mark.parametrize("sampling", ["fastest", "highest_loss"])
+@pytest.mark.parametrize("window", [2, 3, 5])
+def test_the_expected_weights_of_a_window_are_those_of_unbiased_rounds(sampling: str, window: int) -> None:
+    """Σ over a window of E d_i = W p_i: the first round's weights, and W − 1 times the odds of a draw."""
+    strategy = fedavg(sampling=sampling, window=window)
+    simulation = Simulation(
+        Experiment(scenario=scenario(TIMES, centres=CENTRES.tolist(), updates=60 * window), strategy=strategy)
+    )
+    server = simulation.server
+    seen, windows = -1, 0
+    for _ in simulate(simulation):
+        if server.version == seen:
+            continue
+        seen = server.version
+        given = np.array([server.memory.round.get(client, 0.0) for client in range(4)])
+        assert given.sum() == pytest.approx(1)
+        if (server.memory.rounds - 1) % window == 0:
+            owed = np.array(server.memory.owed)
+            assert given + (window - 1) * owed / owed.sum() == pytest.approx(window * server.p)
+            windows += 1
+        else:
+            assert set(np.unique(given)) <= {0, 0.5, 1}
+            assert given[np.array(server.memory.owed) == 0].sum() == 0
+    assert windows > 20
+
+
+def test_a_window_leads_to_the_optimum() -> None:
+    """Always the fastest: (.5, 1), their own optimum. In windows of two: (1, .5), that of all."""
+    always = versions(fedavg(sampling="fastest", local_lr=0.02), updates=4000)
+    window = versions(fedavg(sampling="fastest", window=2, local_lr=0.02), updates=16_000)
+    assert always[-1] == pytest.approx([0.5, 1.0], abs=1e-9)
+    assert window[len(window) // 4 :].mean(0) == pytest.approx([1.0, 0.5], abs=0.06)
+
+
+def test_windows_go_on_when_those_who_are_owed_have_left() -> None:
+    """Drop-outs may leave only clients that had their share: they are drawn by p then."""
+    away = {"name": "dropouts", "share": 0.5, "at": 20}
+    for seed in range(4):
+        where = scenario(TIMES, centres=CENTRES.tolist(), availability=away, updates=100)
+        simulation, _ = play(fedavg(sampling="fastest", window=2), where, seed)
+        assert simulation.reason == "budget of client updates"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sampling": "uniform", "window": 3}, "window: goes with sampling fastest or highest_loss"),
+        ({"sampling": "fastest", "window": 3, "unbiased_every": 2}, "without unbiased_every"),
+        ({"sampling": "highest_loss", "sample": None}, "sample: needed"),
+    ],
+)
+def test_options_without_sense_are_refused(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        fedavg(**fields)
+
+
+def test_a_window_that_is_too_short_is_refused() -> None:
+    """One client of four weighs as much as in four unbiased rounds."""
+    where = scenario(TIMES, updates=10)
+    assert "which 3 rounds cannot make up for" in (
+        fedavg(sampling="fastest", sample=1, window=3).refuses(where) or ""
+    )
+    assert fedavg(sampling="fastest", sample=1, window=4).refuses(where) is None
+
+
+def test_choosing_by_loss_has_no_error_terms() -> None:
+    """The expected step would send to others: said beforehand, not found in the middle of a run."""
+    assert fedavg(sampling="highest_loss").expected() == "whom it sends to depends on the losses"
+    assert fedavg(sampling="fastest").expected() == fedavg(sampling="fastest")
+
+
+def test_the_default_is_not_described() -> None:
+    """Keys of runs are older than the window."""
+    assert "window" not in FedAvg().model_dump()
+    assert fedavg(sampling="fastest", window=2).model_dump()["window"] == 2
+    assert recorded(fedavg(sampling="highest_loss"), scenario(TIMES, updates=8)).record.status == "done"
