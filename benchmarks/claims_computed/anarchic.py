@@ -1,0 +1,150 @@
+"""Anarchic FL's theorems on quadratics: the lower bound, the floor, the speed-up (Yang et al., ICML 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fl_core.execution import OneByOne
+from fl_core.experiment import Experiment
+from fl_core.measure import Record, run
+from fl_core.server import Server
+from fl_core.simulation import Simulation, simulate
+from fl_core.strategies.afa_cs import AFACS
+from fl_core.streams import stream
+
+BIASED = (0.9, 0.04, 0.03, 0.02, 0.01)  # chances of five workers
+
+
+class FirstPassThenOne(AFACS):
+    """AFA-CS after a first pass in which every worker is heard once; then worker 0 alone comes."""
+
+    def next(self, server: Server) -> list[int]:
+        return [client for client in server.idle if client == 0 or server.updates == 0]
+
+
+def lower_bound(strategy: str, g: float, arrivals: Sequence[float]) -> dict[str, float]:
+    """Where f₁ = (x+G)², f₂ = (x−G)² lead from 0, and ‖∇f‖² = 4x² there; workers come as `arrivals` say."""
+    scenario = _pair(g) | {"budget": {"updates": 3000}}
+    scenario["arrangement"] = {"name": "rounds", "workers": 1, "history": 1, "arrivals": tuple(arrivals)}
+    rates = {"local_lr": 0.1, "server_lr": 0.1}
+    x = _end(Experiment(scenario=scenario, strategy={"name": strategy, "buffer": 1, **rates}, seed=0))
+    return {"x": x, "slope": 4 * x**2}
+
+
+def lower_bound_slope(**how: Any) -> float:
+    """‖∇f‖² there."""
+    return lower_bound(**how)["slope"]
+
+
+def first_pass(g: float, start: float) -> float:
+    """Where AFA-CS ends when worker 2 was heard once, at the start x₀, and never again: −x₀."""
+    scenario = _pair(g, start) | {"budget": {"updates": 4000}}
+    strategy = FirstPassThenOne(buffer=1, local_lr=0.05, server_lr=0.1)
+    return _end(Experiment(scenario=scenario, strategy=strategy, seed=0))
+
+
+def speed_up(strategy: str, sizes: Sequence[int], target: float) -> float:
+    """Exponent of the rounds until the mean ‖∇f‖² is below `target`, against m (AFA-CD) or M (AFA-CS).
+
+    Rates are the corollaries': η_L = 1/√T and η = √m or √M. AFA-CD draws m of 16 workers, AFA-CS 2 of M.
+    """
+    horizons = np.array([100, 200, 400, 800])
+    needed = []
+    for size in sizes:
+        workers, arrivals = (16, size) if strategy == "afa_cd" else (size, 2)
+        slopes = [
+            _mean_slope(strategy, workers, arrivals, rounds, server_lr=size**0.5, lr=rounds**-0.5)
+            for rounds in map(int, horizons)
+        ]
+        exponent, offset = np.polyfit(np.log(horizons), np.log(slopes), 1)
+        needed.append((np.log(target) - offset) / exponent)
+    return float(np.polyfit(np.log(sizes), needed, 1)[0])
+
+
+def floor(strategy: str, spread: float, lr: float, steps: int = 1, rounds: int = 6000) -> float:
+    """Mean ‖∇f‖² over the last third, in units of σ_G²; five workers, biased arrivals, no noise."""
+    centres = spread * np.array([1.0, -2.0, 3.0, -1.0, 0.5])
+    record = _run(strategy, centres[:, None], 2, rounds, lr=lr, arrivals=BIASED, steps=steps)
+    late = record.curve[-len(record.curve) // 3 :]
+    off = float(np.mean([row["excess_loss"] for row in late]))
+    return 2 * off / float(((centres - centres.mean()) ** 2).max())
+
+
+def floor_exponent(strategy: str, lr: float = 0.005) -> float:
+    """d log floor / d log σ_G²."""
+    spreads = np.array([1.0, 2.0, 4.0])
+    floors = [floor(strategy, spread, lr) * spread**2 for spread in spreads]
+    return float(np.polyfit(2 * np.log(spreads), np.log(floors), 1)[0])
+
+
+def floor_ratio(strategy: str, one: dict[str, Any], other: dict[str, Any]) -> float:
+    """The floor under some rate, K and T over that under others."""
+    return floor(strategy, 1.0, **one) / floor(strategy, 1.0, **other)
+
+
+def delay_ratio(strategy: str, rounds: int, history: int, steps: int) -> float:
+    """Mean ‖∇f‖² with stale models or more local steps over that without, at the corollaries' rates."""
+    size = 4 if strategy == "afa_cd" else 16
+    rates = {"server_lr": size**0.5, "lr": rounds**-0.5}
+    late = _mean_slope(strategy, 16, 4, rounds, history=history, steps=steps, **rates)
+    return late / _mean_slope(strategy, 16, 4, rounds, **rates)
+
+
+def _pair(g: float, start: float = 0.0) -> dict[str, Any]:
+    return {
+        "problem": {"name": "quadratic", "centres": ((-g,), (g,)), "curvature": (2, 2), "start": (start,)},
+        "evaluations": 1,
+    }
+
+
+def _end(experiment: Experiment) -> float:
+    simulation = Simulation(experiment)
+    for _ in simulate(simulation, OneByOne()):
+        pass
+    return float(simulation.server.model[0])
+
+
+@cache
+def _mean_slope(
+    strategy: str, workers: int, arrivals: int, rounds: int, *, lr: float, server_lr: float, **how: int
+) -> float:
+    """(1/T) Σ E‖∇f(x_t)‖² over four seeds; optima and gradient noise are normal, in ten dimensions."""
+    centres = stream(0, "centres", workers).normal(size=(workers, 10)) / 10**0.5
+    centres -= centres.mean(0)  # from the same distance, whatever M is
+    means = []
+    for seed in range(4):
+        record = _run(
+            strategy, centres, arrivals, rounds, lr=lr, server_lr=server_lr, seed=seed, noise=1.0, **how
+        )
+        means.append(np.mean([2 * row["excess_loss"] for row in record.curve]))
+    return float(np.mean(means))
+
+
+def _run(
+    strategy: str,
+    centres: np.ndarray,
+    workers: int,
+    rounds: int,
+    *,
+    lr: float,
+    server_lr: float = 1.0,
+    arrivals: Any = "uniform",
+    history: int = 1,
+    steps: int = 1,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> Record:
+    problem = {"name": "quadratic", "centres": centres.tolist(), "noise": noise}
+    scenario = {
+        "problem": problem | {"start": [2.0] * centres.shape[1]},
+        "arrangement": {"name": "rounds", "workers": workers, "history": history, "arrivals": arrivals},
+        "budget": {"updates": rounds * workers},
+        "evaluations": min(rounds, 200),
+    }
+    local = {"name": "sgd", "steps": steps}
+    rule = {"name": strategy, "buffer": workers, "local_lr": lr, "server_lr": server_lr, "local": local}
+    return run(Experiment(scenario=scenario, strategy=rule, seed=seed))
