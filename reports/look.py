@@ -11,6 +11,17 @@ from markupsafe import Markup
 LIGHT = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
 DARK = ("#5c8bb3", "#ea5935", "#48c7a0", "#f7a420", "#bb9ff9", "#b2daf4", "#fffee3", "#a959fd")
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#15181d"
+LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea"}
+DARK_TEXT = {"ink": "#e7e9ec", "muted": "#9aa3af", "rule": "#2c323b"}
+
+# One hue from paper to ink for amounts: the first five are read with ink on them, the others with paper.
+LIGHT_AMOUNTS = (
+    "#eff3f9", "#cbd8ea", "#a8bedb", "#86a4cc", "#658abc", "#5074a7", "#3b5f93", "#284a7f", "#14366b",
+)  # fmt: skip
+DARK_AMOUNTS = (
+    "#1d2530", "#263549", "#2f4563", "#38567f", "#41679c", "#6084b4", "#80a2cd", "#a1c1e6", "#c3e0ff",
+)  # fmt: skip
+TURN = 5  # the first amount that is read with paper on it
 
 DASHES = ((), (5.0, 1.6), (1.4, 1.4), (7.0, 1.6, 1.4, 1.6))
 MARKERS = ("o", "s", "^", "D", "v", "P", "<", ">")
@@ -52,12 +63,17 @@ def swatch(index: int) -> Markup:
     )
 
 
+def palette(dark: bool = False) -> dict[str, str]:
+    """All colours of a theme by name: ink, muted, rule, paper, strategies s0 …, amounts a0 …"""
+    text, paper = (DARK_TEXT, DARK_PAPER) if dark else (LIGHT_TEXT, LIGHT_PAPER)
+    shades, amounts = (DARK, DARK_AMOUNTS) if dark else (LIGHT, LIGHT_AMOUNTS)
+    strategies = {f"s{at}": shade for at, shade in enumerate(shades)}
+    return {**text, "paper": paper, **strategies, **{f"a{at}": shade for at, shade in enumerate(amounts)}}
+
+
 def theme() -> Markup:
     """The colours as CSS variables, for light and dark."""
     light, dark = (
-        "".join(f"--s{at}:{shade};" for at, shade in enumerate(shades)) for shades in (LIGHT, DARK)
+        "".join(f"--{name}:{shade};" for name, shade in palette(of).items()) for of in (False, True)
     )
-    return Markup(
-        f":root{{--paper:{LIGHT_PAPER};{light}}}"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{--paper:{DARK_PAPER};{dark}}}}}"
-    )
+    return Markup(f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}")

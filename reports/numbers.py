@@ -66,3 +66,26 @@ def many(n: int, thing: str) -> str:
 def minus(text: str) -> str:
     """A number written with a real minus sign."""
     return text.replace("-", "−")
+
+
+def rough(n: int) -> str:
+    """A number that is an estimate, with two digits: 7, 34, 1,200."""
+    size = max(0, len(str(n)) - 2)
+    return f"{round(n, -size):,}"
+
+
+def spelt(n: int) -> str:
+    """A small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[n] if n < len(words) else f"{n:,}"
+
+
+def size(count: float) -> str:
+    """Bytes as people say them: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
+    if isnan(count) or not isfinite(count):
+        return number(count)
+    for unit, letter in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            value = count / unit
+            return f"{value:.1f} {letter}" if value < 10 else f"{value:,.0f} {letter}"
+    return f"{count:.0f} B" if count else "0"

@@ -9,17 +9,23 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import look, numbers
+from reports import files, look, numbers
 from reports.records import Suite
 from reports.sections import (
+    behind,
+    claims,
+    cost,
     curves,
     errata,
+    errors,
     fairness,
+    heat,
     methods,
     overview,
     participation,
     provenance,
     ranked,
+    reaching,
     staleness,
 )
 from reports.sections.section import Results, Section
@@ -29,11 +35,17 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 # The page from top to bottom; a new part is a file beside these, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
+    claims.section,
     ranked.section,
+    behind.section,
     curves.section,
+    reaching.section,
+    heat.section,
     fairness.section,
     staleness.section,
     participation.section,
+    errors.section,
+    cost.section,
     methods.section,
     errata.section,
     provenance.section,
@@ -56,7 +68,6 @@ def write(suite: Suite, path: Path) -> Path:
 def render(suite: Suite) -> str:
     """The page as text; the same records give the same text."""
     results = Results.of(suite)
-    found = [section(results) for section in SECTIONS] if suite.runs else []
     return (
         _environment()
         .get_template("page.html.j2")
@@ -64,10 +75,22 @@ def render(suite: Suite) -> str:
             suite=suite,
             what=overview.what_ran(suite) if suite.runs else "",
             leads=overview.who_leads(results),
+            sure=overview.how_sure(results),
             amiss=overview.what_is_amiss(suite),
-            sections=[one for one in found if one is not None],
+            sections=sections(results),
         )
     )
+
+
+def write_files(suite: Suite, folder: Path) -> list[Path]:
+    """Write the figures and tables of the page into a folder; the paths. Raises OSError."""
+    return files.write_files(sections(Results.of(suite)), folder)
+
+
+def sections(results: Results) -> list[Section]:
+    """The parts that have something to show."""
+    found = [section(results) for section in SECTIONS] if results.suite.runs else []
+    return [one for one in found if one is not None]
 
 
 @functools.cache

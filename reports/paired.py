@@ -13,7 +13,9 @@ from fl_core.streams import stream
 
 LEVEL = 0.95
 RESAMPLES = 10_000
-SEEDS_FOR_BOOTSTRAP = 8  # below, resampling so few values gives intervals that are too narrow: t instead
+ENOUGH = 1000  # seeds, from which t is as good as normal
+ROUNDING = 1e-9  # a spread so small, relative to that of all values, is none
+SEEDS_FOR_BOOTSTRAP = 8  # below, so few values say too little of their distribution: t instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,32 @@ class Effect:
         """Whether the interval leaves out zero."""
         return self.low > 0 or self.high < 0
 
+    def p_above(self, threshold: float) -> float:
+        """One-sided p-value of a t-test for a mean above the threshold; 1 for one seed."""
+        if self.n == 1:
+            return 1.0
+        if self.std == 0:
+            return float(self.mean <= threshold)
+        return float(stats.t.sf((self.mean - threshold) / (self.std / sqrt(self.n)), self.n - 1))
+
+    def p_below(self, threshold: float) -> float:
+        """One-sided p-value of a t-test for a mean below the threshold; 1 for one seed."""
+        if self.n == 1:
+            return 1.0
+        if self.std == 0:
+            return float(self.mean >= threshold)
+        return float(stats.t.cdf((self.mean - threshold) / (self.std / sqrt(self.n)), self.n - 1))
+
 
 def effect(differences: Sequence[float]) -> Effect:
-    """The effect of finite differences, one a seed; a percentile bootstrap from eight seeds on, t below.
+    """The effect of finite differences, one a seed; a studentised bootstrap from eight seeds on, t below.
 
-    Raises ValueError for none, or for one that is not finite.
+    Resampled means alone (a percentile bootstrap) spread too little: at eight seeds such intervals miss the
+    truth in 12 % of cases in place of 5 %. Those from the quantiles of |t| over resampled values miss it in 3
+    to 5 %, and in 7 % of very skewed ones, where Student's t does in 10 % (Hall, Annals of Statistics 16,
+    1988, symmetric intervals). They cost about a seed of power.
+
+    Raises ValueError for no difference, or for one that is not finite.
     """
     values = np.asarray(differences, float)
     if not len(values) or not np.isfinite(values).all():
@@ -48,16 +71,30 @@ def effect(differences: Sequence[float]) -> Effect:
     if n == 1:
         return Effect(mean, -inf, inf, 1.0, nan, 1)
     std = float(values.std(ddof=1))
-    if std == 0:
+    if np.ptp(values) == 0:
         return Effect(mean, mean, mean, float(mean == 0), 0.0, n)
-    if n < SEEDS_FOR_BOOTSTRAP:
-        half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / sqrt(n)
-        low, high = mean - half, mean + half
-    else:
-        picks = stream(0, "bootstrap", n).integers(n, size=(RESAMPLES, n))
-        low, high = map(float, np.quantile(values[picks].mean(1), ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
-    p = float(2 * stats.t.sf(abs(mean) / (std / sqrt(n)), n - 1))
+    error = std / sqrt(n)
+    half = error * (_bootstrapped(values) if n >= SEEDS_FOR_BOOTSTRAP else _student(n))
+    low, high = mean - half, mean + half
+    p = float(2 * stats.t.sf(abs(mean) / error, n - 1))
     return Effect(mean, low, high, p, std, n)
+
+
+def _student(n: int, level: float = LEVEL) -> float:
+    """What |t| of n values exceeds in 5 % of cases."""
+    return float(stats.t.ppf((1 + level) / 2, n - 1))
+
+
+def _bootstrapped(values: np.ndarray) -> float:
+    """The same of t over resampled values."""
+    n = len(values)
+    resampled = values[stream(0, "bootstrap", n).integers(n, size=(RESAMPLES, n))]
+    spread = resampled.std(1, ddof=1)
+    some = spread > ROUNDING * values.std()
+    if some.mean() < LEVEL:  # nearly all values tie: t has no such quantile
+        return _student(n)
+    t = (resampled.mean(1) - values.mean())[some] / (spread[some] / sqrt(n))
+    return float(np.quantile(np.abs(t), LEVEL))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -69,14 +106,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def seeds_to_decide(found: Effect, power: float = 0.8) -> int | None:
-    """How many seeds a paired t-test needs to show an effect of this size with this power.
+def seeds_to_decide(
+    found: Effect, power: float = 0.8, threshold: float = 0.0, level: float = LEVEL
+) -> int | None:
+    """How many seeds a paired t-test needs to tell an effect of this size from the threshold.
 
-    None where the effect is nil or its spread unknown. Normal approximation, with the usual +1 for t.
+    By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where they are equal, or the
+    spread is unknown.
     """
-    if found.mean == 0 or np.isnan(found.std):
+    distance = found.mean - threshold
+    if distance == 0 or np.isnan(found.std):
         return None
     if found.std == 0:
         return 2
-    z = float(stats.norm.ppf((1 + LEVEL) / 2) + stats.norm.ppf(power))
-    return max(2, ceil((z * found.std / found.mean) ** 2) + 1)
+    size = abs(distance) / found.std
+    z = float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+    n = max(2, ceil((z / size) ** 2))  # what it would be if the spread were known
+    while n < ENOUGH and stats.nct.sf(_student(n, level), n - 1, size * sqrt(n)) < power:
+        n += 1
+    return n

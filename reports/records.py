@@ -32,6 +32,7 @@ class Files:
     staleness: np.ndarray  # [τ], updates of each staleness
     participation: np.ndarray  # [client], updates of each client
     unread: str = ""  # why a file that should be there could not be read
+    diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row a diagnosed server iteration
 
     @classmethod
     def none(cls, unread: str = "") -> Files:
@@ -59,6 +60,7 @@ class Run:
     target: float | None
     show: tuple[str, ...]  # metrics that the suite wants to see first
     params: Mapping[str, str]
+    totals: Mapping[str, float]  # metrics of the whole run by name: kept_bytes/server, staleness/mean, …
     started: datetime | None
     ended: datetime | None
     wall_seconds: float
@@ -85,6 +87,11 @@ class Run:
     def ended_somehow(self) -> bool:
         """Whether nothing more is to come of it: done or diverged."""
         return self.done or self.diverged
+
+    @property
+    def diagnosed(self) -> bool:
+        """Whether it left diagnostics beside its curve."""
+        return any(name.startswith("diagnostics/") for name in self.totals)
 
     def final(self, metric: str) -> float:
         """The metric at the last evaluation; NaN where it was not recorded."""
@@ -166,6 +173,12 @@ class Suite:
         """Runs that are not there although other strategies or scenarios have their seed."""
         cells = {(run.scenario, run.strategy) for run in self.runs}
         return len(cells) * len(self.seeds) - len(self.runs)
+
+    def address(self, run: Run) -> str:
+        """Where MLflow shows the run; its place on the page unless it is read from a server."""
+        if not self.uri.startswith(("http://", "https://")):
+            return f"#run-{run.id}"
+        return f"{self.uri.rstrip('/')}/#/experiments/{self.experiment}/runs/{run.id}"
 
     def scenarios(self) -> list[Scenario]:
         """The runs by scenario and strategy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -46,17 +46,22 @@ def load(tracking_uri: str, suite: str) -> Suite:
         return Suite(suite, address)
 
     kinds = [(run, run.data.tags.get("asyncfl.kind")) for run in found]
-    runs, older = latest(read_run(r.info, r.data.tags, r.data.params) for r, kind in kinds if kind == "run")
+    runs, older = latest(_run(r) for r, kind in kinds if kind == "run")
     folders = {run.info.run_id: run.info.artifact_uri for run in found}
     return Suite(
         suite,
         address,
         experiment.experiment_id,
-        clean(experiment.tags.get("mlflow.note.content", "")),
+        _description(experiment.tags),
         _with_files(runs, folders, tracking_uri),
         tuple(_pooled(run) for run, kind in kinds if kind == "pooled"),
         older,
     )
+
+
+def _description(tags: Mapping[str, str]) -> str:
+    """What the suite says of itself; its note has links for MLflow's pages, too."""
+    return clean(tags.get("asyncfl.description", tags.get("mlflow.note.content", "")))
 
 
 def without_credentials(uri: str) -> str:
@@ -82,6 +87,10 @@ def _runs(client: MlflowClient, experiment: str) -> Iterator[Any]:
             return
 
 
+def _run(run: Any) -> Run:
+    return read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
+
+
 def _pooled(run: Any) -> Pooled:
     seed = run.data.tags.get("asyncfl.seed", "")
     problem = run.data.tags.get("asyncfl.problem", "")
@@ -98,7 +107,9 @@ def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: st
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(DOWNLOADS) as pool:
 
         def fetch(run: Run) -> Run:
-            return replace(run, files=_fetched(folders[run.id], tracking_uri, Path(scratch) / run.id))
+            into = Path(scratch) / run.id
+            files = _fetched(folders[run.id], tracking_uri, into, diagnosed=run.diagnosed)
+            return replace(run, files=files)
 
         return tuple(pool.map(fetch, runs))
 
@@ -111,14 +122,14 @@ def local_path(uri: str) -> Path | None:
     return Path(uri) if parts.scheme == "" or re.fullmatch("[a-zA-Z]", parts.scheme) else None
 
 
-def _fetched(uri: str, tracking_uri: str, into: Path) -> Files:
+def _fetched(uri: str, tracking_uri: str, into: Path, *, diagnosed: bool) -> Files:
     from mlflow.artifacts import download_artifacts
     from mlflow.exceptions import MlflowException
 
     into.mkdir()
     parts = urlsplit(uri)
-    for name in ("curve.parquet", "arrivals.parquet", "clients.parquet"):
-        one = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}"))
+    for name in ("curve", "arrivals", "clients", "diagnostics")[: 4 if diagnosed else 3]:
+        one = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}.parquet"))
         try:
             download_artifacts(artifact_uri=one, dst_path=str(into), tracking_uri=tracking_uri)
         except (MlflowException, OSError):
@@ -127,25 +138,38 @@ def _fetched(uri: str, tracking_uri: str, into: Path) -> Files:
 
 
 def read(folder: Path) -> Files:
-    """The three tables of a run."""
+    """The tables of a run; that of its diagnostics is there only where somebody asked for them."""
     from pyarrow import ArrowException
-    from pyarrow.parquet import read_table
 
     try:
-        curve: pd.DataFrame = read_table(folder / "curve.parquet", use_threads=False).to_pandas()
+        curve = _table(folder / "curve.parquet")
     except (OSError, ArrowException) as error:
         return Files.none(f"curve.parquet: {_reason(error)}")
     if absent := CLOCKS.keys() - set(curve.columns):
         return Files.none(f"curve.parquet: no column {min(absent)}")
-    files = Files(curve, pd.DataFrame(), np.zeros(0, int), np.zeros(0, int))
+    files = replace(Files.none(), curve=curve)
     try:
-        clients: pd.DataFrame = read_table(folder / "clients.parquet", use_threads=False).to_pandas()
-        arrivals = read_table(folder / "arrivals.parquet", columns=["client", "staleness"], use_threads=False)
+        clients = _table(folder / "clients.parquet")
+        arrivals = _table(folder / "arrivals.parquet", ["client", "staleness"]).astype(int)
     except (OSError, ArrowException) as error:
         return replace(files, unread=f"clients.parquet or arrivals.parquet: {_reason(error)}")
-    staleness = arrivals.column("staleness").to_numpy().astype(int)
-    client = arrivals.column("client").to_numpy().astype(int)
-    return Files(curve, clients, np.bincount(staleness), np.bincount(client, minlength=len(clients)))
+    participation = np.bincount(arrivals["client"], minlength=len(clients))
+    files = replace(
+        files, clients=clients, staleness=np.bincount(arrivals["staleness"]), participation=participation
+    )
+    try:
+        return replace(files, diagnostics=_table(folder / "diagnostics.parquet"))
+    except FileNotFoundError:
+        return files
+    except (OSError, ArrowException) as error:
+        return replace(files, unread=f"diagnostics.parquet: {_reason(error)}")
+
+
+def _table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
+    from pyarrow.parquet import read_table
+
+    table: pd.DataFrame = read_table(path, columns=columns, use_threads=False).to_pandas()
+    return table
 
 
 def _reason(error: Exception) -> str:

@@ -1,27 +1,31 @@
-"""Matplotlib figures as inline SVG: text stays text, colours are the page's, same data give same bytes."""
+"""Matplotlib figures: inside the page as SVG in the page's colours and fonts, and as files for a paper.
+
+Colours are matplotlib's "C0", "C1", …: whoever draws a figure chooses what these stand for.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import io
-import re
 import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from reports import look, numbers
+from reports.inline import HALO, STAND_INS, inline
 from reports.scale import Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-# Colours that stand for the page's own; none of them is ever seen.
-INK, MUTED, RULE, PAPER = "#0000f0", "#0000f1", "#0000f2", "#0000f3"
-_NAMES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", PAPER: "--paper"}
-HALO = "halo"  # the `gid` of text that stands on lines
+_PALETTE = look.palette()
+_PLACES = {name: f"C{at}" for at, name in enumerate(_PALETTE)}
+INK, MUTED, RULE, PAPER = (_PLACES[name] for name in ("ink", "muted", "rule", "paper"))
 SMALL = 9.5  # size of small text; all other text has the size that the page gives to figures
 
 _STYLE: dict[Any, Any] = {
@@ -52,7 +56,106 @@ _STYLE: dict[Any, Any] = {
 
 def series(index: int) -> str:
     """The colour of a strategy."""
-    return f"#0000{0x10 + look.colour(index):02x}"
+    return _PLACES[f"s{look.colour(index)}"]
+
+
+def amount(level: int) -> tuple[str, str]:
+    """The colour of an amount, and that of text on it; levels are 0 … 8."""
+    return _PLACES[f"a{level}"], PAPER if level >= look.TURN else INK
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """One pair of axes; a template that shows it gets an <svg> in the colours of the page.
+
+    `size` and `margins` (left, right, top, bottom) are in CSS pixels. `paint` draws; what it draws of
+    strategy i gets the `gid` of `belongs(i)`. `description` is for those who cannot see it. `legend`: index
+    and label of the strategies, where the page has them beside the figure.
+    """
+
+    size: tuple[float, float]
+    margins: tuple[float, float, float, float]
+    paint: Callable[[Axes], None]
+    description: str
+    legend: Sequence[tuple[int, str]] = ()
+
+    def __html__(self) -> Markup:
+        """The figure as part of a page."""
+        import matplotlib as mpl
+
+        with mpl.rc_context(_STYLE | _colours(list(STAND_INS))), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts draw it, not ours
+            text = io.StringIO()
+            self._drawn(self.size[1]).savefig(
+                text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+            )
+        return inline(text.getvalue(), self.description)
+
+    def save(self, path: Path) -> None:
+        """Write it to a .svg or .pdf file, with its legend; same data give same bytes."""
+        import matplotlib as mpl
+
+        date = {".svg": "Date", ".pdf": "CreationDate"}[path.suffix]
+        style = _STYLE | _colours(list(_PALETTE.values())) | {"pdf.fonttype": 42}
+        with mpl.rc_context(style), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+            columns, rows = self._legend_shape()
+            figure = self._drawn(self.size[1] + LEADING * rows + (8 if rows else 0))
+            if rows:
+                self._add_legend(figure, columns)
+            _halo(figure)
+            figure.savefig(path, metadata={date: None})
+
+    def _drawn(self, height: float) -> Figure:
+        """What is higher than `size` has the rest at its foot."""
+        from matplotlib.figure import Figure
+
+        width, (left, right, top, bottom) = self.size[0], self.margins
+        bottom += height - self.size[1]
+        figure = Figure(figsize=(width / 72, height / 72))
+        box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
+        axes = figure.add_axes(box)
+        axes.set_axisbelow(True)
+        self.paint(axes)
+        return figure
+
+    def _legend_shape(self) -> tuple[int, int]:
+        """Columns and rows."""
+        if not self.legend:
+            return 0, 0
+        widest = 48 + LETTER * max(len(label) for _, label in self.legend)
+        columns = min(len(self.legend), max(1, int(self.size[0] // widest)))
+        return columns, -(-len(self.legend) // columns)
+
+    def _add_legend(self, figure: Figure, columns: int) -> None:
+        from matplotlib.lines import Line2D
+
+        keys = [
+            Line2D(
+                [], [], color=series(index), linestyle=line_style(index), marker=look.marker(index),
+                markersize=5, markeredgewidth=0, linewidth=1.6, label=label,
+            )
+            for index, label in self.legend
+        ]  # fmt: skip
+        figure.legend(handles=keys, loc="lower left", ncols=columns, frameon=False, handlelength=2.6)
+
+
+LETTER, LEADING = 6.6, 17.0  # of a legend in a file; pixels, about
+
+
+def _colours(shades: Sequence[str]) -> dict[Any, Any]:
+    from cycler import cycler
+
+    return {"axes.prop_cycle": cycler(color=shades)}
+
+
+def _halo(figure: Figure) -> None:
+    """What CSS does on the page: an edge of paper around text that stands on lines."""
+    from matplotlib.patheffects import withStroke
+    from matplotlib.text import Text
+
+    for text in figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_gid() == HALO):
+        text.set_path_effects([withStroke(linewidth=3, foreground=PAPER)])
 
 
 def figure(
@@ -60,29 +163,10 @@ def figure(
     margins: tuple[float, float, float, float],
     paint: Callable[[Axes], None],
     description: str,
-) -> Markup:
-    """One pair of axes as an <svg>.
-
-    `size` and `margins` (left, right, top, bottom) are in CSS pixels. `paint` draws; what it draws of
-    strategy i gets the `gid` of `belongs(i)`. `description` is for those who cannot see it.
-    """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    (width, height), (left, right, top, bottom) = size, margins
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts draw it, not ours
-        canvas = FigureCanvasSVG(Figure(figsize=(width / 72, height / 72)))
-        box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
-        axes = canvas.figure.add_axes(box)
-        axes.set_axisbelow(True)
-        paint(axes)
-        text = io.StringIO()
-        canvas.figure.savefig(
-            text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
-    return inline(text.getvalue(), description)
+    legend: Sequence[tuple[int, str]] = (),
+) -> Drawing:
+    """One pair of axes."""
+    return Drawing(size, margins, paint, description, legend)
 
 
 def belongs(index: int) -> str:
@@ -98,47 +182,7 @@ def two_lines(label: str, longest: int) -> str:
     return f"{label[: longest - 1].rstrip()}…\n…{label[-longest + 1 :].lstrip()}"
 
 
-def inline(document: str, description: str) -> Markup:
-    """A figure of matplotlib's as part of a page."""
-    body = document[document.index("<svg") :].strip()
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", body, flags=re.DOTALL)
-    box = re.findall(r'viewBox="([^"]+)"', body)[0]
-    head = f'<svg viewBox="{box}" role="img" aria-label="{escape(description)}">'
-    body = head + body[body.index(">") + 1 :]
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', body))
-    mine = hashlib.sha256(body.encode()).hexdigest()[:6]  # makes names unique among the figures of a page
-    body = re.sub(r"<[^>]*>", lambda tag: _tidied(tag[0], used, mine), body)  # never the text between tags
-    return Markup(re.sub(r">\s+<", "><", body))
-
-
-def _tidied(tag: str, used: set[str], mine: str) -> str:
-    """A tag with the page's colours and fonts, two decimals, and only the names that something refers to."""
-
-    def name(found: re.Match[str]) -> str:
-        old = found[1]
-        if old.startswith("series-"):
-            return f' data-s="{old.removeprefix("series-")}"'
-        if old == HALO:
-            return ' class="halo"'
-        return f' id="{mine}{old}"' if old in used else ""
-
-    tag = re.sub(r'style="([^"]*)"', _themed, tag)
-    tag = re.sub(r'(?<= d=")[^"]*', lambda path: " ".join(path[0].split()), tag)
-    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag) if "aria-label" not in tag else tag
-    tag = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", tag).replace("xlink:href", "href")
-    tag = re.sub(r' id="([^"]*)"', name, tag)
-    return re.sub(r'(url\(#|href="#)(?=[^)"])', rf"\g<1>{mine}", tag)
-
-
-def _themed(style: re.Match[str]) -> str:
-    text = re.sub(r"font-family: [^;]*;?|font-size: 11px;?", "", style[1])
-    text = re.sub(r"font-size: 9\.5px;?", "font-size: .86em;", text)
-    text = re.sub(r"#0000[1f][0-9a-f]", lambda c: f"var({_NAMES.get(c[0], f'--s{int(c[0][-1], 16)}')})", text)
-    text = "; ".join(part for piece in text.split(";") if (part := piece.strip()))
-    return f'style="{text}"'
-
-
-def line_style(index: int) -> str | tuple[float, tuple[float, ...]]:
+def line_style(index: int) -> Any:
     """The dash of a strategy, as matplotlib wants it."""
     return (0, look.dash(index)) if look.dash(index) else "-"
 

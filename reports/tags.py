@@ -13,7 +13,9 @@ import numpy as np
 from reports.records import Run
 
 
-def read_run(info: Any, tags: Mapping[str, str], params: Mapping[str, str]) -> Run:
+def read_run(
+    info: Any, tags: Mapping[str, str], params: Mapping[str, str], metrics: Mapping[str, float]
+) -> Run:
     """A run from what MLflow says of it; files come later."""
 
     def tag(name: str, otherwise: str = "") -> str:
@@ -36,6 +38,7 @@ def read_run(info: Any, tags: Mapping[str, str], params: Mapping[str, str]) -> R
         target=_number(tag("target")),
         show=tuple(name for part in tag("show").split(",") if (name := part.strip())),
         params={name: clean(value) for name, value in params.items()},
+        totals=dict(metrics),
         started=_moment(info.start_time),
         ended=_moment(info.end_time),
         wall_seconds=_number(tag("wall_seconds")) or 0.0,

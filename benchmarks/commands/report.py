@@ -1,4 +1,4 @@
-"""`asyncfl report`: table and page of a suite that has run."""
+"""`asyncfl report`: table and page of a suite that has run, and files for a paper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from benchmarks.commands import options
 @options.scale
 @options.store
 @options.tracking_uri
-def command(suite: str, scale: str | None, folder: Path, tracking_uri: str | None) -> None:
+@click.option(
+    "--files",
+    "files",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write every figure as SVG and PDF and every table as CSV and LaTeX here, too.",
+)
+def command(
+    suite: str, scale: str | None, folder: Path, tracking_uri: str | None, files: Path | None
+) -> None:
     """Print the results of SUITE as a table and write its report page.
 
     Everything is read from MLflow; nothing runs.
@@ -29,6 +38,7 @@ def command(suite: str, scale: str | None, folder: Path, tracking_uri: str | Non
     name = recorded_name(suite, scale)
 
     from reports import page, terminal
+    from reports.numbers import many
     from reports.store import load
 
     found = load(store.tracking_uri, name)
@@ -36,3 +46,9 @@ def command(suite: str, scale: str | None, folder: Path, tracking_uri: str | Non
         raise UserError(f"no run of a suite '{name}' is recorded in {tracking_uri or folder}")
     print_rich(terminal.tables(found))
     click.echo(f"Report: {page.write(found, store.reports / f'{name}.html')}")
+    if files is not None:
+        try:
+            written = page.write_files(found, files)
+        except OSError as error:
+            raise UserError(f"--files {files} cannot be written: {error.strerror}") from None
+        click.echo(f"{many(len(written), 'file')} for a paper: {files}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 from reports import look, svg
 from reports.bands import Band, band
@@ -16,7 +15,7 @@ from reports.downloads import file_name, link
 from reports.measures import Measure
 from reports.records import CLOCKS, Scenario
 from reports.scale import Scale
-from reports.sections.section import Results, Section, mean_over
+from reports.sections.section import Results, Section, Table, mean_over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +35,16 @@ def section(results: Results) -> Section | None:
     if not blocks:
         return None
     file = file_name(results.suite.name, "curves")
-    shows = {"blocks": blocks, "file": file, "download": link(frame(everything))}
-    return Section("curves", "Learning curves", "curves.html.j2", _note(results), shows)
+    numbers = frame(everything)
+    shows = {"blocks": blocks, "file": file, "download": link(numbers), "what": "Curves"}
+    figures = [
+        (f"{block['measure'].title} {clock} {card['scenario']}", figure)
+        for block in blocks
+        for card in block["cards"]
+        for clock, _, figure in card["clocks"]
+    ]
+    tables = [Table("all", numbers)]
+    return Section("curves", "Learning curves", "curves.html.j2", _note(results), shows, figures, tables)
 
 
 def frame(everything: Mapping[Measure, Bands]) -> pd.DataFrame:
@@ -85,6 +92,7 @@ def _block(measure: Measure, scenarios: Sequence[Scenario], bands: Bands) -> dic
             "clocks": [(plot.clock, CLOCKS[plot.clock], plot.draw()) for plot in plots],
             "legend": [(cell.index, cell.strategy) for cell in scenario.cells],
             "caption": _caption(plots[0].bands),
+            "cells": scenario.cells,
         }
         cards.append(card)
     return {"measure": measure, "cards": cards} if cards else None
@@ -131,10 +139,11 @@ class Plot:
     bands: Sequence[Band]
     scale: Scale
 
-    def draw(self) -> Markup:
+    def draw(self) -> svg.Drawing:
         """The figure."""
         about = f"{self.measure.title} against {CLOCKS[self.clock]}, {self.scenario.label}"
-        return svg.figure(SIZE, MARGINS, self._paint, about)
+        legend = [(cell.index, cell.strategy) for cell in self.scenario.cells]
+        return svg.figure(SIZE, MARGINS, self._paint, about, legend)
 
     def _paint(self, axes: Axes) -> None:
         measure = self.measure

@@ -8,12 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup
 
 from reports import svg
 from reports.records import Cell, Run, Scenario
 from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section, mean_over
+from reports.sections.section import Card, Results, Section, figures, mean_over
 from reports.steps import Array
 
 if TYPE_CHECKING:
@@ -56,7 +55,11 @@ def section(results: Results) -> Section | None:
         (scenario, value, [row for cell in scenario.cells if (row := clients(cell, value))])
         for scenario, value in found
     ]
-    cards = [Card(scenario.label, _draw(scenario, value, rows)) for scenario, value, rows in tables if rows]
+    cards = [
+        Card(scenario.label, _draw(scenario, value, rows), cells=scenario.cells)
+        for scenario, value, rows in tables
+        if rows
+    ]
     everything = [row for _, _, rows in tables for row in rows]
     if not everything:
         return None
@@ -67,7 +70,9 @@ def section(results: Results) -> Section | None:
         f"Each stroke: {strokes}. Filled mark: mean over clients, by importance. "
         f"Open mark: the worst client{mean_over([row.n for row in everything])}."
     )
-    return Section("fairness", "Fairness over clients", "cards.html.j2", note, {"cards": cards})
+    return Section(
+        "fairness", "Fairness over clients", "cards.html.j2", note, {"cards": cards}, figures(cards)
+    )
 
 
 def value_of(runs: Sequence[Run]) -> str:
@@ -75,7 +80,7 @@ def value_of(runs: Sequence[Run]) -> str:
     return "accuracy" if any("accuracy" in run.files.clients for run in runs) else "loss"
 
 
-def _draw(scenario: Scenario, value: str, rows: Sequence[Clients]) -> Markup:
+def _draw(scenario: Scenario, value: str, rows: Sequence[Clients]) -> svg.Drawing:
     description = f"Final {value} of every client by strategy, {scenario.label}"
     return draw([row.cell for row in rows], ROW, partial(_paint, value=value, rows=rows), description)
 

@@ -88,5 +88,19 @@ def who_leads(results: Results) -> str:
     return f"{subject} {verb} the {what}{where if len(compared) > 1 else ''}."
 
 
+def how_sure(results: Results) -> str:
+    """In how many scenarios the best is shown to be better than all others; empty where nobody can say."""
+    compared = [of for of in results.differences() if of]
+    if not compared:
+        return ""
+    n = {one.effect.n for of in compared for one in of if one.effect}
+    seeds = f"{max(n)} seeds" if len(n) == 1 else f"{min(n)} to {max(n)} seeds"
+    sure = sum(all(one.worse for one in of[1:] if one.effect) for of in compared)
+    if sure == 0:
+        return f"Nowhere do {seeds} show that the best of a scenario beats all others."
+    where = "the scenario" if len(compared) == 1 else f"{sure} of {len(compared)} scenarios"
+    return f"In {where} the best is shown, over {seeds}, to beat all others."
+
+
 def _is(n: int) -> str:
     return "is" if n == 1 else "are"

@@ -11,7 +11,7 @@ import numpy as np
 from reports import look, svg
 from reports.records import Cell, Run, Scenario
 from reports.scale import Scale
-from reports.sections.section import Card, Results, Section
+from reports.sections.section import Card, Results, Section, figures
 from reports.steps import Array
 
 if TYPE_CHECKING:
@@ -48,13 +48,14 @@ def section(results: Results) -> Section | None:
     note = f"Share of all updates that came from each client, the fastest first{results.mean_over_seeds}."
     if any((its == 0).any() for _, lines in found for _, its in lines):
         note += " At the lower edge: clients without any update."
-    return Section("participation", "Participation", "cards.html.j2", note, {"cards": cards})
+    return Section("participation", "Participation", "cards.html.j2", note, {"cards": cards}, figures(cards))
 
 
 def _card(scenario: Scenario, lines: Sequence[tuple[Cell, Array]]) -> Card:
     description = f"Share of updates by client and strategy, {scenario.label}"
-    figure = svg.figure(SIZE, MARGINS, partial(_paint, lines=lines), description)
-    return Card(scenario.label, figure, legend=tuple((cell.index, cell.strategy) for cell, _ in lines))
+    legend = tuple((cell.index, cell.strategy) for cell, _ in lines)
+    figure = svg.figure(SIZE, MARGINS, partial(_paint, lines=lines), description, legend)
+    return Card(scenario.label, figure, legend=legend, cells=scenario.cells)
 
 
 def _paint(axes: Axes, lines: Sequence[tuple[Cell, Array]]) -> None:

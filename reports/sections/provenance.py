@@ -9,8 +9,10 @@ import pandas as pd
 from reports.downloads import file_name, link
 from reports.numbers import duration
 from reports.records import Run, Suite
-from reports.sections.section import Results, Section
+from reports.sections.section import Results, Section, Table
 from reports.summary import time_to_target
+
+NOTE = "Below every figure and table are the runs behind it, by the beginnings of their ids in MLflow."
 
 
 def section(results: Results) -> Section:
@@ -19,11 +21,12 @@ def section(results: Results) -> Section:
     runs = [run for scenario, _ in results.scenarios for run in scenario.runs]
     shows = {
         "facts": facts(suite),
-        "runs": [(run, address(suite, run), duration(run.wall_seconds)) for run in runs],
+        "runs": [(run, suite.address(run), duration(run.wall_seconds)) for run in runs],
         "file": file_name(suite.name, "runs"),
         "download": link(frame(runs)),
     }
-    return Section("provenance", "Provenance", "provenance.html.j2", "", shows)
+    tables = [Table("runs", frame(runs))]
+    return Section("provenance", "Provenance", "provenance.html.j2", NOTE, shows, tables=tables)
 
 
 def facts(suite: Suite) -> list[tuple[str, list[str]]]:
@@ -58,13 +61,6 @@ def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
         for name, value in table.items():
             found.setdefault(name, {})[value] = None
     return [f"{name}: {', '.join(sorted(values))}" for name, values in sorted(found.items())]
-
-
-def address(suite: Suite, run: Run) -> str:
-    """Where MLflow shows the run; empty unless it is read from a server."""
-    if not suite.uri.startswith(("http://", "https://")):
-        return ""
-    return f"{suite.uri.rstrip('/')}/#/experiments/{suite.experiment}/runs/{run.id}"
 
 
 def frame(runs: Iterable[Run]) -> pd.DataFrame:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from reports.downloads import file_name, link
 from reports.measures import Measure
-from reports.ranking import Ranking, seeds, spread_text
+from reports.ranking import Entry, Ranking, seeds, spread_text
 from reports.records import Scenario
-from reports.sections.section import Results, Section
+from reports.sections.section import Results, Section, Table
 from reports.summary import Row, best, frame
 
 
@@ -24,21 +25,47 @@ class Glance:
     detail: str
     best: bool = False
     place: float = 0.0
+    open: bool = False  # not shown to be worse than the best
 
 
 def section(results: Results) -> Section:
     """Overview and tables."""
-    rankings = results.rankings()
+    rankings, compared = results.rankings(), results.differences()
+    glance = at_a_glance(results) if len(rankings) > 1 else None
+    numbers = frame(results.scenarios)
     shows = {
-        "glance": at_a_glance(results) if len(rankings) > 1 else None,
-        "cards": [(found, [seeds(line.row) for line in found.lines]) for found in rankings],
+        "glance": glance,
+        "cards": [
+            (found, [seeds(line.row) for line in found.lines], of)
+            for found, of in zip(rankings, compared, strict=True)
+        ],
         "file": file_name(results.suite.name, "ranking"),
-        "download": link(frame(results.scenarios)),
+        "download": link(numbers),
     }
-    return Section("ranking", "Ranking", "ranking.html.j2", _note(rankings), shows)
+    tables = [_table(found, rows) for found, (_, rows) in zip(rankings, results.scenarios, strict=True)]
+    overview = [_overview_table(glance, numbers)] if glance else []
+    note = _note(rankings, any(one.open for of in compared for one in of))
+    return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=[*overview, *tables])
 
 
-def _note(rankings: Sequence[Ranking]) -> str:
+def _table(found: Ranking, rows: list[Row]) -> Table:
+    headings = ["Strategy", *(column.title for column in found.columns), "Seeds"]
+    lines = [(Entry(line.row.strategy), *line.entries, Entry(seeds(line.row))) for line in found.lines]
+    if any(entry.text for entry in found.pooled):
+        lines.append((Entry("Trained centrally"), *found.pooled, Entry("")))
+    return Table(found.scenario.label, frame([(found.scenario, rows)]), headings, lines)
+
+
+def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> Table:
+    headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
+    lines = [
+        (Entry(label), *(Entry(one.text, one.detail, best=one.best) for one in glances))
+        for label, glances, _ in glance["lines"]
+    ]
+    return Table("overview", numbers, headings, lines)
+
+
+def _note(rankings: Sequence[Ranking], some_open: bool) -> str:
     lines = [line for found in rankings for line in found.lines]
     first = {found.scenario.columns[0].in_text for found in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
@@ -48,6 +75,8 @@ def _note(rankings: Sequence[Ranking]) -> str:
             " Updates and time to a target: median." if any(one.scenario.target for one in rankings) else ""
         )
         parts.append(f"Final values: mean ± standard deviation over seeds.{median} Best in bold.")
+    if some_open:
+        parts.append("≈: not shown to be worse than the best; see “Behind the best”.")
     if any(found.unmet for found in rankings):
         parts.append("∞: the median seed never met the target; beside it, how many seeds did.")
     if any(line.row.diverged for line in lines):
@@ -57,6 +86,7 @@ def _note(rankings: Sequence[Ranking]) -> str:
 
 def at_a_glance(results: Results) -> dict[str, Any]:
     """A line a scenario, a column a strategy; strategies by their mean rank."""
+    rankings = results.rankings()
     places: dict[str, list[int]] = {}
     for _, rows in results.scenarios:
         for rank, row in enumerate(rows):
@@ -67,10 +97,14 @@ def at_a_glance(results: Results) -> dict[str, Any]:
         "title": _glance_title(ranks.pop()) if len(ranks) == 1 else "Final value of each scenario’s metric",
         "strategies": [(results.suite.strategies.index(strategy), strategy) for strategy in order],
         "lines": [
-            (found.scenario.label, _glances(found.scenario, rows, order), found.pooled[0])
-            for found, (_, rows) in zip(results.rankings(), results.scenarios, strict=True)
+            (
+                found.scenario.label,
+                _glances(found.scenario, rows, order, {one.row.strategy for one in of if one.open}),
+                found.pooled[0],
+            )
+            for found, (_, rows), of in zip(rankings, results.scenarios, results.differences(), strict=True)
         ],
-        "pooled": any(found.pooled[0].text for found in results.rankings()),
+        "pooled": any(found.pooled[0].text for found in rankings),
     }
 
 
@@ -78,7 +112,7 @@ def _glance_title(ranks: Measure) -> str:
     return f"Final {ranks.in_text}, mean ± standard deviation over seeds{' (%)' if ranks.share else ''}"
 
 
-def _glances(scenario: Scenario, rows: list[Row], order: list[str]) -> list[Glance]:
+def _glances(scenario: Scenario, rows: list[Row], order: list[str], left_open: set[str]) -> list[Glance]:
     ranks = scenario.columns[0]
     best_text = ranks.text(best(rows, ranks.name, ranks.higher))
     means = {row.strategy: row.final[ranks.name].mean for row in rows}
@@ -93,5 +127,6 @@ def _glances(scenario: Scenario, rows: list[Row], order: list[str]) -> list[Glan
         if row.diverged:
             detail = f"{row.diverged} diverged"
         place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
-        found[row.strategy] = Glance(text, detail, not row.diverged and text == best_text, round(place, 3))
+        leads = not row.diverged and text == best_text
+        found[row.strategy] = Glance(text, detail, leads, round(place, 3), row.strategy in left_open)
     return [found.get(strategy, Glance("", "not run")) for strategy in order]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from reports import svg
 from reports.records import Cell
 
@@ -19,7 +17,7 @@ LETTER, LEADING = 7.2, 12.5  # pixels, about
 LONGEST = 22  # letters a line
 
 
-def draw(cells: Sequence[Cell], row: float, paint: Callable[[Axes], None], description: str) -> Markup:
+def draw(cells: Sequence[Cell], row: float, paint: Callable[[Axes], None], description: str) -> svg.Drawing:
     """Axes with a row for each of the cells, `row` pixels high: rows are 0, 1, … from the top."""
     letters = max(len(line) for cell in cells for line in svg.two_lines(cell.strategy, LONGEST).split("\n"))
     margins = (18 + LETTER * letters, RIGHT, TOP, BOTTOM)

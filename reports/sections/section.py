@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from markupsafe import Markup
+import pandas as pd
 
-from reports.ranking import Ranking, ranking
-from reports.records import Scenario, Suite
+from reports.differences import Difference, differences
+from reports.ranking import Entry, Ranking, ranking
+from reports.records import Cell, Scenario, Suite
 from reports.summary import Row, summarise
+from reports.svg import Drawing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,16 +36,32 @@ class Results:
         """The ranking of every scenario."""
         return [ranking(scenario, rows) for scenario, rows in self.scenarios]
 
+    def differences(self) -> list[list[Difference]]:
+        """Of every scenario, how far its strategies stay behind the best."""
+        return [differences(scenario, rows) for scenario, rows in self.scenarios]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table as files: numbers for programs, and, where people read it, lines of texts."""
+
+    name: str
+    numbers: pd.DataFrame
+    headings: Sequence[str] = ()
+    lines: Sequence[Sequence[Entry]] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page: `template` is rendered with `shows`."""
+    """A part of the page: `template` is rendered with `shows`; figures and tables can be had as files."""
 
     anchor: str
     title: str
     template: str
     note: str  # what all of its figures or tables have in common
     shows: Mapping[str, Any] = field(default_factory=dict)
+    figures: Sequence[tuple[str, Drawing]] = ()  # by what they show, in words
+    tables: Sequence[Table] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +69,17 @@ class Card:
     """A figure of one scenario."""
 
     scenario: str
-    figure: Markup
+    figure: Drawing
     caption: str = ""  # what its note does not say already
     legend: tuple[
         tuple[int, str], ...
     ] = ()  # index and label of strategies, where the figure does not name them
+    cells: Sequence[Cell] = ()  # the runs behind it
+
+
+def figures(cards: Sequence[Card]) -> list[tuple[str, Drawing]]:
+    """The figures of some cards, by their scenarios."""
+    return [(card.scenario, card.figure) for card in cards]
 
 
 def mean_over(seeds: Sequence[int]) -> str:

@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup
 
 from reports import svg
 from reports.numbers import tick
 from reports.records import Cell, Scenario
 from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section
+from reports.sections.section import Card, Results, Section, figures
 from reports.steps import Array
 
 if TYPE_CHECKING:
@@ -49,17 +48,19 @@ def section(results: Results) -> Section | None:
         (scenario, [(cell, its) for cell in scenario.cells if len(its := shares(cell))])
         for scenario, _ in results.scenarios
     ]
-    cards = [Card(scenario.label, _draw(scenario, rows)) for scenario, rows in found if rows]
+    cards = [
+        Card(scenario.label, _draw(scenario, rows), cells=scenario.cells) for scenario, rows in found if rows
+    ]
     if not cards:
         return None
     note = (
         f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows have one scale. "
         "Bins double in width and are named by their last value: “8” holds 5 to 8."
     )
-    return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": cards})
+    return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": cards}, figures(cards))
 
 
-def _draw(scenario: Scenario, rows: Sequence[tuple[Cell, Array]]) -> Markup:
+def _draw(scenario: Scenario, rows: Sequence[tuple[Cell, Array]]) -> svg.Drawing:
     description = f"Distribution of staleness by strategy, {scenario.label}"
     return draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description)
 

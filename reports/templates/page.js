@@ -29,6 +29,10 @@ document.addEventListener("change", ({ target }) => {
   if (!target.matches(".tabbed input")) return;
   for (const twin of document.querySelectorAll(`.tabbed input[value="${target.value}"]`)) twin.checked = true;
 });
+// A link to a run opens the list that it stands in.
+const unfold = () => document.getElementById(location.hash.slice(1))?.closest("details")?.setAttribute("open", "");
+window.addEventListener("hashchange", unfold);
+unfold();
 // Keys: pointing at a strategy fades the others.
 for (const key of document.querySelectorAll(".keys li")) {
   const drawn = [...key.closest("figure").querySelectorAll("svg [data-s]")];

@@ -58,6 +58,10 @@ class Fake:
     params: Mapping[str, str] = field(
         default_factory=lambda: {"strategy.name": "fedbuff", "strategy.buffer": "10"}
     )
+    totals: Mapping[str, float] = field(default_factory=dict)  # metrics of the whole run
+    diagnostics: Mapping[str, Any] | None = None
+    partition: str = "i.i.d."
+    timing: str = "F80"
     paper: str = "FedBuff, buffered asynchronous aggregation (Nguyen et al., AISTATS 2022, Algorithm 1)."
     started: int = START
     superseded: bool = False
@@ -70,8 +74,8 @@ class Fake:
             "suite": suite,
             "scenario": self.scenario,
             "problem": self.problem,
-            "partition": "i.i.d.",
-            "timing": "F80",
+            "partition": self.partition,
+            "timing": self.timing,
             "strategy": self.strategy,
             "paper": self.paper,
             "seed": str(self.seed),
@@ -102,6 +106,7 @@ class Fake:
             clients,
             np.bincount(self.staleness),
             np.bincount(self.client, minlength=len(clients)),
+            diagnostics=pd.DataFrame(dict(self.diagnostics or {})),
         )
 
 
@@ -110,7 +115,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     runs = []
     for at, fake in enumerate(fakes):
         info = SimpleNamespace(run_id=f"{at:032x}", start_time=fake.started, end_time=fake.started + 1500)
-        run = read_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)})
+        run = read_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)}, fake.totals)
         runs.append(replace(run, files=fake.files()))
     kept, older = latest(runs)
     return Suite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
@@ -137,7 +142,8 @@ def write_store(
             experiment, fake.started, fake.tags(suite) | {"mlflow.parentRunId": parents[place]}
         )
         params = [Param(name, value) for name, value in {**fake.params, "seed": str(fake.seed)}.items()]
-        client.log_batch(run.info.run_id, params=params)
+        totals = [Metric(name, value, START, 0) for name, value in fake.totals.items()]
+        client.log_batch(run.info.run_id, totals, params)
         _write_files(client, run.info, fake)
         client.set_terminated(run.info.run_id, "FINISHED", fake.started + 1500)
     for one in pooled:
@@ -161,6 +167,8 @@ def _write_files(client: Any, info: Any, fake: Fake) -> None:
         "arrivals": {**events, "client": fake.client, "staleness": fake.staleness},
         "clients": dict(fake.clients),
     }
+    if fake.diagnostics is not None:
+        tables["diagnostics"] = dict(fake.diagnostics)
     with tempfile.TemporaryDirectory() as folder:
         for name, table in tables.items():
             pd.DataFrame(table).to_parquet(Path(folder) / f"{name}.parquet")
@@ -229,6 +237,7 @@ def plausible(strategy: str, scenario: str, seed: int, evaluations: int = 20, **
             "loss": rng.gamma(2, 0.2, n),
             "accuracy": np.clip(accuracy[-1] + rng.normal(0, spread, n), 0.05, 1),
         },
+        **dict(zip(("problem", "partition", "timing"), scenario.split(" · "), strict=True)),
         paper=f"{strategy}, what it is in a line (Somebody et al., JMLR 2023, Algorithm 1).",
         params={"strategy.name": strategy.lower(), "strategy.local_lr": "0.1", "strategy.server_lr": "1.0"},
         **more,

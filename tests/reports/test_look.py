@@ -74,3 +74,15 @@ def test_dash_and_mark_tell_apart_what_shares_a_colour() -> None:
     for one, other in combinations(range(32), 2):
         if look.colour(one) == look.colour(other) and abs(one - other) < 32:
             assert look.marker(one) != look.marker(other)
+
+
+@pytest.mark.parametrize("theme", [False, True], ids=["light", "dark"])
+def test_amounts_rise_evenly_and_numbers_on_them_can_be_read(theme: bool) -> None:
+    of = look.palette(dark=theme)
+    amounts = [of[f"a{at}"] for at in range(9)]
+    apart = [contrast(shade, of["paper"]) for shade in amounts]
+    assert apart == sorted(apart)
+    for at, shade in enumerate(amounts):
+        assert contrast(shade, of["paper"] if at >= look.TURN else of["ink"]) >= 4.5
+    for eye in EYES:
+        assert nearest(tuple(amounts), eye) > 0.03

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from synthetic import POOLED, diverged, plausible, records
+from synthetic import POOLED, diverged, plausible, quickstart, records
 
+from reports import look
 from reports.page import write
 from reports.records import Suite
 
@@ -73,7 +75,8 @@ def test_it_fits_the_window_in_the_colours_asked_for(opened: Any, page: str, sch
 def column(tab: Any, at: int) -> list[str]:
     """Texts of a column of the first ranking."""
     rows = tab.locator("table.ranking").first.locator("tbody tr")
-    return [rows.nth(row).locator("> *").nth(at).inner_text().split()[0] for row in range(rows.count())]
+    texts = [rows.nth(row).locator("> *").nth(at).inner_text() for row in range(rows.count())]
+    return [text.removeprefix("≈").split()[0] for text in texts]
 
 
 def test_a_click_on_a_heading_sorts(opened: Any, page: str) -> None:
@@ -133,3 +136,48 @@ def test_an_empty_page(opened: Any, tmp_path: Path) -> None:
     path = write(Suite("nothing", "sqlite:///mlflow.db"), tmp_path / "page.html")
     tab = opened(path.as_uri(), viewport={"width": 375, "height": 800})
     assert "No run of this suite is recorded" in tab.locator("body").inner_text()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page with everything that a page can have."""
+    ramp = np.arange(1.0, 31.0)
+    terms = dict.fromkeys(("noise_sq", "bias_sq", "delay_sq", "gradient_sq"), 1 / ramp)
+    fakes = [
+        replace(one, diagnostics={"iteration": np.arange(30), **terms}, totals={"kept_bytes/server": 1e6})
+        for one in quickstart(2)
+    ]
+    folder = tmp_path_factory.mktemp("whole")
+    return write(records(*fakes, pooled=POOLED), folder / "page.html").as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_every_part_fits(opened: Any, whole: str, scheme: str, width: int) -> None:
+    tab = opened(whole, color_scheme=scheme, viewport={"width": width, "height": 800})
+    parts = tab.eval_on_selector_all("section", "all => all.map(one => one.id)")
+    assert {"behind", "curves", "target", "grid", "errors", "cost"} <= set(parts)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    # Numbers in a heatmap can be read on their cells: one theme's ink or paper on one of its amounts.
+    of = look.palette(dark=scheme == "dark")
+    fills = tab.eval_on_selector_all(
+        "#grid svg path", "all => [...new Set(all.map(one => getComputedStyle(one).fill))]"
+    )
+    amounts = {rgb(of[f"a{at}"]) for at in range(9)}
+    assert len(amounts & set(fills)) >= 3
+
+
+def test_a_figure_leads_to_its_runs(opened: Any, whole: str) -> None:
+    tab = opened(whole)
+    row = tab.locator("#provenance tr[id]").first
+    assert not row.is_visible()
+    tab.locator("#errors .behind summary").nth(1).click()
+    link = tab.locator("#errors .behind a").first
+    link.click()
+    target = link.get_attribute("href")
+    assert tab.locator(f"#provenance tr{target}").is_visible()
+
+
+def rgb(shade: str) -> str:
+    """As a browser writes it."""
+    return f"rgb({', '.join(str(int(shade[at : at + 2], 16)) for at in (1, 3, 5))})"

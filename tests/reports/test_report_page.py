@@ -82,7 +82,8 @@ def test_the_parts_stand_in_their_order(text: str) -> None:
     page = Page(text)
     anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert anchors == [
-        "ranking", "curves", "fairness", "staleness", "participation", "strategies", "errata", "provenance",
+        "ranking", "behind", "curves", "target", "grid", "fairness", "staleness", "participation", "cost",
+        "strategies", "errata", "provenance",
     ]  # fmt: skip
     assert (
         "84 runs: 7 strategies × 4 scenarios × 3 seeds. Run on 9 October 2025, 08:53 to 08:53 UTC"
@@ -206,7 +207,7 @@ def test_names_do_no_harm() -> None:
         "input",
         "label",
     }
-    allowed |= {"dl", "dt", "dd", "span", "b", "details", "summary", "code", "script"}
+    allowed |= {"dl", "dt", "dd", "span", "b", "details", "summary", "code", "script", "abbr"}
     assert {tag for tag, _ in page.tags} - allowed == set()
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)

@@ -139,10 +139,15 @@ def _answers(address: str) -> bool:
 
 @pytest.mark.slow
 def test_a_server_that_keeps_the_artifacts(server: str, tmp_path: Path) -> None:
-    fakes = [Fake(seed=seed, curve=curve([0.1, 0.5, 0.9], [0, 10, 20])) for seed in range(3)]
+    measured = {
+        "diagnostics": {"iteration": [0, 5], "noise_sq": [2.0, 1.0]},
+        "totals": {"diagnostics/noise_sq": 1.5},
+    }
+    fakes = [Fake(seed=seed, curve=curve([0.1, 0.5, 0.9], [0, 10, 20]), **measured) for seed in range(3)]
     write_store(server, None, "remote", fakes, POOLED)
     suite = load(server, "remote")
     assert [run.final("test/accuracy") for run in suite.runs] == [0.9, 0.9, 0.9]
     assert suite.runs[0].files.staleness.tolist() == [1, 2, 1]
+    assert suite.runs[0].files.diagnostics.noise_sq.tolist() == [2.0, 1.0] and suite.runs[0].diagnosed
     page = write_page(server, "remote", tmp_path / "page.html").read_text()
     assert f"{server}/#/experiments/{suite.experiment}/runs/{suite.runs[0].id}" in page

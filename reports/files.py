@@ -1,0 +1,41 @@
+"""Figures and tables of a page as files for a paper: SVG and PDF, CSV and LaTeX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reports import latex
+from reports.downloads import csv, slug
+from reports.sections.section import Section
+
+LONGEST = 100  # letters of a file's name
+
+
+def write_files(sections: list[Section], folder: Path) -> list[Path]:
+    """Write all of them into `folder`, which is made if need be; those that are there are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for section in sections:
+        for what, drawing in section.figures:
+            path = _free(folder, f"{section.anchor} {what}", ".svg", written)
+            for one in (path, path.with_suffix(".pdf")):
+                drawing.save(one)
+                written.append(one)
+        for table in section.tables:
+            path = _free(folder, f"{section.anchor} {table.name}", ".csv", written)
+            path.write_text(csv(table.numbers), encoding="utf-8")
+            written.append(path)
+            if table.lines:
+                path = path.with_suffix(".tex")
+                path.write_text(latex.table(table.headings, table.lines), encoding="utf-8")
+                written.append(path)
+    return written
+
+
+def _free(folder: Path, name: str, suffix: str, taken: list[Path]) -> Path:
+    """A path of that name that nothing else has: names that differ only in odd letters get a number."""
+    base = slug(name)[:LONGEST].strip("-")
+    path, number = folder / f"{base}{suffix}", 2
+    while path in taken:
+        path, number = folder / f"{base}-{number}{suffix}", number + 1
+    return path

@@ -1,0 +1,172 @@
+"""Behind the best: paired differences over seeds, and which of them are more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from reports import numbers, svg
+from reports.differences import Difference
+from reports.downloads import file_name, link
+from reports.measures import Measure
+from reports.ranking import Entry
+from reports.records import Scenario
+from reports.sections.rows import draw, paint_names
+from reports.sections.section import Card, Results, Section, Table, figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROW = 30
+FEW = 5  # seeds, below which a page says how little they can show
+MANY = 1000  # seeds that nobody runs
+ROOM = 2.2  # times the largest difference of a seed, beyond which intervals are cut
+
+
+def section(results: Results) -> Section | None:
+    """One card a scenario."""
+    found = [
+        (scenario, of)
+        for (scenario, _), of in zip(results.scenarios, results.differences(), strict=True)
+        if of
+    ]
+    if not found:
+        return None
+    cards = [
+        Card(scenario.label, _draw(scenario, of), _caption(scenario, of), cells=scenario.cells)
+        for scenario, of in found
+    ]
+    table = frame(found)
+    shows = {
+        "cards": cards,
+        "file": file_name(results.suite.name, "differences"),
+        "download": link(table),
+        "what": "Differences",
+    }
+    tables = [Table("all", table), *(_table(scenario, of) for scenario, of in found)]
+    return Section("behind", "Behind the best", "cards.html.j2", _note(found), shows, figures(cards), tables)
+
+
+def _note(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> str:
+    n = [one.effect.n for _, of in found for one in of if one.effect]
+    over = f"{max(n)} seeds" if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
+    text = (
+        f"Paired differences to the best strategy of the scenario over {over}, with 95 % intervals; strokes "
+        "are single seeds. Filled: shown to be worse (paired t-test at 5 %, Holm’s adjustment within the "
+        "scenario). Open: not shown to be worse, which is not the same as equal."
+    )
+    if max(n) < FEW:
+        text += (
+            f" {numbers.spelt(max(n)).capitalize()} seeds show only large and steady differences; and the "
+            "best is chosen by the same seeds, so that among close strategies luck decides who leads."
+        )
+    return text
+
+
+def _caption(scenario: Scenario, of: Sequence[Difference]) -> str:
+    """What is open, and what would settle the nearest question."""
+    from reports.paired import seeds_to_decide
+
+    best, *others = of
+    compared = [one for one in others if one.effect]
+    left = [one for one in compared if not one.worse]
+    if not left:
+        return f"All {len(compared)} others are shown to be worse than {best.row.strategy}."
+    nearest = left[0]
+    assert nearest.effect is not None
+    seeds = seeds_to_decide(nearest.effect)
+    text = f"{len(left)} of {len(compared)} not shown to be worse than {best.row.strategy}."
+    if seeds is not None and nearest.effect.n < seeds <= MANY:
+        about = numbers.rough(seeds)
+        text += f" To show a difference like that to {nearest.row.strategy} takes about {about} seeds."
+    return text
+
+
+def text(one: Difference, of: Measure) -> Entry:
+    """A difference and its interval, in percentage points where the metric is a share."""
+    if one.effect is None:
+        return Entry("")
+    mean, low, high = (
+        numbers.percent(value) if of.share else numbers.number(value, 3)
+        for value in (one.effect.mean, one.effect.low, one.effect.high)
+    )
+    return Entry(mean, f"[{low}, {high}]" if one.effect.n > 1 else "", one.effect.mean)
+
+
+def _table(scenario: Scenario, of: Sequence[Difference]) -> Table:
+    ranks = scenario.columns[0]
+    lines = [
+        (
+            Entry(one.row.strategy),
+            text(one, ranks) if one.effect else Entry("best" if one is of[0] else numbers.MISSING),
+            Entry(numbers.number(one.p, 2) if one.effect else ""),
+            Entry("" if one.effect is None else "yes" if one.worse else "no"),
+        )
+        for one in of
+    ]
+    unit = " (points)" if ranks.share else ""
+    headings = ["Strategy", f"Behind in {ranks.in_text}{unit}", "p (Holm)", "Shown to be worse"]
+    return Table(scenario.label, frame([(scenario, of)]), headings, lines)
+
+
+def frame(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> pd.DataFrame:
+    """One row a comparison; differences are positive where the strategy is worse than the best."""
+    return pd.DataFrame(
+        {
+            "scenario": scenario.label,
+            "metric": scenario.columns[0].name,
+            "best": of[0].row.strategy,
+            "strategy": one.row.strategy,
+            "behind": one.effect.mean,
+            "low": one.effect.low,
+            "high": one.effect.high,
+            "p": one.effect.p,
+            "p holm": one.p,
+            "seeds": one.effect.n,
+            "worse": one.worse,
+        }
+        for scenario, of in found
+        for one in of
+        if one.effect
+    )
+
+
+def _draw(scenario: Scenario, of: Sequence[Difference]) -> svg.Drawing:
+    description = f"How far strategies stay behind {of[0].row.strategy}, {scenario.label}"
+    cells = [one.row.cell for one in of]
+    return draw(cells, ROW, partial(_paint, of=of, ranks=scenario.columns[0]), description)
+
+
+def _paint(axes: Axes, of: Sequence[Difference], ranks: Measure) -> None:
+    seen = [value for one in of for value in one.values]
+    reach = max((abs(value) for value in seen), default=0.0) or 1.0
+    ends = [end for one in of if one.effect for end in (one.effect.low, one.effect.high)]
+    low = max(min([0.0, *seen, *ends]), min([0.0, *seen]) - ROOM * reach / 2)
+    high = min(max([0.0, *seen, *ends]), max([0.0, *seen]) + ROOM * reach / 2)
+    room = 0.05 * (high - low) or reach
+    axes.set_xlim(low - room, high + room)
+    axes.axvline(0, color=svg.MUTED, linewidth=0.8)
+    for y, one in enumerate(of):
+        _paint_row(axes, y, one)
+    axes.xaxis.set_major_formatter(svg.tick_text(share=ranks.share))
+    axes.locator_params(axis="x", nbins=7)
+    axes.set_xlabel(f"Behind the best in {ranks.in_text}{' (points)' if ranks.share else ''}")
+    paint_names(axes, [one.row.cell for one in of])
+
+
+def _paint_row(axes: Axes, y: int, one: Difference) -> None:
+    index = one.row.cell.index
+    style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
+    for value in one.values:
+        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=1.1, alpha=0.45, **style)
+    if one.effect is None:
+        if y == 0:  # the best itself; others without an effect diverged
+            axes.plot([0], [y], "D", markersize=7, markeredgewidth=0, **style)
+        return
+    if one.effect.n > 1:
+        axes.plot([one.effect.low, one.effect.high], [y, y], linewidth=2.2, solid_capstyle="butt", **style)
+    face = svg.series(index) if one.worse else svg.PAPER
+    axes.plot([one.effect.mean], [y], "o", markersize=8, markeredgewidth=1.8, markerfacecolor=face, **style)

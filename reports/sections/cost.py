@@ -1,0 +1,137 @@
+"""Cost: what every strategy sends, keeps and computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from reports import numbers
+from reports.downloads import file_name, link
+from reports.ranking import Entry
+from reports.records import Run, Scenario
+from reports.sections.section import Results, Section, Table
+from reports.summary import time_to_target
+
+NOTE = (
+    "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "
+    "updates until the target was met (∞: the median run never met it). What is kept are tensors beside "
+    "models and updates at the end of the run, such as caches and buffers; that of the clients is all "
+    "clients’ together. Wall time depends on the machine and on how jobs were computed."
+)
+
+
+def section(results: Results) -> Section | None:
+    """A table a problem: what strategies cost hardly depends on partition and delay."""
+    by_problem: dict[str, list[Scenario]] = {}
+    for scenario, _ in results.scenarios:
+        by_problem.setdefault(scenario.problem, []).append(scenario)
+    found = [(problem, of, table(problem, of)) for problem, of in by_problem.items()]
+    found = [(problem, of, its) for problem, of, its in found if its.lines]
+    if not found:
+        return None
+    everything = pd.concat([its.numbers for _, _, its in found])
+    shows = {
+        "blocks": [
+            {
+                "title": problem if len(found) > 1 else "",
+                "table": its,
+                "cells": [cell for scenario in of for cell in scenario.cells],
+            }
+            for problem, of, its in found
+        ],
+        "file": file_name(results.suite.name, "cost"),
+        "download": link(everything),
+    }
+    return Section("cost", "Cost", "cost.html.j2", NOTE, shows, tables=[its for _, _, its in found])
+
+
+def table(problem: str, scenarios: Sequence[Scenario]) -> Table:
+    """One line a strategy, over all scenarios of a problem."""
+    runs: dict[str, list[Run]] = {}
+    for scenario in scenarios:
+        for cell in scenario.cells:
+            runs.setdefault(cell.strategy, []).extend(run for run in cell.runs if run.ended_somehow)
+    runs = {strategy: of for strategy, of in sorted(runs.items(), key=lambda one: one[0].casefold()) if of}
+    columns: dict[str, tuple[Callable[[Run], float], Callable[[float], str]]] = {
+        "Updates": (lambda run: at_end(run, "updates"), numbers.count),
+        "Local steps": (local_steps, numbers.count),
+        "Sent": (lambda run: at_end(run, "uploads_bytes"), numbers.size),
+        "Sent to target": (sent_to_target, numbers.size),
+        "Server keeps": (lambda run: run.totals.get("kept_bytes/server", nan), numbers.size),
+        "Clients keep": (lambda run: run.totals.get("kept_bytes/clients", nan), numbers.size),
+        "Wall time": (lambda run: run.wall_seconds or nan, numbers.duration),
+    }
+    values = {
+        heading: {strategy: [value(run) for run in of] for strategy, of in runs.items()}
+        for heading, (value, _) in columns.items()
+    }
+    said = (
+        [heading for heading, of in values.items() if not np.isnan(np.concatenate(list(of.values()))).all()]
+        if runs
+        else []
+    )
+    lines = [
+        (Entry(strategy), *(entry(values[heading][strategy], columns[heading][1]) for heading in said))
+        for strategy in runs
+    ]
+    return Table(
+        problem or "problem", frame(scenarios, {h: columns[h][0] for h in said}), ["Strategy", *said], lines
+    )
+
+
+def entry(values: Sequence[float], write: Callable[[float], str]) -> Entry:
+    """Median and range; ∞ counts, what is unknown does not."""
+    known = [value for value in values if not np.isnan(value)]
+    if not known:
+        return Entry(numbers.MISSING, value=nan)
+    middle = float(np.median(known)) if all(map(isfinite, known)) else float(np.sort(known)[len(known) // 2])
+    low, high = write(min(known)), write(max(known))
+    return Entry(write(middle), f"({low} to {high})" if low != high else "", middle)
+
+
+def frame(scenarios: Sequence[Scenario], columns: dict[str, Callable[[Run], float]]) -> pd.DataFrame:
+    """One row a run that is over, bytes and seconds."""
+    return pd.DataFrame(
+        {
+            "scenario": scenario.label,
+            "strategy": cell.strategy,
+            "seed": run.seed,
+            **{heading.lower(): value(run) for heading, value in columns.items()},
+            "run": run.id,
+        }
+        for scenario in scenarios
+        for cell in scenario.cells
+        for run in cell.runs
+        if run.ended_somehow
+    )
+
+
+def at_end(run: Run, column: str) -> float:
+    """A column of the curve in its last row."""
+    curve = run.files.curve
+    return float(curve[column].iloc[-1]) if column in curve and len(curve) else nan
+
+
+def sent_to_target(run: Run) -> float:
+    """Bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
+    if run.target is None or "uploads_bytes" not in run.files.curve:
+        return nan
+    return time_to_target(run, "uploads_bytes", run.target)
+
+
+def local_steps(run: Run) -> float:
+    """All local steps of all updates; NaN where K is not the same for every update."""
+    says = run.params.get
+    steps = says("strategy.local.steps", "")
+    changes = ("strategy.local.epochs", "arrangement.most_steps")
+    if (
+        not steps.isdecimal()
+        or says("strategy.local.dynamic") == "true"
+        or any(says(name, "null") not in {"null", "None", ""} for name in changes)
+        or says("strategy.name") == "asyncfeded"  # it sets K anew for every job
+    ):
+        return nan
+    return int(steps) * at_end(run, "updates")

@@ -1,0 +1,203 @@
+"""Why a strategy wins: what the error of its updates is made of, as it was measured on the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from reports import look, numbers, svg
+from reports.downloads import file_name, link
+from reports.ranking import Entry
+from reports.records import Cell, Scenario
+from reports.scale import Scale
+from reports.sections.section import Results, Section, Table
+from reports.steps import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE, MARGINS = (270, 225), (48, 10, 30, 44)
+POINTS = 60  # a line; of more iterations, neighbours are averaged
+WIDE = 12  # from this ratio between the ends of two strategies on, iterations are shown on a log scale
+DEEP = 1e6  # times below the greatest value lies rounding
+
+TERMS = {  # columns of diagnostics
+    "noise_sq": "A · sampling noise",
+    "bias_sq": "B · participation bias",
+    "delay_sq": "C · delay",
+    "gradient_sq": "‖∇F‖²",
+}
+NOTE = (
+    "Each update u of the server departs from the gradient of the present model by u − ∇F = A + B + C. "
+    "A is the noise of mini-batches; B is bias, since some clients weigh more in the update than in the "
+    "objective; C is delay, since gradients belong to older models. Shown are squared lengths as they were "
+    "measured on these runs, with full-batch gradients of all clients, on a log scale"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One term of one strategy over server iterations, mean over seeds."""
+
+    cell: Cell
+    iteration: Array
+    value: Array
+    mean: float  # over the whole run
+
+
+def line(cell: Cell, term: str) -> Line | None:
+    """Of the runs that recorded it; None if none did."""
+    tables = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
+    rows = [table[["iteration", term]].dropna() for table in tables]
+    if not any(len(table) for table in rows):
+        return None
+    means = pd.concat(rows).groupby("iteration")[term].mean()
+    parts = np.array_split(np.arange(len(means)), min(len(means), POINTS))
+    iteration, value = means.index.to_numpy(float), means.to_numpy(float)
+    return Line(
+        cell,
+        np.array([iteration[part].mean() for part in parts]),
+        np.array([value[part].mean() for part in parts]),
+        float(np.mean([table[term].mean() for table in rows if len(table)])),
+    )
+
+
+def lines(scenario: Scenario, term: str) -> list[Line]:
+    """Of every strategy that recorded the term."""
+    return [found for cell in scenario.cells if (found := line(cell, term))]
+
+
+def section(results: Results) -> Section | None:
+    """One row of panels a scenario: A, B, C and, where it was recorded, the gradient."""
+    cards: list[dict[str, Any]] = []
+    figures, found = [], []
+    for scenario, _ in results.scenarios:
+        terms = {term: of for term in TERMS if (of := lines(scenario, term))}
+        if not terms:
+            continue
+        found.append((scenario, terms))
+        errors = {term: of for term, of in terms.items() if term != "gradient_sq"}
+        scale = _scale([one for of in errors.values() for one in of])
+        panels = []
+        for term, of in terms.items():
+            own = _scale(of) if term == "gradient_sq" else scale
+            drawing = _draw(scenario, term, of, own)
+            panels.append(drawing)
+            figures.append((f"{scenario.label} {TERMS[term].partition(' ')[0]}", drawing))
+        cells = [
+            cell for cell in scenario.cells if any(one.cell is cell for of in terms.values() for one in of)
+        ]
+        cards.append(
+            {
+                "scenario": scenario.label,
+                "panels": panels,
+                "legend": [(cell.index, cell.strategy) for cell in cells],
+                "caption": _caption(scenario, errors, scale),
+                "table": _table(scenario, terms),
+                "cells": cells,
+            }
+        )
+    if not cards:
+        return None
+    table = frame(found)
+    shows = {"cards": cards, "file": file_name(results.suite.name, "errors"), "download": link(table)}
+    note = f"{NOTE}{results.mean_over_seeds}. Averages over the whole run are below each figure."
+    tables = [Table("all", table), *(card["table"] for card in cards)]
+    return Section("errors", "What the error is made of", "errors.html.j2", note, shows, figures, tables)
+
+
+def _caption(scenario: Scenario, errors: dict[str, list[Line]], scale: Scale) -> str:
+    """Which strategies are missing from a panel, and why."""
+    parts = []
+    for term, of in errors.items():
+        if nil := [one.cell.strategy for one in of if not (one.value > scale.low).any()]:
+            parts.append(f"{TERMS[term].partition(' ·')[0]} vanishes for {', '.join(nil)}.")
+    measured = {one.cell.strategy for one in errors.get("noise_sq", [])}
+    if measured and (left := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]):
+        parts.append(f"Not measured, since their steps are not linear in the updates: {', '.join(left)}.")
+    return " ".join(parts)
+
+
+def _table(scenario: Scenario, terms: dict[str, list[Line]]) -> Table:
+    """Means over the whole run; the least of each column in bold."""
+    columns = {term: {one.cell.strategy: one.mean for one in of} for term, of in terms.items()}
+    least = {term: min(of.values()) for term, of in columns.items()}
+
+    def entry(term: str, strategy: str) -> Entry:
+        value = columns[term].get(strategy, float("nan"))
+        best = (
+            not isnan(value)
+            and len(columns[term]) > 1
+            and numbers.number(value, 3) == numbers.number(least[term], 3)
+        )
+        return Entry(numbers.number(value, 3), "", value, best)
+
+    measured = [cell for cell in scenario.cells if any(cell.strategy in of for of in columns.values())]
+    rows = [(Entry(cell.strategy), *(entry(term, cell.strategy) for term in columns)) for cell in measured]
+    return Table(
+        scenario.label,
+        frame([(scenario, terms)]),
+        ["Strategy", *(TERMS[term] for term in columns)],
+        rows,
+    )
+
+
+def frame(found: Sequence[tuple[Scenario, dict[str, list[Line]]]]) -> pd.DataFrame:
+    """One row a strategy and term: the mean over the whole run and seeds."""
+    return pd.DataFrame(
+        {"scenario": scenario.label, "strategy": one.cell.strategy, "term": term, "mean": one.mean}
+        for scenario, terms in found
+        for term, of in terms.items()
+        for one in of
+    )
+
+
+def _scale(of: Sequence[Line]) -> Scale:
+    """Room for everything that is more than rounding."""
+    values = np.concatenate([np.zeros(0), *(one.value for one in of)])
+    most = float(values[np.isfinite(values)].max(initial=0.0))
+    if not most:
+        return Scale(0.1, 1.0, "log")
+    return Scale(float(values[values > most / DEEP].min()) / 1.5, most * 1.5, "log")
+
+
+def _draw(scenario: Scenario, term: str, of: Sequence[Line], scale: Scale) -> svg.Drawing:
+    about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
+    legend = [(one.cell.index, one.cell.strategy) for one in of]
+    return svg.figure(SIZE, MARGINS, partial(_paint, term=term, of=of, scale=scale), about, legend)
+
+
+def _paint(axes: Axes, term: str, of: Sequence[Line], scale: Scale) -> None:
+    for one in of:
+        _paint_line(axes, one, scale)
+    ends = [float(one.iteration[-1]) for one in of]
+    log = min(ends) > 0 and max(ends) / min(ends) >= WIDE
+    if log:
+        first = min(float(one.iteration[one.iteration > 0][0]) for one in of)
+        axes.set_xscale("log", nonpositive="mask")
+        axes.set_xlim(first / 1.15, max(ends) * 1.15)
+    else:
+        axes.locator_params(axis="x", nbins=5)
+        axes.set_xlim(0, max(*ends, 1) * 1.02)
+    scale.apply(axes)
+    axes.yaxis.set_major_formatter(svg.tick_text(share=False))
+    axes.xaxis.set_major_formatter(svg.tick_text(share=False))
+    axes.xaxis.set_minor_formatter(svg.no_text)
+    axes.set_xlabel("Server iterations" + (" · log scale" if log else ""))
+    svg.heading(axes, TERMS[term], Scale(0, 1), MARGINS[0])
+
+
+def _paint_line(axes: Axes, one: Line, scale: Scale) -> None:
+    index = one.cell.index
+    style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
+    value = np.where(one.value > scale.low, one.value, np.nan)
+    axes.plot(one.iteration, value, linestyle=svg.line_style(index), linewidth=1.5, **style)
+    every = max(1, len(value) // 4)
+    at = np.arange(index % every, len(value), every)
+    axes.plot(one.iteration[at], value[at], look.marker(index), markersize=5, markeredgewidth=0, **style)

@@ -1,0 +1,195 @@
+"""Two strategies compared: against SciPy's own tests, and in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, isnan
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from synthetic import Fake, curve, diverged, records
+
+from benchmarks.cli import asyncfl
+from benchmarks.errors import UserError
+from reports.answers import answer
+from reports.compare import Comparison, compare, overall
+from reports.measures import measure
+from reports.paired import seeds_to_decide
+
+ONE, TWO = (0.90, 0.93, 0.95, 0.91), (0.88, 0.92, 0.95, 0.90)
+
+
+def fakes(strategy: str, finals: tuple[float, ...], scenario: str = "a", first: int = 0) -> list[Fake]:
+    """A run a seed."""
+    return [
+        Fake(scenario, strategy, seed, curve=curve([0.1, 0.5, final], [0, 10, 20]))
+        for seed, final in enumerate(finals, first)
+    ]
+
+
+def ask(*runs: Fake, metric: str = "test/accuracy") -> list[Comparison]:
+    return compare(records(*runs).scenarios(), "FedBuff", "ACE", metric)
+
+
+def words(found: Comparison) -> str:
+    return " ".join(answer(found, "FedBuff", "ACE"))
+
+
+def test_a_paired_t_test() -> None:
+    (found,) = ask(*fakes("FedBuff", ONE), *fakes("ACE", TWO))
+    by_scipy = stats.ttest_rel(ONE, TWO)
+    assert found.effect is not None
+    assert found.p == pytest.approx(by_scipy.pvalue)
+    interval = by_scipy.confidence_interval(0.95)
+    assert (found.effect.low, found.effect.high) == pytest.approx((interval.low, interval.high))
+    assert found.effect.mean == pytest.approx(np.mean(ONE) - np.mean(TWO))
+    assert not found.decided
+    assert words(found) == (
+        "Undecided: FedBuff is ahead of ACE by 1.0 points [−0.3, 2.3], 4 seeds, p = 0.092; "
+        f"about {seeds_to_decide(found.effect)} seeds would decide. FedBuff 92.3 %, ACE 91.2 %."
+    )
+
+
+def test_the_other_one_ahead_reads_the_same_way() -> None:
+    (found,) = ask(*fakes("FedBuff", (0.80, 0.81, 0.80)), *fakes("ACE", (0.90, 0.91, 0.91)))
+    assert found.decided
+    assert words(found).startswith("ACE is ahead of FedBuff by 10.3 points [8.9, 11.8], 3 seeds, p = 0.0010.")
+
+
+def test_less_loss_is_ahead() -> None:
+    (found,) = ask(*fakes("FedBuff", ONE), *fakes("ACE", TWO), metric="test/loss")
+    assert found.effect is not None and found.effect.mean == pytest.approx(np.mean(ONE) - np.mean(TWO))
+    assert found.wins == (3, 0)
+
+
+def test_p_values_are_adjusted_for_the_number_of_scenarios() -> None:
+    runs = [*fakes("FedBuff", ONE), *fakes("ACE", TWO), *fakes("FedBuff", ONE, "b"), *fakes("ACE", TWO, "b")]
+    found = ask(*runs)
+    assert [one.p for one in found] == pytest.approx([2 * stats.ttest_rel(ONE, TWO).pvalue] * 2)
+    together = overall(records(*runs).scenarios(), found)
+    assert together is not None and together.effect is not None
+    assert together.p == pytest.approx(stats.ttest_rel(ONE, TWO).pvalue)
+    elsewhere = [replace(run, problem="mnist") if run.scenario == "b" else run for run in runs]
+    assert overall(records(*elsewhere).scenarios(), found) is None
+
+
+def test_only_seeds_of_both_are_paired_and_the_others_are_named() -> None:
+    lost = diverged(fakes("ACE", (0.5,), first=3)[0])
+    going = replace(fakes("ACE", (0.5,), first=2)[0], status="running", curve=None)
+    (found,) = ask(
+        *fakes("FedBuff", ONE), *fakes("ACE", TWO[:2]), going, lost, *fakes("ACE", (0.9,), first=9)
+    )
+    assert set(found.pairs) == {0, 1}
+    assert words(found).endswith(
+        "Note: seed 2: ACE is unfinished; seed 3: ACE diverged; seed 9: FedBuff was not run."
+    )
+    (nothing,) = ask(*fakes("FedBuff", (0.9,)), *fakes("ACE", (0.9,), first=1))
+    assert nothing.effect is None and isnan(nothing.p) and "no seed in common" in words(nothing)
+
+
+def test_one_seed_decides_nothing() -> None:
+    (found,) = ask(*fakes("FedBuff", (0.9,)), *fakes("ACE", (0.5,)))
+    assert words(found).startswith(
+        "Undecided: FedBuff is ahead of ACE by 40.0 points [−∞, ∞], 1 seed, p = 1.0; one seed shows nothing"
+    )
+
+
+def test_targets_that_were_never_met_count_as_never() -> None:
+    runs = [*fakes("FedBuff", ONE), *fakes("ACE", (0.9, 0.5, 0.5, 0.5))]  # the target is 0.85
+    (found,) = ask(*runs, metric="updates_to_target")
+    assert found.effect is None and found.medians == (20, inf) and found.met == (4, 1)
+    assert found.wins == (3, 0) and found.p == stats.binomtest(3, 3).pvalue
+    assert words(found) == (
+        "Undecided: FedBuff meets 85\N{NO-BREAK SPACE}% before ACE on 3 of 4 seeds, p = 0.25 (sign test). "
+        "Median client updates: FedBuff 20 (4 of 4 seeds), ACE ∞ (1 of 4)."
+    )
+    never = [*fakes("FedBuff", (0.1, 0.1)), *fakes("ACE", (0.1, 0.1))]
+    (found,) = ask(*never, metric="time_to_target")
+    assert found.p == 1 and words(found).startswith("Neither is ahead on any of 2 seeds.")
+
+
+def test_a_run_that_diverged_is_never_dropped_from_a_target() -> None:
+    lost = diverged(fakes("ACE", (0.9,), first=1)[0], after=2)
+    (found,) = ask(*fakes("FedBuff", (0.9, 0.9)), *fakes("ACE", (0.9,)), lost, metric="updates_to_target")
+    assert found.pairs == {0: (20, 20), 1: (20, inf)}
+    assert "seed 1: ACE diverged (never, unless the target was met before)" in words(found)
+
+
+def test_targets_met_by_all_are_compared_by_their_mean() -> None:
+    (found,) = ask(*fakes("FedBuff", ONE), *fakes("ACE", TWO), metric="time_to_target")
+    assert found.effect is not None and found.effect.mean == 0 and found.p == 1
+    assert words(found).startswith("They are equal")
+
+
+steps = st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=2, max_size=6)
+
+
+@given(steps, steps)
+def test_the_area_is_that_of_step_functions(
+    one: list[tuple[int, float]], two: list[tuple[int, float]]
+) -> None:
+    def run(strategy: str, steps: list[tuple[int, float]]) -> tuple[Fake, list[float]]:
+        at = [0, *np.cumsum([step for step, _ in steps])][: len(steps)]
+        values = [value for _, value in steps]
+        each = [value for k, value in enumerate(values[:-1]) for _ in range(at[k], at[k + 1])]
+        return Fake("a", strategy, curve=curve(values, [int(mark) for mark in at])), each
+
+    (first, mine), (second, theirs) = run("FedBuff", one), run("ACE", two)
+    (found,) = ask(first, second, metric="auc")
+    end = min(len(mine), len(theirs))
+    assert found.pairs[0] == pytest.approx((np.mean(mine[:end]), np.mean(theirs[:end])))
+
+
+def test_metrics_nobody_calls_good_or_bad_are_above_not_ahead() -> None:
+    runs = [
+        Fake("a", name, seed, curve=curve([0.1, 0.5], [0, 10], odd=[0.0, at + seed / 100]))
+        for name, at in (("FedBuff", 3.0), ("ACE", 1.0))
+        for seed in range(3)
+    ]
+    (found,) = ask(*runs, metric="odd")
+    assert measure("odd").higher is None
+    assert words(found).startswith("FedBuff is above ACE by 2.0")
+
+
+def invoke(store: str, *arguments: str) -> str:
+    """What the command prints, of suite 'two' unless another is named."""
+    suite = () if "--suite" in arguments else ("--suite", "two")
+    done = CliRunner().invoke(asyncfl, ["compare", *arguments, *suite, "--tracking-uri", store])
+    if done.exception:
+        raise done.exception
+    return done.output
+
+
+def test_the_command(store: str) -> None:
+    said = invoke(store, "fedbuff", "ACE", "--metric", "test/accuracy", "--metric", "updates_to_target")
+    assert "FedBuff and ACE, test accuracy at the end" in said
+    assert "Undecided: FedBuff is ahead of ACE by 10.0 points [−11.5, 31.5], 3 seeds" in said
+    assert "FedBuff and ACE, client updates until the target is met" in said
+    assert "Median client updates: FedBuff 20 (2 of 3 seeds), ACE ∞ (0 of 3)." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("FedBuf", "ACE"),
+            "strategy 'FedBuf' is not recorded; did you mean 'FedBuff'? There are: ACE, FedBuff",
+        ),
+        (("ACE", "ACE"), "A and B are both ACE"),
+        (("ACE", "FedBuff", "--scenario", "mars"), "scenario 'mars' is not recorded. There are: digits"),
+        (("ACE", "FedBuff", "--metric", "test/los"), "did you mean 'test/loss'?"),
+        (("ACE", "FedBuff", "--suite", "tow"), "suite 'tow' is not recorded; did you mean 'two'?"),
+        (("ACE", "FedBuff", "--suite", "empty"), "no run of 'empty' is recorded"),
+    ],
+)
+def test_a_wrong_name_is_one_line_with_what_there_is(
+    store: str, arguments: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        invoke(store, *arguments)
+    (line,) = caught.value.lines
+    assert sentence in line and "\n" not in line

@@ -1,0 +1,303 @@
+"""The gate on records whose truth is known: what it catches, what it lets pass, and what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import exp, inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.errors import UserError
+from reports import baseline, gate
+from reports.baseline import Baseline, Goal, Outcome
+from reports.gate import ERRORS, GOLDEN, SLOWER, compare, tolerances
+
+ACCURACY = Goal(metric="test/accuracy", higher=True, target=0.85)
+DISTANCE = Goal(metric="distance", higher=False, target=0.5)
+GOALS = {"digits · F80": ACCURACY, "quadratic · F80": DISTANCE}
+STRATEGIES = {"FedAvg": 0.8, "FedBuff": 0.85, "ASGD": 0.9, "ACE": 0.95}
+SEEDS, MARKS, LAST = 5, 16, 320
+VICTIM = ("digits · F80", "FedBuff")
+
+
+def outcome(scenario: str, strategy: str, seed: int, rng: np.random.Generator) -> Outcome:
+    """A run that looks like a real one: a spread of 0.01 in the metric and of a fifth in the updates."""
+    level = STRATEGIES[strategy]
+    final = (level if scenario.startswith("digits") else 1.1 - level) + 0.01 * rng.standard_normal()
+    reached = 20.0 * np.clip(round(8 * exp(0.2 * rng.standard_normal())), 1, MARKS)
+    losses = 2.3 * np.exp(-np.arange(5) * level / 2) + 0.01 * rng.standard_normal(5)
+    return Outcome(
+        scenario=scenario,
+        strategy=strategy,
+        seed=seed,
+        key=f"{scenario}/{strategy}/{seed}",
+        status="done",
+        final=final,
+        updates_to_target=reached,
+        schedule=f"{seed:016x}",
+        evaluations=MARKS,
+        loss=tuple((80 * at, float(loss)) for at, loss in enumerate(losses)),
+    )
+
+
+def record(draws: int = 0) -> Baseline:
+    """A suite of two scenarios, all its random numbers from one generator."""
+    rng = np.random.default_rng(draws)
+    runs = [
+        outcome(scenario, name, seed, rng)
+        for scenario in GOALS
+        for name in STRATEGIES
+        for seed in range(SEEDS)
+    ]
+    speed = dict.fromkeys(STRATEGIES, 0.8)
+    return Baseline(
+        suite="ci",
+        commit="0123456789abcdef",
+        versions={"torch": "2.13.0"},
+        goals=GOALS,
+        speed=speed,
+        runs=runs,
+    )
+
+
+def changed(of: Baseline, where: tuple[str, str] = VICTIM, **fields: Any) -> Baseline:
+    """The same with fields of one strategy's runs replaced, by values or functions of a run."""
+    runs = [
+        one.model_copy(
+            update={key: value(one) if callable(value) else value for key, value in fields.items()}
+        )
+        if (one.scenario, one.strategy) == where
+        else one
+        for one in of.runs
+    ]
+    return of.model_copy(update={"runs": tuple(runs)})
+
+
+def failures(before: Baseline, now: Baseline) -> list[tuple[str, str, str]]:
+    """Strategy, beginning of what, and verdict of the checks that fail."""
+    return [(one.strategy, one.what.split()[0], one.verdict) for one in compare(before, now) if one.failed]
+
+
+def rounded(of: Baseline, rng: np.random.Generator) -> Baseline:
+    """The same, computed in another order of summation: a few parts in ten million, one test sample."""
+
+    def touched(one: Outcome) -> Outcome:
+        losses = tuple((at, loss * (1 + 3e-7 * rng.uniform(-1, 1))) for at, loss in one.loss)
+        flip = rng.choice([-1, 0, 1]) / 359 if one.scenario.startswith("digits") else 0.0
+        return one.model_copy(update={"loss": losses, "final": one.final + flip})
+
+    return of.model_copy(update={"runs": tuple(map(touched, of.runs))})
+
+
+def test_everything_is_checked_once() -> None:
+    """Four checks a scenario and strategy, one a strategy."""
+    checks = compare(record(), record())
+    assert len(checks) == 4 * len(GOALS) * len(STRATEGIES) + len(STRATEGIES)
+    assert len({(one.scenario, one.strategy, one.what) for one in checks}) == len(checks)
+    assert {one.verdict for one in checks} == {"same"}
+
+
+def test_accuracy() -> None:
+    """Lower by more than four standard errors fails, by less it does not, higher is better."""
+    before = record()
+    finals = {
+        name: [one.final for one in before.runs if one.scenario == VICTIM[0] and one.strategy == name]
+        for name in STRATEGIES
+    }
+    spreads = {name: np.std(of, ddof=1) for name, of in finals.items()}
+    allowed = 4 * max(spreads["FedBuff"], np.median(list(spreads.values()))) * (2 / SEEDS) ** 0.5
+    assert failures(before, changed(before, final=lambda one: one.final - 1.01 * allowed)) == [
+        ("FedBuff", "Final", "worse")
+    ]
+    assert failures(before, changed(before, final=lambda one: one.final - 0.99 * allowed)) == []
+    better = compare(before, changed(before, final=lambda one: one.final + 1.01 * allowed))
+    assert [one.what for one in better if one.verdict == "better"] == ["Final test accuracy"]
+    assert not any(one.failed for one in better)
+
+
+def test_lower_may_be_better() -> None:
+    """A distance that grows is worse."""
+    before, where = record(), ("quadratic · F80", "ACE")
+    assert failures(before, changed(before, where, final=lambda one: one.final + 0.1)) == [
+        ("ACE", "Final", "worse")
+    ]
+    assert failures(before, changed(before, where, final=lambda one: one.final - 0.1)) == []
+
+
+def test_updates_to_target() -> None:
+    """Twice as many fail; a single evaluation more does not, whatever the spread; half as many are better."""
+    before = record()
+    assert failures(before, changed(before, updates_to_target=lambda one: 2 * one.updates_to_target)) == [
+        ("FedBuff", "Updates", "worse")
+    ]
+    fast = compare(before, changed(before, updates_to_target=lambda one: one.updates_to_target / 2))
+    assert [one.what for one in fast if one.verdict != "same"] == ["Updates to 85\N{NO-BREAK SPACE}%"]
+    alike = before.model_copy(
+        update={"runs": tuple(one.model_copy(update={"updates_to_target": 100.0}) for one in before.runs)}
+    )
+    assert failures(alike, changed(alike, updates_to_target=120.0)) == []
+    assert failures(alike, changed(alike, updates_to_target=140.0)) == [("FedBuff", "Updates", "worse")]
+
+
+def test_never_is_one_evaluation_after_the_end() -> None:
+    """Whoever no longer meets the target at all got worse; who never did is as before."""
+    before = record()
+    assert before.runs[0].model_copy(update={"updates_to_target": inf}).reached == LAST + 20
+    assert failures(before, changed(before, updates_to_target=inf)) == [("FedBuff", "Updates", "worse")]
+    never = changed(before, updates_to_target=inf)
+    assert failures(never, never) == []
+
+
+def test_a_seed_that_diverges_is_worse() -> None:
+    """However good the others are; back again it is better."""
+    before = record()
+    broken = changed(
+        before,
+        status=lambda one: "diverged" if one.seed == 2 else "done",
+        final=lambda one: nan if one.seed == 2 else 1.0,
+    )
+    assert failures(before, broken) == [("FedBuff", "Final", "worse")]
+    assert [one for one in compare(broken, before) if one.what.startswith("Final") and one.failed] == []
+    assert failures(broken, broken) == []
+
+
+def test_one_schedule() -> None:
+    """A single arrival of a single seed."""
+    before = record()
+    now = changed(before, schedule=lambda one: "f" * 16 if one.seed == 3 else one.schedule)
+    assert failures(before, now) == [("FedBuff", "Schedule", "changed")]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("at", range(5))
+def test_one_golden_value(seed: int, at: int) -> None:
+    """A single loss of a single seed that differs by more than rounding."""
+
+    def shifted(by: float) -> Baseline:
+        def losses(one: Outcome) -> Sequence[tuple[int, float]]:
+            return tuple((u, loss * (1 + by * (one.seed == seed and u == 80 * at))) for u, loss in one.loss)
+
+        return changed(before, loss=losses)
+
+    before = record()
+    assert failures(before, shifted(2 * GOLDEN)) == [("FedBuff", "Golden", "changed")]
+    assert failures(before, shifted(-2 * GOLDEN)) == [("FedBuff", "Golden", "changed")]
+    assert failures(before, shifted(GOLDEN / 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "off"),
+    [(1.0, nan, inf), (nan, nan, 0), (inf, inf, 0), (0.0, 0.0, 0), (0.0, 1e-9, inf), (-2.0, -1.0, 0.5)],
+)
+def test_deviation(then: float, now: float, off: float) -> None:
+    """Relative; what is no number agrees with its like alone."""
+    assert gate.deviation(then, now) == off
+
+
+def test_other_evaluations_are_no_golden_values() -> None:
+    """Losses after other numbers of updates cannot be compared."""
+    before = record()
+    now = changed(before, loss=lambda one: tuple((at + 1, loss) for at, loss in one.loss))
+    assert failures(before, now) == [("FedBuff", "Golden", "changed")]
+
+
+def test_speed() -> None:
+    """Half as long again fails, and only then; who was not measured is not judged."""
+    before = record()
+    slow = before.model_copy(update={"speed": {**before.speed, "ACE": 0.8 / (1.01 * SLOWER)}})
+    assert failures(before, slow) == [("ACE", "Speed", "worse")]
+    assert gate.too_slow(before.speed, slow.speed) == ["ACE"]
+    assert (
+        failures(
+            before, before.model_copy(update={"speed": dict.fromkeys(STRATEGIES, 0.8 / (0.99 * SLOWER))})
+        )
+        == []
+    )
+    assert failures(before, before.model_copy(update={"speed": {}})) == []
+    assert {one.verdict for one in compare(slow, before)} == {"same", "better"}
+
+
+def test_twenty_unchanged_reruns_pass() -> None:
+    """On other processors, with stacked jobs: they differ by rounding, by a test sample here and there."""
+    before, rng = record(), np.random.default_rng(1)
+    assert [failures(before, rounded(before, rng)) for _ in range(20)] == [[]] * 20
+
+
+def test_means_hardly_ever_fail_by_chance() -> None:
+    """Runs that draw other random numbers: of 20 × 16 comparisons of means, none is called worse."""
+    before = record()
+    worse = [
+        one for draws in range(1, 21) for one in compare(before, record(draws)) if one.verdict == "worse"
+    ]
+    assert worse == []
+
+
+def test_the_rate_of_false_alarms() -> None:
+    """22 normal strategies of unequal spread, five seeds, redrawn 2,000 times: below one mean in 200."""
+    rng = np.random.default_rng(0)
+    spread = np.geomspace(0.5, 2, 22)
+    alarms = 0
+    for _ in range(2000):
+        then, now = (spread[:, None] * rng.standard_normal((22, 5)) for _ in range(2))
+        allowed = tolerances({("", str(at)): list(row) for at, row in enumerate(then)})
+        alarms += int((now.mean(1) - then.mean(1) > np.array(list(allowed.values()))).sum())
+    assert alarms / (2000 * 22) < 1 / 200
+
+
+def test_a_spread_is_never_taken_for_less_than_the_usual_one() -> None:
+    """A strategy whose five seeds happen to agree has the tolerance of the median one."""
+    cells = {("", "a"): [1.0, 1.0], ("", "b"): [0.0, 2.0], ("", "c"): [0.0, 4.0], ("", "d"): [5.0]}
+    found = tolerances(cells)
+    assert found["", "a"] == found["", "b"] == pytest.approx(ERRORS * 2**0.5)
+    assert found["", "c"] == pytest.approx(ERRORS * 8**0.5)
+    assert found["", "d"] == pytest.approx(ERRORS * 2**0.5 * 2**0.5)
+
+
+def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Bit for bit, ∞ and NaN too; one run a line."""
+    before = changed(record(), updates_to_target=inf)
+    path = baseline.write(before, tmp_path / "new" / "ci.json")
+    assert baseline.read(path) == before
+    assert path.read_text().count("\n") == len(before.runs) + 10
+    lost = changed(before, final=nan, status="diverged")
+    assert compare(lost, baseline.read(baseline.write(lost, path))) == compare(lost, lost)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is no baseline: Invalid JSON"),
+        (b"\xff\xfe", "is no baseline: "),
+        (b"[]", "is no baseline: "),
+        (b'{"format": 2}', "is no baseline: format: "),
+    ],
+)
+def test_what_is_no_baseline(tmp_path: Path, content: bytes, said: str) -> None:
+    """One clear line."""
+    path = tmp_path / "ci.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(f"{path}: {said}")) as caught:
+        baseline.read(path)
+    assert len(caught.value.lines) == 1 and "\n" not in str(caught.value)
+
+
+def test_no_file_no_baseline(tmp_path: Path) -> None:
+    """Missing, a folder, not to be written, not shipped."""
+    for path in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(UserError, match="cannot be read"):
+            baseline.read(path)
+    with pytest.raises(UserError, match="cannot be written"):
+        baseline.write(record(), tmp_path)
+    with pytest.raises(UserError, match="no baseline of suite 'mine' comes with asyncfl"):
+        baseline.shipped("mine")
+
+
+def test_one_seed_has_no_spread() -> None:
+    """A tolerance would be invented."""
+    one = record().model_copy(update={"runs": tuple(run for run in record().runs if run.seed == 0)})
+    with pytest.raises(UserError, match="has one seed"):
+        baseline.must_have_spread(one)

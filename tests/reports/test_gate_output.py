@@ -1,0 +1,66 @@
+"""What the gate says, and where: a table, JUnit XML, Markdown; whatever the names are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+
+from reports import gate_output
+from reports.baseline import Baseline
+from reports.gate import Check
+
+HOSTILE = 'A|<b>`*_[x](y)\\\n& "q"'
+
+
+def hostile() -> list[Check]:
+    return [
+        Check("digits · F80", HOSTILE, "Final test accuracy", "worse", "93.0 %", "84.0 %", "−9.0", "−2.0"),
+        Check("", "ACE", "Speed ÷ yardstick", "better", "0.5", "0.9", "0.56 × the time", "1.5 × the time"),
+        Check("digits · F80", "ACE", "Schedule", "same"),
+    ]
+
+
+def test_junit() -> None:
+    """Well-formed whatever the names are; a failure each for what failed, nothing for the others."""
+    root = ET.fromstring(gate_output.junit(hostile(), "ci"))
+    (suite,) = root
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert [case.find("failure") is not None for case in suite] == [True, False, False]
+    assert suite[0].get("name", "").startswith("A|<b>")
+    failure = suite[0].find("failure")
+    assert failure is not None
+    assert failure.get("message") == "93.0 % → 84.0 % (−9.0; allowed −2.0)"
+
+
+def test_markdown() -> None:
+    """Every row has as many cells as the head, whatever the names are; nothing of them is markup."""
+    before = Baseline(suite="ci", commit="0123456789abcdef", versions={"torch": "2.13.0"}, goals={}, runs=())
+    text = gate_output.markdown(
+        hostile(), before, before.model_copy(update={"versions": {"torch": "2.14.0"}})
+    )
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
+    assert "\\<b>" in text and text.startswith("## ❌ ci: 3 checks, 1 check worse, 1 check better (")
+    assert "asyncfl baseline ci" in text and "torch 2.13.0 → 2.14.0" in text
+    assert gate_output.markdown(hostile()[2:], before, before).startswith("## ✅ ci: 1 check, all as before.")
+
+
+def test_the_table_holds_what_is_not_as_before() -> None:
+    """What got worse and by how much; what is as before is left out."""
+    text = StringIO()
+    Console(width=200, file=text).print(gate_output.table(hostile()))
+    shown = text.getvalue()
+    assert all(word in shown for word in ("Worse", "−9.0", "Better", "0.56 × the time"))
+    assert "Schedule" not in shown and shown.index("Worse") < shown.index("Better")
+
+
+def test_the_verdict_names_who_got_worse() -> None:
+    """Five names at most."""
+    checks = [replace(hostile()[0], strategy=f"S{at}") for at in range(7)]
+    assert (
+        gate_output.verdict(checks, "ci") == "ci: 7 checks, 7 checks worse (S0, S1, S2, S3, S4 and others)."
+    )

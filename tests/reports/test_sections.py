@@ -1,0 +1,234 @@
+"""Time to target, heatmaps, error terms and cost: what they show is what the runs say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic import Fake, curve, diverged, quickstart, records, write_store
+
+from benchmarks import recording
+from fl_core.diagnostics.diagnosis import Diagnostics
+from fl_core.experiment import Experiment
+from fl_core.measure import run
+from fl_core.problems.quadratic import Quadratic
+from fl_core.scenario import Budget, Scenario
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategy import Strategy
+from fl_core.timing.durations import Exponential
+from fl_core.timing.timing import Timing
+from reports import look
+from reports.grids import grids
+from reports.page import render
+from reports.sections import cost, errors, heat, reaching
+from reports.sections.section import Results
+from reports.store import load
+
+QUADRATIC = Scenario(
+    problem=Quadratic(clients=4, centres=((1, 0), (-2, 1), (3, 3), (0.5, -1)), noise=0.1),
+    timing=Timing(durations=Exponential(mean=2)),
+    budget=Budget(updates=60),
+    evaluations=4,
+)
+
+
+def reach(accuracies: list[list[float]], **more: Any) -> list[Fake]:
+    marks = [0, 10, 20, 30]
+    return [Fake(seed=at, curve=curve(of, marks), **more) for at, of in enumerate(accuracies)]
+
+
+FAST, SLOW, NEVER = [0.1, 0.9, 0.9, 0.9], [0.1, 0.5, 0.8, 0.86], [0.1, 0.5, 0.6, 0.7]
+
+
+def test_who_never_met_the_target_stays_out() -> None:
+    (scenario,) = records(*reach([FAST, SLOW, NEVER])).scenarios()
+    found = reaching.reached(scenario.cells[0], "updates", 0.85)
+    assert found is not None
+    assert found.when.tolist() == [10, 30, inf] and found.ends.tolist() == [30]
+    assert found.share(np.array([0, 9.9, 10, 29, 30, 1e9])) == pytest.approx(
+        [0, 0, 1 / 3, 1 / 3, 2 / 3, 2 / 3]
+    )
+
+
+def test_who_diverged_before_the_target_never_met_it() -> None:
+    made = [diverged(reach([SLOW])[0], 3), replace(reach([FAST])[0], seed=1)]
+    (scenario,) = records(*made).scenarios()
+    found = reaching.reached(scenario.cells[0], "updates", 0.85)
+    assert found is not None and found.when.tolist() == [10, inf] and found.ends.tolist() == [20]
+
+
+def test_targets_that_nobody_met_are_named_and_not_drawn() -> None:
+    made = [*reach([FAST, SLOW]), *reach([NEVER, NEVER], scenario="hard")]
+    section = reaching.section(Results.of(records(*made)))
+    assert section is not None and section.note.endswith("Nobody met the target in hard.")
+    assert len(section.figures) == 2  # one a clock
+    assert set(section.tables[0].numbers["met at"]) == {10, 30, 15.0, 45.0}
+    assert reaching.section(Results.of(records(*reach([NEVER, NEVER])))) is None
+    assert reaching.section(Results.of(records(*reach([FAST])))) is None
+
+
+def grid(partitions: list[str], timings: list[str], value: Any) -> list[Fake]:
+    return [
+        Fake(
+            f"digits · {down} · {across}", strategy, seed, partition=down, timing=across,
+            curve=curve([0.1, value(strategy, down, across) + 0.01 * seed], [0, 10]),
+        )
+        for down in partitions
+        for across in timings
+        for strategy in ("ACE", "FedBuff")
+        for seed in range(2)
+    ]  # fmt: skip
+
+
+def level(strategy: str, down: str, across: str) -> float:
+    return (
+        {"Dirichlet 0.1": 0.5, "Dirichlet 10": 0.7}[down]
+        + (0.1 if strategy == "ACE" else 0)
+        - len(across) / 100
+    )
+
+
+def test_a_grid_has_its_shape_and_its_means() -> None:
+    results = Results.of(records(*grid(["Dirichlet 10", "Dirichlet 0.1"], ["F0", "F80", "F400"], level)))
+    (found,) = grids(results.scenarios)
+    assert (found.down, found.across) == (("Dirichlet 0.1", "Dirichlet 10"), ("F0", "F80", "F400"))
+    assert found.value("ACE", ("Dirichlet 0.1", "F80")) == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
+    assert found.range == (pytest.approx(0.465), pytest.approx(0.785))
+    section = heat.section(results)
+    assert section is not None and len(section.figures) == 2 and len(section.tables) == 3
+    assert section.tables[0].numbers.shape == (12, 6)
+    assert [entry.text for entry in section.tables[1].lines[0]] == ["Dirichlet 0.1", "58.5", "57.5", "56.5"]
+    drawn = str(section.figures[0][1].__html__())
+    assert all(text in drawn for text in ("58.5", "57.5", "76.5", "Dirichlet 10", "F400"))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "timings", "drop"),
+    [(["a"], ["x", "y"], 0), (["a", "b"], ["x"], 0), (["a", "b"], ["x", "y"], 4)],
+    ids=["one partition", "one delay", "a hole"],
+)
+def test_what_is_no_grid_has_no_heatmap(partitions: list[str], timings: list[str], drop: int) -> None:
+    made = grid(partitions, timings, lambda *_: 0.5)[drop:]
+    assert heat.section(Results.of(records(*made))) is None
+
+
+def test_an_arrangement_is_a_delay_too() -> None:
+    made = grid(["a", "b"], ["always"], lambda *_: 0.5)
+    made += [replace(one, scenario=f"{one.scenario.rpartition(' · ')[0]} · delay 5") for one in made]
+    (found,) = grids(Results.of(records(*made)).scenarios)
+    assert found.across == ("always", "delay 5")
+
+
+def test_a_place_where_a_seed_diverged_is_empty() -> None:
+    made = grid(["a", "b"], ["x", "y"], lambda *_: 0.5)
+    (found,) = grids(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
+    assert isnan(found.value("ACE", ("a", "x"))) and not isnan(found.value("FedBuff", ("a", "x")))
+
+
+def test_amounts_run_from_the_first_colour_to_the_last() -> None:
+    assert [heat.level(value, 0, 9) for value in (0, 1, 8.9, 9)] == [0, 1, 8, 8]
+    assert heat.level(1, 1, 1) == len(look.LIGHT_AMOUNTS) // 2
+
+
+def computed(strategy: Strategy, seed: int) -> Fake:
+    """A real run with diagnostics, as the runner leaves it."""
+    experiment = Experiment(scenario=QUADRATIC, strategy=strategy, seed=seed)
+    record = run(experiment, diagnostics=Diagnostics(errors=5))
+    left = recording.tables(record)
+    return Fake(
+        scenario="quadratic", problem="quadratic", strategy=strategy.label(), seed=seed,
+        metric="distance", higher=False, target=None, totals=recording.summary(record),
+        curve=left["curve"], clients=left["clients"], diagnostics=left["diagnostics"],
+        client=left["arrivals"]["client"], staleness=left["arrivals"]["staleness"],
+    )  # fmt: skip
+
+
+def test_error_terms_of_real_runs(store: str, tmp_path: Path) -> None:
+    made = [
+        computed(strategy, seed)
+        for strategy in (ACE(local_lr=0.05), ASGD(local_lr=0.05))
+        for seed in range(2)
+    ]
+    write_store(store, tmp_path.as_uri(), "terms", made)
+    suite = load(store, "terms")
+    section = errors.section(Results.of(suite))
+    assert section is not None and len(section.figures) == 4
+    numbers = section.tables[0].numbers.set_index(["strategy", "term"])["mean"]
+    for cell in suite.scenarios()[0].cells:
+        of = [pd.DataFrame(one.diagnostics) for one in made if one.strategy == cell.strategy]
+        for term in errors.TERMS:
+            assert numbers[cell.strategy, term] == pytest.approx(np.mean([rows[term].mean() for rows in of]))
+            line = errors.line(cell, term)
+            assert line is not None and line.iteration.tolist() == of[0].iteration.tolist()
+            assert line.value == pytest.approx(np.mean([rows[term] for rows in of], axis=0))
+    # All clients have their part in each of ACE's updates, with equal weights: no participation bias.
+    assert numbers["ACE", "bias_sq"] < 1e-12 < numbers["ASGD", "bias_sq"]
+    text = render(suite)
+    assert "B vanishes for ACE." in text and 'id="errors"' in text
+
+
+def test_without_diagnostics_there_is_no_such_part() -> None:
+    assert errors.section(Results.of(records(*reach([FAST, SLOW])))) is None
+
+
+def test_long_runs_are_thinned_by_averages() -> None:
+    terms = {term: np.arange(600.0) for term in errors.TERMS}
+    made = reach([FAST], diagnostics={"iteration": np.arange(600), **terms})
+    line = errors.line(records(*made).scenarios()[0].cells[0], "noise_sq")
+    assert line is not None and len(line.value) == 60 and line.value[0] == pytest.approx(4.5)
+    assert line.mean == pytest.approx(299.5)
+
+
+def test_costs_are_those_of_the_runs() -> None:
+    params = {"strategy.name": "ace", "strategy.local.steps": "5", "strategy.local.dynamic": "false"}
+    made = [
+        replace(
+            one,
+            params=params,
+            totals={"kept_bytes/server": 2048.0, "kept_bytes/clients": 5e6 * (1 + one.seed)},
+        )
+        for one in reach([FAST, SLOW, NEVER])
+    ]
+    section = cost.section(Results.of(records(*made)))
+    assert section is not None
+    (table,) = section.tables
+    texts = dict(zip(table.headings, table.lines[0], strict=True))
+    assert (
+        texts["Updates"].text == "30" and texts["Local steps"].text == "150" and texts["Sent"].text == "120 B"
+    )
+    assert (texts["Sent to target"].text, texts["Sent to target"].detail) == ("120 B", "(40 B to ∞)")
+    assert texts["Server keeps"].text == "2.0 kB"
+    assert (texts["Clients keep"].text, texts["Clients keep"].detail) == ("10 MB", "(5.0 MB to 15 MB)")
+    assert table.numbers["run"].nunique() == 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"strategy.local.dynamic": "true"},
+        {"strategy.local.epochs": "2"},
+        {"strategy.local.steps": "[1, 2]"},
+        {"strategy.name": "asyncfeded"},
+        {"arrangement.most_steps": "10"},
+    ],
+    ids=str,
+)
+def test_local_steps_that_change_are_not_made_up(changed: dict[str, str]) -> None:
+    params = {"strategy.name": "ace", "strategy.local.steps": "5", **changed}
+    (run,) = records(*reach([FAST], params=params)).runs
+    assert isnan(cost.local_steps(run))
+
+
+def test_every_figure_leads_to_its_runs() -> None:
+    suite = records(*quickstart(2), name="quickstart")
+    text = render(suite)
+    for one in suite.runs:
+        assert text.count(f'href="#run-{one.id}"') >= 8 and f'id="run-{one.id}"' in text
+    server = replace(suite, uri="http://host:5000", experiment="7")
+    assert f"http://host:5000/#/experiments/7/runs/{suite.runs[0].id}" in render(server)
