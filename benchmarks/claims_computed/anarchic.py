@@ -43,7 +43,7 @@ def lower_bound_slope(**how: Any) -> float:
 def first_pass(g: float, start: float) -> float:
     """Where AFA-CS ends when worker 2 was heard once, at the start x₀, and never again: −x₀."""
     scenario = _pair(g, start) | {"budget": {"updates": 4000}}
-    strategy = FirstPassThenOne(buffer=1, local_lr=0.05, server_lr=0.1)
+    strategy = FirstPassThenOne(buffer=1, local_lr=0.1, server_lr=0.1)
     return _end(Experiment(scenario=scenario, strategy=strategy, seed=0))
 
 

@@ -1,0 +1,82 @@
+"""One entry for many: repeated over a product, over rows, or over the cells of a published table.
+
+    each: {alpha: [0.1, 0.3], beta: [5, 30]}       every combination; a mapping among them gives its keys
+    each: [{case: a, k: 1}, {case: b, k: 2}]       every row
+    table: {file: published/t.csv, rows: {model: LR}, cells: {column: {key: value}}}    every cell
+
+`{alpha}` in a text is replaced; a text that is nothing but `{alpha}` becomes the value itself. A cell knows
+the columns of its row, its own column as `{cell}`, its text as `{printed}`, and what is given for its column.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Values = Mapping[str, Any]
+
+
+def members(entry: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+    """The entries that one entry stands for; ValueError if it cannot be said which.
+
+    Files of tables are named from `folder`.
+    """
+    written = {key: value for key, value in entry.items() if key not in {"each", "table"}}
+    if "each" not in entry and "table" not in entry:
+        yield written
+        return
+    rows = list(_cells(entry["table"], folder)) if "table" in entry else [{}]
+    for row in rows:
+        for values in _rows(entry.get("each", [{}])):
+            yield filled(written, {**row, **values})
+
+
+def filled(node: Any, values: Values) -> Any:
+    """A document with its variables replaced."""
+    if isinstance(node, dict):
+        return {filled(key, values): filled(value, values) for key, value in node.items()}
+    if isinstance(node, list):
+        return [filled(item, values) for item in node]
+    if not isinstance(node, str):
+        return node
+    alone = re.fullmatch(r"\{(\w+)\}", node)
+    if alone:
+        return _value(alone[1], values)
+    return re.sub(r"\{(\w+)\}", lambda found: str(_value(found[1], values)), node)
+
+
+def _value(name: str, values: Values) -> Any:
+    if name not in values:
+        raise ValueError(f"{{{name}}} is given nowhere; there are: {', '.join(values)}")
+    return values[name]
+
+
+def _rows(each: Any) -> list[dict[str, Any]]:
+    if isinstance(each, list) and all(isinstance(row, dict) for row in each):
+        return each
+    if isinstance(each, dict) and all(isinstance(values, list) for values in each.values()):
+        rows = [dict(zip(each, values, strict=True)) for values in itertools.product(*each.values())]
+        return [{**row, **_inner(row)} for row in rows]
+    raise ValueError("each: must be a mapping of names to lists, or a list of mappings")
+
+
+def _inner(row: Values) -> dict[str, Any]:
+    """What mappings among the values say themselves."""
+    return {key: it for value in row.values() if isinstance(value, dict) for key, it in value.items()}
+
+
+def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
+    if not isinstance(table, dict) or not {"file", "cells"} <= table.keys() <= {"file", "rows", "cells"}:
+        raise ValueError("table: must have a file and its cells, and may choose rows")
+    with (folder / table["file"]).open(newline="", encoding="utf-8") as lines:
+        for texts in csv.DictReader(lines):
+            row = {name: yaml.safe_load(text) for name, text in texts.items()}
+            if all(row[name] == value for name, value in table.get("rows", {}).items()):
+                for cell, more in table["cells"].items():
+                    yield {**row, "cell": cell, "printed": texts[cell], **(more or {})}

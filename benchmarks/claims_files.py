@@ -1,0 +1,143 @@
+"""Files of claims: `benchmarks/claims/*.yaml`, read and checked; every mistake is told by file and key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from benchmarks.claims import SCALES, Claim, Scale
+from benchmarks.claims_families import members
+from benchmarks.complaints import complaints
+from benchmarks.document import nearest, read
+from benchmarks.errors import UserError
+from fl_core.parts import Frozen
+
+FOLDER = Path(__file__).parent / "claims"
+
+
+class Place(Frozen):
+    """A scenario as its claims file writes it: a suite's document, and what scales change in it."""
+
+    suite: str | None = None  # a shipped one to start from
+    set: dict[str, Any] = Field(default_factory=dict)  # dotted keys → values, at every scale
+    scales: dict[Scale, dict[str, Any]] = Field(default={"small": {}}, min_length=1)
+    needs: dict[Scale, str] = Field(default_factory=dict)
+    document: dict[str, Any] = Field(default_factory=dict)  # the suite's keys, where it is written out
+
+
+class Head(Frozen):
+    """A file of claims, before its entries are read one by one."""
+
+    paper: Annotated[str, Field(pattern=r"^[a-z]\w*$")]
+    title: str
+    scenarios: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    claims: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """All that is claimed of one paper."""
+
+    name: str
+    title: str
+    scenarios: dict[str, Place] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)  # scenario → where it stands
+    claims: dict[str, Claim] = field(default_factory=dict)  # by id
+
+    def scales(self, claim: Claim) -> tuple[str, ...]:
+        """The scales at which a claim can be judged, smallest first; none for what is computed."""
+        each = [self.scenarios[one.scenario].scales for one in claim.samples.values() if one.scenario]
+        return tuple(scale for scale in SCALES if each and all(scale in of for of in each))
+
+    def needs(self, claim: Claim, scale: str) -> str:
+        """What a claim needs at a scale that two cores do not give; empty if they will do."""
+        own = claim.needs.get(scale, "")
+        theirs = (
+            self.scenarios[one.scenario].needs.get(scale, "")
+            for one in claim.samples.values()
+            if one.scenario
+        )
+        return own or next(filter(None, theirs), "")
+
+
+def papers(folder: Path = FOLDER) -> dict[str, Paper]:
+    """All claims, by paper; UserError with every mistake in the files."""
+    found: dict[str, Paper] = {}
+    mistakes: list[str] = []
+    for path in sorted(folder.glob("*.yaml")):
+        mistakes += [f"{path}: {mistake}" for mistake in _read_into(found, path)]
+    if mistakes:
+        raise UserError(*mistakes)
+    return found
+
+
+def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
+    document = read(path)
+    try:
+        head = Head.model_validate(document)
+    except ValidationError as error:
+        yield from _told(error, Head, document, "")
+        return
+    paper = found.setdefault(head.paper, Paper(head.paper, head.title))
+    known = {id_ for other in found.values() for id_ in other.claims}
+    for name, written in head.scenarios.items():
+        if name in paper.scenarios:
+            yield f"scenarios.{name}: stands in {paper.files[name].name} already"
+            continue
+        own = {
+            key: value for key, value in written.items() if key in Place.model_fields and key != "document"
+        }
+        rest = {key: value for key, value in written.items() if key not in own}
+        if "suite" in own and rest:
+            yield f"scenarios.{name}.{next(iter(rest))}: changes of a suite stand under `set` and `scales`"
+            continue
+        try:
+            paper.scenarios[name], paper.files[name] = Place(**own, document=rest), path
+        except ValidationError as error:
+            yield from _told(error, Place, written, f"scenarios.{name}.")
+    for number, entry in enumerate(head.claims):
+        where = f"claims.{entry.get('id', number)}"
+        try:
+            for one in members(entry, path.parent):
+                claim = _claim(one)
+                yield from (f"claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
+                known.add(claim.id)
+                paper.claims[claim.id] = claim
+        except ValidationError as error:
+            yield from _told(error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
+        except ValueError as error:
+            yield f"{where}: {error}"
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    kind = entry.get("kind")
+    if kind not in Claim.KINDS:
+        raise ValueError(
+            f"kind: no kind '{kind}'{nearest(str(kind), Claim.KINDS)} There are: {', '.join(Claim.KINDS)}"
+        )
+    return Claim.KINDS[kind].model_validate(entry)
+
+
+def _amiss(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
+    if claim.id in known:
+        yield "another entry has this id"
+    for name, sample in claim.samples.items():
+        if sample.scenario not in paper.scenarios:
+            there, meant = (
+                ", ".join(paper.scenarios) or "none",
+                nearest(str(sample.scenario), paper.scenarios),
+            )
+            yield f"{name}: no scenario '{sample.scenario}'{meant} There are: {there}"
+            return
+    if claim.samples and not paper.scales(claim):
+        yield "its scenarios have no scale in common"
+
+
+def _told(error: ValidationError, model: type[Frozen], document: Any, prefix: str) -> Iterator[str]:
+    for complaint in complaints(error, model, document):
+        key = ".".join(map(str, complaint.steps))
+        yield f"{(prefix + key).rstrip('.')}: {complaint.sentence}"

@@ -1,0 +1,13 @@
+"""ACE's memory overhead (arXiv 2511.19066, 2025, appendix F.3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.claims_measured import Ran
+
+
+def kept_bytes(runs: Sequence[Ran]) -> float:
+    """Bytes kept at the end, at the server and at the clients: ACE's incremental form has its cache there."""
+    (run,) = runs
+    return run.totals["kept_bytes/server"] + run.totals["kept_bytes/clients"]

@@ -1,0 +1,189 @@
+"""From claims to runs: the scenarios of a paper at one scale, and which of their runs each claim looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks import labels, scales
+from benchmarks.claims import SCALES, Claim, Sample
+from benchmarks.claims_files import Paper
+from benchmarks.document import Setting, nearest, read, split
+from benchmarks.errors import UserError
+from benchmarks.suite import Run, Suite, build, shipped
+
+Picked = dict[int, tuple[Run, ...]]  # seed → the runs that give its number
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What claims of a paper need at one scale; a suite of its own for whoever runs it."""
+
+    paper: Paper
+    scale: str
+    claims: tuple[Claim, ...]  # those that are to be judged
+
+    @property
+    def name(self) -> str:
+        """The name under which the runs are recorded."""
+        return f"claims-{self.paper.name}-{self.scale}"
+
+    @property
+    def description(self) -> str:
+        """What MLflow is told about it."""
+        return f"What the claims of {self.paper.title} need, at scale {self.scale}."
+
+    def runs(self) -> list[Run]:
+        """The runs that these claims need, each once."""
+        needed = (
+            runs for claim in self.claims for one in self.picked(claim).values() for runs in one.values()
+        )
+        return list({run.key: run for runs in needed for run in runs}.values())
+
+    def picked(self, claim: Claim) -> dict[str, Picked]:
+        """The runs of each sample of a claim, by seed; UserError if a sample does not say which it means."""
+        found = {}
+        for name, sample in claim.samples.items():
+            assert sample.scenario is not None
+            try:
+                found[name] = self._scenario(sample.scenario).picked(sample)
+            except ValueError as error:
+                file = self.paper.files[sample.scenario]
+                raise UserError(f"{file}: claims.{claim.id}: {name}: {error} (scale {self.scale})") from None
+        return found
+
+    @cached_property
+    def _scenarios(self) -> dict[str, Scenario]:
+        return {}
+
+    def _scenario(self, name: str) -> Scenario:
+        if name not in self._scenarios:
+            self._scenarios[name] = Scenario(self.name, name, expanded(self.paper, name, self.scale))
+        return self._scenarios[name]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario of a claims file, expanded."""
+
+    recorded: str  # the name under which its runs are recorded
+    name: str
+    suite: Suite
+
+    def picked(self, sample: Sample) -> Picked:
+        """The runs that a sample means, by seed; ValueError if that is not clear."""
+        points = [at for at, says in enumerate(self._said) if matches(says, sample.where)]
+        if not points:
+            places = {
+                " ".join(f"{k}={labels.value(v)}" for k, v in one.place.items()) for one in self.suite.points
+            }
+            raise ValueError(f"`where` picks no point of {self.name}. There are: {'; '.join(sorted(places))}")
+        if len(points) > 1 and sample.over is None:
+            raise ValueError(f"`where` picks {len(points)} points of {self.name}: say which one, or `over`")
+        rows = [self._runs[point][self._strategy(point, sample.strategy)] for point in points]
+        return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
+
+    @cached_property
+    def _said(self) -> list[dict[str, Any]]:
+        """The document at every point of the grid, with all defaults."""
+        return [point.says.model_dump(mode="json") for point in self.suite.points]
+
+    @cached_property
+    def _runs(self) -> list[list[list[Run]]]:
+        """The runs by point of the grid, strategy and seed."""
+        runs = iter(self.suite.runs())
+        return [
+            [[self._recorded(next(runs)) for _ in point.says.seeds] for _ in point.says.strategies]
+            for point in self.suite.points
+        ]
+
+    def _recorded(self, run: Run) -> Run:
+        return replace(run, suite=self.recorded, scenario=f"{self.name} · {run.scenario}")
+
+    def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
+        there = self._said[point]["strategies"]
+        found = [at for at, one in enumerate(there) if wanted is None or contains(one, wanted)]
+        if len(found) == 1:
+            return found[0]
+        names = labels.strategies(self.suite.points[point].says)
+        what = "no strategy" if wanted is None else labels.value(wanted)
+        many = len(found) or "none"
+        raise ValueError(f"{what} means {many} of those in {self.name}. There are: {', '.join(names)}")
+
+
+def expanded(paper: Paper, name: str, scale: str) -> Suite:
+    """A scenario at a scale; UserError with every mistake in it."""
+    place, file = paper.scenarios[name], paper.files[name]
+    path = Path(f"{file}: scenarios.{name}")
+    settings: list[Setting] = []
+    if place.suite is None:
+        document = {**place.document}
+    elif place.suite in shipped():
+        document = read(shipped()[place.suite])
+        known = document.get("scales", {scale: {}})
+        if scale not in known:
+            raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(known)}")
+        settings += scales.take(shipped()[place.suite], document, scale if "scale" in document else None)[1]
+    else:
+        raise UserError(f"{path}.suite: no suite is called '{place.suite}'{nearest(place.suite, shipped())}")
+    document["name"] = name
+    for source, changes in (("set", place.set), (f"scales.{scale}", place.scales[scale])):
+        settings += [Setting(split(key), value, f"{path}.{source}.") for key, value in changes.items()]
+    return build(path, document, settings)
+
+
+def matches(says: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether all of these dotted keys of a document hold what is wanted."""
+    return all(contains(_at(says, key), wanted) for key, wanted in where.items())
+
+
+def _at(node: Any, key: str) -> Any:
+    for step in split(key):
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
+
+
+def contains(actual: Any, wanted: Any) -> bool:
+    """Whether a value is what is wanted: a mapping may say more, a part goes by its name, 80 is '80'."""
+    if isinstance(actual, dict):
+        if not isinstance(wanted, dict):
+            return actual.get("name") == wanted
+        return all(key in actual and contains(actual[key], inner) for key, inner in wanted.items())
+    if isinstance(actual, list) and isinstance(wanted, list):
+        return len(actual) == len(wanted) and all(map(contains, actual, wanted))
+    if isinstance(actual, bool) or isinstance(wanted, bool) or actual is None or wanted is None:
+        return actual is wanted
+    return actual == wanted or _number(actual) == _number(wanted) is not None
+
+
+def _number(value: Any) -> Fraction | None:
+    try:
+        return Fraction(str(value))
+    except ValueError:
+        return None
+
+
+def mistakes(papers: Iterable[Paper]) -> list[str]:
+    """What is wrong with any scenario or sample at any scale, each mistake once; nothing is run."""
+    found: dict[str, list[str]] = {}  # what is wrong → where
+    for paper in papers:
+        plans = {scale: Plan(paper, scale, ()) for scale in SCALES}
+        for claim in paper.claims.values():
+            for scale in paper.scales(claim):
+                try:
+                    plans[scale].picked(claim)
+                except UserError as error:
+                    for line in error.lines:
+                        where, colon, what = line.rpartition(f"claims.{claim.id}: ")
+                        found.setdefault(what, []).append(f"{where}{colon}".removesuffix(": "))
+    return [_once(what, places) for what, places in found.items()]
+
+
+def _once(what: str, places: Sequence[str]) -> str:
+    many = len(dict.fromkeys(places)) - 1
+    where = f"{places[0]}{f' and {many} others' if many else ''}: " if places[0] else ""
+    return f"{where}{what}"

@@ -1,0 +1,254 @@
+"""`asyncfl claims`: what the papers say, and what came of it."""
+
+from __future__ import annotations
+
+import fnmatch
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+
+if TYPE_CHECKING:
+    from benchmarks.claims import Claim
+    from benchmarks.claims_files import Paper
+    from benchmarks.claims_plan import Plan
+    from benchmarks.store import Store
+
+INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
+
+paper = click.option("--paper", "wanted", metavar="NAME", help="One paper alone: fraboni, ace, …")
+
+files = click.option(
+    "--claims",
+    "folder_of_claims",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Another folder of claims; its results are kept in it.  [default: the package's own]",
+)
+
+
+@click.group(invoke_without_command=True)
+@paper
+@files
+@click.option("--markdown", is_flag=True, help="Print what the README shows.")
+@click.pass_context
+def command(ctx: click.Context, wanted: str | None, folder_of_claims: Path | None, markdown: bool) -> None:
+    """Show the verdicts on what the papers claim, from the numbers that are kept with them.
+
+    Nothing runs. Each scale stands by itself; what is computed without training has none.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from benchmarks.tables import print_table
+    from reports import claims_table
+
+    chosen = _papers(folder_of_claims, wanted)
+    found = claims_table.all_of(chosen.values(), _results(folder_of_claims))
+    if markdown:
+        click.echo(claims_table.markdown(found), nl=False)
+        return
+    for one in found:
+        if one.ran:
+            click.echo(f"\n{one.paper.title} · {one.scale}")
+            print_table(claims_table.HEADER, _headed(claims_table.HEADER, one.lines()))
+    click.echo()
+    head = ("paper", "scale", *claims_table.WORDS, "claims")
+    print_table(head, _headed(head, claims_table.counted(found)))
+
+
+@command.command()
+@files
+def check(folder_of_claims: Path | None) -> None:
+    """Check that every entry is as it should be, and selects runs that can be made; nothing runs."""
+    from benchmarks.claims_plan import mistakes
+    from benchmarks.errors import UserError
+
+    papers = _papers(folder_of_claims, None)
+    if wrong := mistakes(papers.values()):
+        raise UserError(*wrong)
+    claims = sum(len(one.claims) for one in papers.values())
+    click.echo(f"{claims} claims of {len(papers)} papers are in order.")
+
+
+@command.command()
+@click.argument("id_", metavar="ID")
+@files
+def show(id_: str, folder_of_claims: Path | None) -> None:
+    """Show one claim: what is said, how it is judged, what was found, each seed's numbers and runs."""
+    from benchmarks.document import nearest
+    from benchmarks.errors import UserError
+    from reports.claims_show import told
+
+    papers = _papers(folder_of_claims, None)
+    known = {name: one for one in papers.values() for name in one.claims}
+    if id_ not in known:
+        raise UserError(f"no claim '{id_}'{nearest(id_, known)} `asyncfl claims` lists all")
+    click.echo(told(known[id_], known[id_].claims[id_], _results(folder_of_claims)))
+
+
+@command.command()
+@paper
+@click.option(
+    "--id", "ids", metavar="ID", multiple=True, help="One claim, or a pattern such as 'F-weights-*'."
+)
+@click.option(
+    "--scale", type=click.Choice(["small", "paper"]), help="[default: the smallest that a claim has]"
+)
+@files
+@options.store
+@options.tracking_uri
+@options.data_dir
+@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@click.option("--dry-run", is_flag=True, help="Say how many runs it takes, and how long.")
+@click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
+def run(
+    *,
+    wanted: str | None,
+    ids: tuple[str, ...],
+    scale: str | None,
+    folder_of_claims: Path | None,
+    folder: Path,
+    tracking_uri: str | None,
+    workers: int | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Run what the claims need and is missing, and keep the numbers that come of it.
+
+    Runs that several claims need are made once. A claim runs at the smallest of its scales, or at --scale;
+    what needs more than two cores there is left out, unless --id and --scale name it. What needs no training
+    is computed where it is not known yet, or named by --id.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
+    from benchmarks.store import Store
+
+    papers = _papers(folder_of_claims, wanted)
+    chosen = {name: _chosen(one, ids) for name, one in papers.items()}
+    plans = [plan for name, one in papers.items() for plan in _plans(one, chosen[name], scale, ids)]
+    if ids and not plans and not any(claim.computed for of in chosen.values() for claim in of):
+        from benchmarks.errors import UserError
+
+        raise UserError(
+            f"--id {' '.join(ids)}: no claim of that name can run; `asyncfl claims show ID` says why"
+        )
+    if dry_run:
+        _forecast(plans)
+        return
+    results, store = _results(folder_of_claims), Store(folder, tracking_uri)
+    try:
+        failed = [_compute(papers[name], claims, results, again=bool(ids)) for name, claims in chosen.items()]
+        failed += [_run(plan, store, results, workers, quiet=quiet) for plan in plans]
+    except KeyboardInterrupt:
+        click.echo("\nStopped: what was in progress is saved.")
+        click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
+        sys.exit(INTERRUPTED)
+    sys.exit(1 if any(failed) else 0)
+
+
+def _papers(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
+    from benchmarks.claims_files import FOLDER, papers
+    from benchmarks.document import nearest
+    from benchmarks.errors import UserError
+
+    found = papers(folder or FOLDER)
+    if wanted is None:
+        return found
+    if wanted not in found:
+        raise UserError(
+            f"--paper {wanted}: no paper '{wanted}'{nearest(wanted, found)} There are: {', '.join(found)}"
+        )
+    return {wanted: found[wanted]}
+
+
+def _results(folder: Path | None) -> Path:
+    from benchmarks.claims_results import RESULTS
+
+    return RESULTS if folder is None else folder / RESULTS.name
+
+
+def _chosen(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
+    """The claims that are meant."""
+    meant = ids or ("*",)
+    return [one for one in paper.claims.values() if any(fnmatch.fnmatchcase(one.id, id_) for id_ in meant)]
+
+
+def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]) -> Iterator[Plan]:
+    """What is to run of a paper, scale by scale."""
+    from benchmarks.claims_plan import Plan
+
+    by_scale: dict[str, list[Claim]] = {}
+    for claim in claims:
+        possible = [
+            at
+            for at in paper.scales(claim)
+            if scale in {None, at} and (not paper.needs(claim, at) or (ids and scale))
+        ]
+        if possible:
+            by_scale.setdefault(possible[0], []).append(claim)
+    for at, of in by_scale.items():
+        yield Plan(paper, at, tuple(of))
+
+
+def _forecast(plans: list[Plan]) -> None:
+    from benchmarks.estimate import core_seconds
+    from benchmarks.fork_server import cores
+    from benchmarks.summary import duration
+
+    total = 0.0
+    for plan in plans:
+        runs = plan.runs()
+        seconds = core_seconds(runs, patience=4.0)
+        total += seconds
+        click.echo(f"{plan.name}: {len(plan.claims)} claims, {len(runs)} runs, {duration(seconds / cores())}")
+    click.echo(f"About {duration(total / cores())} on the {cores()} cores here, what is finished included.")
+
+
+def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -> bool:
+    """Compute what needs no runs; whether any of it failed."""
+    from benchmarks import claims_results
+    from benchmarks.claims_results import COMPUTED
+    from benchmarks.messages import one_line
+    from reports.claims import computed, recipe
+
+    file = claims_results.path(paper.name, COMPUTED, results)
+    known = {(one.claim, one.runs) for one in claims_results.read(file)}
+    failed = False
+    for claim in claims:
+        if claim.computed and (again or (claim.id, recipe(claim)) not in known):
+            try:
+                claims_results.merge(file, list(paper.claims), computed(claim))
+            except Exception as error:  # noqa: BLE001 - one that fails must not hold up the others
+                click.echo(f"Error: claims.{claim.id}: {one_line(error)}", err=True)
+                failed = True
+    return failed
+
+
+def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet: bool) -> bool:
+    """Run what claims need and keep its numbers; whether any run failed."""
+    from benchmarks import claims_results
+    from benchmarks.fork_server import cores, warm_up
+    from benchmarks.progress import display
+    from benchmarks.session import Session
+    from reports.claims import measured
+    from reports.store import load
+
+    session = Session(plan, store, baselines=False)
+    warm_up(task.problem for task in session.tasks)
+    session.run(workers or cores(), lambda tasks: display(tasks, quiet=quiet))
+    click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
+    recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
+    numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
+    file = claims_results.path(plan.paper.name, plan.scale, results)
+    claims_results.merge(file, list(plan.paper.claims), numbers)
+    return bool(session.now["error"])
+
+
+def _headed(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows, under their header where the table is printed plainly, without one."""
+    return rows if sys.stdout.isatty() else [head, *rows]

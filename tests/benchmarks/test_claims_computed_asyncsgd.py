@@ -1,0 +1,73 @@
+"""Computed claims on Generalized AsyncSGD: checks that can fail, and the quadratic run against invariants."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.claims_computed import asyncsgd as claims
+from benchmarks.claims_computed import asyncsgd_simulated as simulated
+from fl_core.theory import queues
+
+
+def path(start: list[int], rounds: int) -> queues.Path:
+    stream = np.random.default_rng(0)
+    return queues.simulate(np.full(4, 0.25), simulated.SPEEDS, np.array(start), rounds, stream)
+
+
+def test_one_task_is_never_late():
+    alone = path([0, 0, 0, 0], 200)
+    models, virtual = simulated.generalized_asyncsgd(
+        alone, np.full(4, 0.25), lr=0.1, stream=np.random.default_rng(1)
+    )
+    np.testing.assert_array_equal(models, virtual)
+
+
+def test_late_steps_are_made_up_for():
+    """What virtual and real models differ by are the steps of the tasks that are away."""
+    crowded, rounds = path([1, 2, 1, 1], 200), 200
+    models, virtual = simulated.generalized_asyncsgd(
+        crowded, np.full(4, 0.25), lr=0.1, stream=np.random.default_rng(1)
+    )
+    steps = -np.diff(virtual)
+    for t in range(rounds):
+        away = [s for s in range(t + 1) if crowded.delays[s] < 0 or s + crowded.delays[s] > t]
+        assert models[t + 1] - virtual[t + 1] == pytest.approx(steps[away].sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("bound", ["G", "H"])
+def test_a_bound_that_is_too_low_is_seen(monkeypatch, bound):
+    shares, honest = [0.4, 0.3, 0.2, 0.1], simulated.generalized_asyncsgd
+    assert simulated.bound_share(bound=bound, p=shares, rounds=300) == 1
+
+    def astray(*given, **more):
+        models, virtual = honest(*given, **more)
+        return models + 1000, virtual
+
+    monkeypatch.setattr(simulated, "generalized_asyncsgd", astray)
+    assert simulated.bound_share(bound=bound, p=shares, rounds=300) < 1
+
+
+def test_a_wrong_delay_is_seen():
+    samples = np.random.default_rng(0).normal(2.0, 1.0, (10_000, 2))
+    assert simulated._within(samples, np.array([2.0, 2.0]), blocks=50)
+    assert not simulated._within(samples, np.array([2.0, 2.1]), blocks=50)
+
+
+def test_kept_rounds_have_all_come_back():
+    _, seen, kept = simulated._simulated("small", [0.5, 0.3, 0.2], 500)
+    assert 400 < kept <= 500
+    assert np.all(seen.delays[:kept] >= 0)
+
+
+def test_one_value_a_cluster_stands_for_its_clients():
+    by_cluster = claims.rounds(network="5.2", routing=[1, 1, 1], time=3000)
+    assert by_cluster == pytest.approx(claims.rounds(network="5.2", routing="uniform", time=3000))
+
+
+def test_accuracy_of_the_slowest_by_hand():
+    clients = pd.DataFrame({"mean_time": [1.0, 3.0, 2.0], "accuracy": [0.9, 0.5, 0.7]})
+    runs = [SimpleNamespace(files=SimpleNamespace(clients=clients))]
+    assert claims.slowest_accuracy(runs) == 0.5
+    assert claims.other_accuracy(runs) == pytest.approx(0.8)

@@ -1,0 +1,123 @@
+"""The claims that come with the package: what they select can run, what is printed stands in one of them."""
+
+import csv
+import importlib
+import re
+from collections import Counter
+from pathlib import Path
+
+import click.testing
+import pytest
+import yaml
+
+from benchmarks import claims_results as results
+from benchmarks.claims import SCALES, Claim, Exact, Value
+from benchmarks.claims_files import FOLDER, Paper, papers
+from benchmarks.claims_plan import Plan, mistakes
+from benchmarks.claims_results import COMPUTED
+from benchmarks.commands.claims import command
+from reports.claims import judged, recipe
+
+README = Path(__file__).parents[2] / "README.md"
+BEGIN, END = "<!-- claims -->\n", "<!-- /claims -->"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, Paper]:
+    return papers()
+
+
+@pytest.fixture(scope="module")
+def claims(shipped: dict[str, Paper]) -> list[tuple[Paper, Claim]]:
+    return [(paper, claim) for paper in shipped.values() for claim in paper.claims.values()]
+
+
+def test_every_entry_selects_runs_that_can_be_made_at_every_scale(shipped: dict[str, Paper]) -> None:
+    assert mistakes(shipped.values()) == []
+
+
+def test_every_function_that_is_named_is_there(claims: list[tuple[Paper, Claim]]) -> None:
+    metrics = {sample.metric or "" for _, claim in claims for sample in claim.samples.values()}
+    computed = {claim.computed for _, claim in claims if claim.computed}
+    for path in computed | {metric for metric in metrics if ":" in metric}:
+        module, _, name = path.partition(":")
+        assert callable(getattr(importlib.import_module(module), name)), path
+
+
+def test_small_claims_have_five_seeds_at_least(shipped: dict[str, Paper]) -> None:
+    for paper in shipped.values():
+        plan = Plan(paper, "small", ())
+        for claim in paper.claims.values():
+            if "small" in paper.scales(claim):
+                for name, runs in plan.picked(claim).items():
+                    assert len(runs) >= 5, f"{claim.id}: {name}"
+
+
+@pytest.mark.parametrize("table", sorted((FOLDER / "published").glob("*.csv")), ids=lambda path: path.stem)
+def test_every_cell_of_a_published_table_is_in_exactly_one_entry(table: Path) -> None:
+    with table.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    columns = list(rows[0])[list(rows[0]).index("local_steps_c") + 1 :]
+    found: Counter[tuple[int, str]] = Counter()
+    for path in FOLDER.glob("*.yaml"):
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["claims"]:
+            source = entry.get("table", {})
+            if source.get("file") == f"published/{table.name}" and entry.get("printed") == "{printed}":
+                chosen = source.get("rows", {})
+                for number, row in enumerate(rows):
+                    if all(yaml.safe_load(row[name]) == value for name, value in chosen.items()):
+                        found.update((number, cell) for cell in source["cells"])
+    cells = {(number, column): 1 for number in range(len(rows)) for column in columns}
+    assert dict(found) == cells
+
+
+# Numbers in the text of the routing paper that are in no table (§5.1, §5.2, Fig. 2).
+@pytest.mark.parametrize("printed", [17000, 690, 3200, 145, 0.0068, 0.0449, 0.0487, 22, 16, 10])
+def test_every_number_of_the_text_is_in_exactly_one_entry(
+    claims: list[tuple[Paper, Claim]], printed: float
+) -> None:
+    stated = [claim for paper, claim in claims if paper.name == "asyncsgd" and not claim.ours]
+    values = [float(claim.printed) for claim in stated if isinstance(claim, Value) and claim.printed]
+    assert values.count(printed) == 1
+
+
+def test_what_is_printed_can_be_compared(claims: list[tuple[Paper, Claim]]) -> None:
+    from reports.verdicts import flat
+
+    for _, claim in claims:
+        if isinstance(claim, Exact):
+            assert flat(claim.printed), claim.id
+
+
+def test_stored_numbers_are_those_of_the_runs_that_entries_select(shipped: dict[str, Paper]) -> None:
+    """An entry that was changed after it ran would be judged by numbers of something else."""
+    for paper in shipped.values():
+        for scale in SCALES:
+            plan = Plan(paper, scale, ())
+            for one in results.read(results.path(paper.name, scale)):
+                runs = plan.picked(paper.claims[one.claim])[one.sample][
+                    one.seed if one.seed is not None else -1
+                ]
+                assert one.runs.split() == [run.key for run in runs], one
+        for one in results.read(results.path(paper.name, COMPUTED)):
+            assert one.runs == recipe(paper.claims[one.claim]), one
+
+
+def test_what_is_refuted_says_what_was_seen(shipped: dict[str, Paper]) -> None:
+    silent = [
+        id_
+        for paper in shipped.values()
+        for scale in (COMPUTED, *SCALES)
+        for id_, verdict in judged(paper, scale).items()
+        if verdict.word == "refuted" and not paper.claims[id_].seen
+    ]
+    assert silent == []
+
+
+def test_the_readme_shows_what_the_command_prints() -> None:
+    text = README.read_text(encoding="utf-8")
+    if BEGIN not in text:
+        pytest.skip("the README has no table of claims")
+    shown = re.findall(f"{BEGIN}(.*?){END}", text, re.DOTALL)
+    printed = click.testing.CliRunner().invoke(command, ["--markdown"]).output
+    assert shown == [printed]
