@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import claims_results as results
-from benchmarks.claims import Claim, Sample
-from benchmarks.claims_files import Paper
-from benchmarks.claims_plan import Plan
-from benchmarks.claims_results import COMPUTED, Number
+from benchmarks.claims import Claim, Sample, kept
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import COMPUTED, Number
+from benchmarks.claims.plan import Plan
 from benchmarks.errors import UserError
 from benchmarks.provenance import commit, versions
 from fl_core.diagnostics.volatility import volatility
@@ -30,10 +29,10 @@ COLUMN = {"iterations": "iteration", "updates": "updates", "time": "time"}  # cl
 OVER: dict[str, Callable[[Sequence[float]], float]] = {"mean": np.mean, "min": min, "max": max, "sum": sum}
 
 
-def judged(paper: Paper, scale: str, folder: Path = results.RESULTS) -> dict[str, Verdict]:
+def judged(paper: Paper, scale: str, folder: Path = kept.RESULTS) -> dict[str, Verdict]:
     """The verdicts of a paper's claims at a scale, or of those that are computed, from the stored numbers."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
-    numbers = results.values(results.read(results.path(paper.name, scale, folder)))
+    numbers = kept.values(kept.read(kept.path(paper.name, scale, folder)))
     return verdicts(claims, numbers)
 
 

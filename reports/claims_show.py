@@ -8,10 +8,9 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from benchmarks import claims_results as results
-from benchmarks.claims import Claim, Sample
-from benchmarks.claims_files import Paper
-from benchmarks.claims_results import Number
+from benchmarks.claims import Claim, Sample, kept
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import Number
 from benchmarks.labels import value as written
 from reports import numbers
 from reports.claims import judged, scales
@@ -42,7 +41,7 @@ def told(paper: Paper, claim: Claim, folder: Path) -> str:
     lines += [_line(word, text) for word, text in said.items() if text]
     lines += [_line(name, _sample(sample)) for name, sample in claim.samples.items()]
     for scale in scales(paper, claim):
-        stored = results.read(results.path(paper.name, scale, folder))
+        stored = kept.read(kept.path(paper.name, scale, folder))
         mine = [one for one in stored if one.claim == claim.id]
         lines += [
             "",

@@ -9,8 +9,8 @@ from math import isnan
 from pathlib import Path
 
 from benchmarks.claims import SCALES, Claim
-from benchmarks.claims_files import Paper
-from benchmarks.claims_results import COMPUTED, RESULTS
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import COMPUTED, RESULTS
 from reports import numbers
 from reports.claims import judged, scales
 from reports.verdicts import Verdict

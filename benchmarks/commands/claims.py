@@ -16,8 +16,8 @@ from benchmarks.commands import options
 
 if TYPE_CHECKING:
     from benchmarks.claims import Claim
-    from benchmarks.claims_files import Paper
-    from benchmarks.claims_plan import Plan
+    from benchmarks.claims.files import Paper
+    from benchmarks.claims.plan import Plan
     from benchmarks.store import Store
 
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
@@ -66,7 +66,7 @@ def command(ctx: click.Context, wanted: str | None, folder_of_claims: Path | Non
 @files
 def check(folder_of_claims: Path | None) -> None:
     """Check that every entry is as it should be, and selects runs that can be made; nothing runs."""
-    from benchmarks.claims_plan import mistakes
+    from benchmarks.claims.plan import mistakes
     from benchmarks.errors import UserError
 
     papers = _papers(folder_of_claims, None)
@@ -152,7 +152,7 @@ def run(
 
 
 def _papers(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
-    from benchmarks.claims_files import FOLDER, papers
+    from benchmarks.claims.files import FOLDER, papers
     from benchmarks.document import nearest
     from benchmarks.errors import UserError
 
@@ -167,7 +167,7 @@ def _papers(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
 
 
 def _results(folder: Path | None) -> Path:
-    from benchmarks.claims_results import RESULTS
+    from benchmarks.claims.kept import RESULTS
 
     return RESULTS if folder is None else folder / RESULTS.name
 
@@ -180,7 +180,7 @@ def _chosen(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
 
 def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]) -> Iterator[Plan]:
     """What is to run of a paper, scale by scale."""
-    from benchmarks.claims_plan import Plan
+    from benchmarks.claims.plan import Plan
 
     by_scale: dict[str, list[Claim]] = {}
     for claim in claims:
@@ -211,18 +211,18 @@ def _forecast(plans: list[Plan]) -> None:
 
 def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -> bool:
     """Compute what needs no runs; whether any of it failed."""
-    from benchmarks import claims_results
-    from benchmarks.claims_results import COMPUTED
+    from benchmarks.claims import kept
+    from benchmarks.claims.kept import COMPUTED
     from benchmarks.messages import one_line
     from reports.claims import computed, recipe
 
-    file = claims_results.path(paper.name, COMPUTED, results)
-    known = {(one.claim, one.runs) for one in claims_results.read(file)}
+    file = kept.path(paper.name, COMPUTED, results)
+    known = {(one.claim, one.runs) for one in kept.read(file)}
     failed = False
     for claim in claims:
         if claim.computed and (again or (claim.id, recipe(claim)) not in known):
             try:
-                claims_results.merge(file, list(paper.claims), computed(claim))
+                kept.merge(file, list(paper.claims), computed(claim))
             except Exception as error:  # noqa: BLE001 - one that fails must not hold up the others
                 click.echo(f"Error: claims.{claim.id}: {one_line(error)}", err=True)
                 failed = True
@@ -231,7 +231,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
 
 def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet: bool) -> bool:
     """Run what claims need and keep its numbers; whether any run failed."""
-    from benchmarks import claims_results
+    from benchmarks.claims import kept
     from benchmarks.fork_server import cores, warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
@@ -244,8 +244,8 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
     numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
-    file = claims_results.path(plan.paper.name, plan.scale, results)
-    claims_results.merge(file, list(plan.paper.claims), numbers)
+    file = kept.path(plan.paper.name, plan.scale, results)
+    kept.merge(file, list(plan.paper.claims), numbers)
     return bool(session.now["error"])
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.claims_files import papers
-from benchmarks.claims_results import COMPUTED
+from benchmarks.claims.files import papers
+from benchmarks.claims.kept import COMPUTED
 from reports.claims import judged
 from reports.claims_table import WORDS, Judged, line
 from reports.sections.section import Results, Section

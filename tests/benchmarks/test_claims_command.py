@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import claims_results as results
-from benchmarks.claims_files import papers
-from benchmarks.claims_plan import Plan
+from benchmarks.claims import kept
+from benchmarks.claims.files import papers
+from benchmarks.claims.plan import Plan
 from benchmarks.commands.claims import command
 from benchmarks.errors import UserError
 from benchmarks.store import Store
@@ -113,10 +113,10 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(tmp_path: Path, toy: 
     output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130 and "Traceback" not in output
     assert output.splitlines()[-1] == f"Go on with: asyncfl {' '.join(run)}"
-    assert not results.path("toy", "small", toy / "results").exists()
+    assert not kept.path("toy", "small", toy / "results").exists()
 
     assert "claims-toy-small: 6 runs, 6 of them finished." in done(tmp_path, *run)
-    stored = results.read(results.path("toy", "small", toy / "results"))
+    stored = kept.read(kept.path("toy", "small", toy / "results"))
     assert {(one.claim, one.sample, one.seed): one.value for one in stored} == _undisturbed(toy)
     assert all(one.origin and one.when and one.runs for one in stored)
 
@@ -138,7 +138,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(tmp_path: Path, toy: 
 
     again = done(tmp_path, *run)
     assert "seed 0" not in again  # nothing is computed twice
-    assert results.read(results.path("toy", "small", toy / "results")) == stored
+    assert kept.read(kept.path("toy", "small", toy / "results")) == stored
 
 
 def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.claims_computed import asyncsgd as claims
-from benchmarks.claims_computed import asyncsgd_simulated as simulated
+from benchmarks.claims.computed import asyncsgd as claims
+from benchmarks.claims.computed import asyncsgd_simulated as simulated
 from fl_core.theory import queues
 
 

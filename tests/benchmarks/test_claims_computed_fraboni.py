@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.claims_computed import fraboni as claims
-from benchmarks.claims_computed import fraboni_quadratics as quadratics
-from benchmarks.claims_computed import fraboni_schedules as schedules
+from benchmarks.claims.computed import fraboni as claims
+from benchmarks.claims.computed import fraboni_quadratics as quadratics
+from benchmarks.claims.computed import fraboni_schedules as schedules
 from fl_core.experiment import Experiment
 from fl_core.scenario import Budget, Scenario
 from fl_core.simulation import Simulation, simulate

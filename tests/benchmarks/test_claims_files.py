@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks import claims_results as results
-from benchmarks.claims_families import filled, members
-from benchmarks.claims_files import Paper, papers
-from benchmarks.claims_plan import Plan, contains, mistakes
-from benchmarks.claims_results import Number
+from benchmarks.claims import kept
+from benchmarks.claims.families import filled, members
+from benchmarks.claims.files import Paper, papers
+from benchmarks.claims.kept import Number
+from benchmarks.claims.plan import Plan, contains, mistakes
 from benchmarks.errors import UserError
 
 SCENARIOS: dict[str, Any] = {
@@ -201,11 +201,11 @@ def test_numbers_survive_the_file_and_give_way_to_newer_ones(tmp_path: Path) -> 
 
     file = tmp_path / "results" / "toy-small.csv"
     first = [number("T/b", 0, 0.1 + 0.2), number("T/a", None, float("inf")), number("T/c", 1, 1.0)]
-    results.merge(file, ["T/a", "T/b", "T/c"], first)
-    assert results.read(file) == [first[1], first[0], first[2]]
+    kept.merge(file, ["T/a", "T/b", "T/c"], first)
+    assert kept.read(file) == [first[1], first[0], first[2]]
     newer = number("T/b", 5, 2.0, "def, torch 3")
-    results.merge(file, ["T/a", "T/b"], [newer])
-    assert results.read(file) == [first[1], newer]
+    kept.merge(file, ["T/a", "T/b"], [newer])
+    assert kept.read(file) == [first[1], newer]
     assert file.read_text().splitlines()[:2] == ["# 1: abc, torch 2", "# 2: def, torch 3"]
-    assert results.values(results.read(file)) == {"T/a": {"a": {-1: float("inf")}}, "T/b": {"a": {5: 2.0}}}
-    assert results.read(tmp_path / "nowhere.csv") == []
+    assert kept.values(kept.read(file)) == {"T/a": {"a": {-1: float("inf")}}, "T/b": {"a": {5: 2.0}}}
+    assert kept.read(tmp_path / "nowhere.csv") == []

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from test_claims_files import CLAIM, written
 
-from benchmarks.claims_plan import Plan
+from benchmarks.claims.plan import Plan
 from benchmarks.errors import UserError
 from reports.claims import computed, measured
 from reports.records import Files, Run

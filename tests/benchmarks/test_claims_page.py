@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.claims_files import Paper, papers
+from benchmarks.claims.files import Paper, papers
 from reports.page import SECTIONS, render
 from reports.records import Suite
 from reports.sections import claims

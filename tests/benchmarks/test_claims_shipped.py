@@ -10,11 +10,10 @@ import click.testing
 import pytest
 import yaml
 
-from benchmarks import claims_results as results
-from benchmarks.claims import SCALES, Claim, Exact, Value
-from benchmarks.claims_files import FOLDER, Paper, papers
-from benchmarks.claims_plan import Plan, mistakes
-from benchmarks.claims_results import COMPUTED
+from benchmarks.claims import SCALES, Claim, Exact, Value, kept
+from benchmarks.claims.files import FOLDER, Paper, papers
+from benchmarks.claims.kept import COMPUTED
+from benchmarks.claims.plan import Plan, mistakes
 from benchmarks.commands.claims import command
 from reports.claims import judged, recipe
 
@@ -94,12 +93,12 @@ def test_stored_numbers_are_those_of_the_runs_that_entries_select(shipped: dict[
     for paper in shipped.values():
         for scale in SCALES:
             plan = Plan(paper, scale, ())
-            for one in results.read(results.path(paper.name, scale)):
+            for one in kept.read(kept.path(paper.name, scale)):
                 runs = plan.picked(paper.claims[one.claim])[one.sample][
                     one.seed if one.seed is not None else -1
                 ]
                 assert one.runs.split() == [run.key for run in runs], one
-        for one in results.read(results.path(paper.name, COMPUTED)):
+        for one in kept.read(kept.path(paper.name, COMPUTED)):
             assert one.runs == recipe(paper.claims[one.claim]), one
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.claims_computed.asyncsgd import Routing, routed
+from benchmarks.claims.computed.asyncsgd import Routing, routed
 from fl_core.theory import queues
 from fl_core.theory.jackson import Array
 from fl_core.theory.routing import G, H, Network, step_limit

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks import labels, scales
 from benchmarks.claims import SCALES, Claim, Sample
-from benchmarks.claims_files import Paper
+from benchmarks.claims.files import Paper
 from benchmarks.document import Setting, nearest, read, split
 from benchmarks.errors import UserError
 from benchmarks.suite import Run, Suite, build, shipped

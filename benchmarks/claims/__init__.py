@@ -24,8 +24,8 @@ A file in `benchmarks/claims/` holds entries of one paper:
         b: {strategy: {name: async_fedavg, weights: identical}}
 
 What gives a number a seed is a `Sample`; its keys may stand at the entry, for all of its samples. An entry
-with `each` or `table` stands for many (`claims_families`). Files are read by `claims_files`, scenarios become
-runs in `claims_plan`, and verdicts are made in `reports.verdicts`.
+with `each` or `table` stands for many (`claims.families`). Files are read by `claims.files`, scenarios become
+runs in `claims.plan`, and verdicts are made in `reports.verdicts`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims_files import FOLDER
+from benchmarks.claims.files import FOLDER
 
 RESULTS = FOLDER / "results"
 COMPUTED = "computed"  # stands where a scale would

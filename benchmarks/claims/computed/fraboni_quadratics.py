@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from benchmarks.claims_computed.fraboni_schedules import (
+from benchmarks.claims.computed.fraboni_schedules import (
     Arrivals,
     buffers,
     equal,

@@ -1,6 +1,6 @@
 """Metrics of claims that no column holds: functions of the runs of one seed, one module a paper.
 
-An entry names one as its `metric`, `benchmarks.claims_measured.fraboni:share_failing`.
+An entry names one as its `metric`, `benchmarks.claims.measured.fraboni:share_failing`.
 """
 
 from __future__ import annotations

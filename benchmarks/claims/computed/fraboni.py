@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from benchmarks.claims_computed.fraboni_schedules import equal, hardware, one_by_one, scheme_of
+from benchmarks.claims.computed.fraboni_schedules import equal, hardware, one_by_one, scheme_of
 from fl_core.theory import fraboni, schemes, weights
 
 # -- Table 2 --------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from benchmarks.claims import SCALES, Claim, Scale
-from benchmarks.claims_families import members
+from benchmarks.claims.families import members
 from benchmarks.complaints import complaints
 from benchmarks.document import nearest, read
 from benchmarks.errors import UserError
 from fl_core.parts import Frozen
 
-FOLDER = Path(__file__).parent / "claims"
+FOLDER = Path(__file__).parent
 
 
 class Place(Frozen):
