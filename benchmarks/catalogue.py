@@ -16,6 +16,7 @@ FAMILIES = {
     "strategies": "fl_core.strategy:Strategy",
     "problems": "fl_core.problems.problem:Problem",
     "partitions": "fl_core.problems.partitions:Partition",
+    "models": "fl_core.problems.models:Model",
     "durations": "fl_core.timing.durations:Durations",
     "availability": "fl_core.timing.availability:Availability",
     "arrangements": "fl_core.arrangement:Arrangement",

@@ -19,7 +19,8 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
         return error.lines
     if "fl_core.problems.data" in sys.modules:  # else nobody can have raised these
         from fl_core.problems.data import DataDamaged, DataMissing
+        from fl_core.problems.problem import Impossible
 
-        if isinstance(error, DataDamaged | DataMissing):
+        if isinstance(error, DataDamaged | DataMissing | Impossible):
             return (str(error),)
     return None

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -17,16 +18,31 @@ from benchmarks.progress import Progress
 from benchmarks.provenance import provenance
 from benchmarks.runner import Runner
 from benchmarks.store import Store
-from benchmarks.suite import Suite
+from benchmarks.suite import Run
 from benchmarks.tasks import RunTask, Task, tasks
+
+
+class Runs(Protocol):
+    """What a session computes: a suite, or what claims need."""
+
+    @property
+    def name(self) -> str:
+        """The name under which it is recorded."""
+
+    @property
+    def description(self) -> str:
+        """What MLflow is told about it."""
+
+    def runs(self) -> list[Run]:
+        """All of its runs."""
 
 
 class Session:
     """Computes what is left of a suite; can be stopped at any time, and another one goes on."""
 
-    def __init__(self, suite: Suite, store: Store) -> None:
+    def __init__(self, suite: Runs, store: Store, *, baselines: bool = True) -> None:
         self.suite, self.store = suite, store
-        self.tasks = tasks(suite.runs())
+        self.tasks = [one for one in tasks(suite.runs()) if baselines or isinstance(one, RunTask)]
         self.before = 0  # tasks that earlier sessions finished
         self.now: Counter[str] = Counter()  # tasks of this session, by status
         self.away = ""  # why MLflow could not be reached at the end
@@ -80,7 +96,7 @@ class Session:
             if record is None and task.key not in there:
                 left.append(task)
         self.before = len(self.tasks) - len(left)
-        find_data(left)
+        check(left)
         return left
 
     def _announce(self, delivery: Delivery) -> None:
@@ -90,7 +106,7 @@ class Session:
             for task in self.tasks
             if isinstance(task, RunTask)
         }
-        delivery.announce(self.suite.name, self.suite.says.description, places)
+        delivery.announce(self.suite.name, self.suite.description, places)
 
     def _compute(
         self,
@@ -114,12 +130,10 @@ def warn(sentence: str) -> None:
     sys.stderr.write(f"Warning: {sentence}\n")
 
 
-def find_data(left: Sequence[Task]) -> None:
-    """Load the data of every problem once: what is missing or damaged is said before anything is computed."""
-    for problem in {repr(task.problem): task.problem for task in left}.values():
-        load = getattr(problem, "data", None)
-        if callable(load):
-            load()
+def check(left: Sequence[Task]) -> None:
+    """Load the data of every problem and deal them out: what is wrong is said before anything is computed."""
+    for task in {(repr(task.problem), task.seed): task for task in left}.values():
+        task.problem.check(task.seed)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fl_core.jobs import Send
 from fl_core.parts import Count, Part, Rate
@@ -36,7 +37,9 @@ class Rounds(Arrangement):
 
     workers: Count = 5  # m
     history: Count = 5
-    arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # drawn without replacement, ∝ these
+    arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers come ∝ these
+    # Whether a worker can come twice in a round (appendix B); a description mentions it only then.
+    replacement: bool = Field(False, exclude_if=lambda value: not value)
     most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
 
     def label(self) -> str:
@@ -60,7 +63,7 @@ class Rounds(Arrangement):
                 version=server.version - int(rng.integers(0, oldest + 1)),
                 steps=None if self.most_steps is None else int(rng.integers(1, self.most_steps + 1)),
             )
-            for client in server.draw(self.workers, p)
+            for client in server.draw(self.workers, p, replace=self.replacement)
         ]
 
 

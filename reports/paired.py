@@ -71,8 +71,9 @@ def effect(differences: Sequence[float]) -> Effect:
     if n == 1:
         return Effect(mean, -inf, inf, 1.0, nan, 1)
     std = float(values.std(ddof=1))
-    if np.ptp(values) == 0:
-        return Effect(mean, mean, mean, float(mean == 0), 0.0, n)
+    if np.ptp(values) <= ROUNDING * np.abs(values).max():
+        # Without a spread there is no t; of n equal differences a sign test says what there is to say.
+        return Effect(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
     error = std / sqrt(n)
     half = error * (_bootstrapped(values) if n >= SEEDS_FOR_BOOTSTRAP else _student(n))
     low, high = mean - half, mean + half

@@ -13,6 +13,7 @@ KINDS = (
     "strategies",
     "problems",
     "partitions",
+    "models",
     "durations",
     "availability",
     "arrangements",
@@ -27,8 +28,8 @@ def command(kind: str | None) -> None:
     """Show what a suite can choose from: everything, or one KIND.
 
     \b
-    Kinds: strategies, problems, partitions, durations, availability,
-    arrangements, local (local work), suites.
+    Kinds: strategies, problems, partitions, models, durations,
+    availability, arrangements, local (local work), suites.
     """
     from benchmarks.catalogue import entries
     from benchmarks.tables import print_table

@@ -29,8 +29,8 @@ class Classification(Problem):
     partition: SerializeAsAny[Partition] = IID()
     model: SerializeAsAny[Model] = Logistic()
     dtype: Literal["float32", "float64"] = "float32"
-    # On `validation` a tenth of the training data, which no client gets, stands in for the test set: for tuning.
-    # A description mentions it only there.
+    # On `validation`, for tuning, a tenth of the training data, which no client gets, stands in for the test
+    # set. A description mentions it only there.
     evaluate_on: Literal["test", "validation"] = Field("test", exclude_if=lambda value: value == "test")
 
     @property
@@ -65,11 +65,11 @@ class Classification(Problem):
         raise NotImplementedError
 
     def split(self) -> Data:
-        """What clients and evaluation get: the data as published, or the training data with a tenth held out."""
+        """What clients and evaluation get: data as published, or the training data with a tenth held out."""
         return self.data() if self.evaluate_on == "test" else held_out(self.data())
 
     def check(self, seed: int) -> None:
-        """Raises DataMissing, DataDamaged, and Impossible for data that cannot be dealt out under this seed."""
+        """Raises DataMissing, DataDamaged, Impossible for data that cannot be dealt out under this seed."""
         if reason := self.model.lacks():
             raise Impossible(reason)
         self.partition.divide(self.split(), self.clients, seed)

@@ -1,6 +1,5 @@
 """A suite with real worker processes and a real MLflow database: exactly once, whatever dies."""
 
-import json
 import multiprocessing
 import os
 import re
@@ -8,13 +7,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
-from urllib.parse import parse_qs
 
 import pytest
 from filelock import FileLock
 from recorded import keys, runs, tables, undisturbed, write_suite
 
-from benchmarks.commands.ui import comparisons
 from benchmarks.errors import UserError
 from benchmarks.messages import Advanced
 from benchmarks.progress import Heard, Quiet
@@ -194,16 +191,3 @@ def test_missing_data_are_said_before_anything_is_computed(
     with pytest.raises(DataMissing):
         session(path, store, hear=heard.append)
     assert not heard and not runs(store)
-
-
-def test_the_ui_command_links_to_the_comparison_of_all_runs(tmp_path: Path, store: Store) -> None:
-    session(write_suite(tmp_path), store)
-    ids = {run.info.run_id for run in runs(store)}
-    curves, everything = (page for _, page in comparisons(store.tracking_uri, "small"))
-    for page in (curves, everything):
-        query = parse_qs(page.partition("?")[2])
-        assert set(json.loads(query["runs"][0])) == ids
-        assert len(json.loads(query["experiments"][0])) == 1
-    assert json.loads(parse_qs(curves.partition("?")[2])["metric"][0]) == "distance"
-    with pytest.raises(UserError, match=r"no runs of 'smal' are recorded in .*; there are: small"):
-        comparisons(store.tracking_uri, "smal")

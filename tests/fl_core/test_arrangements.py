@@ -47,3 +47,12 @@ def test_delay_counted_in_server_iterations() -> None:
     _, seen = play(ASGD(), scenario([1, 9, 2], arrangement=IterationDelay(mean=5), updates=6000))
     staleness = np.array([event.staleness for event in seen][200:])
     assert staleness.mean() == pytest.approx(1 / (np.exp(0.2) - 1), abs=4 * staleness.std() / np.sqrt(5800))
+
+
+def test_a_worker_may_come_twice_in_a_round_with_replacement() -> None:
+    """Five uniform draws of ten repeat nobody with chance 10·9·8·7·6/10⁵ = .3024."""
+    twice = Rounds(replacement=True)
+    _, seen = play(AFACD(buffer=5), scenario([1] * 10, arrangement=twice, updates=4000))
+    rounds = np.array([event.client for event in seen]).reshape(-1, 5)
+    distinct = np.mean([len(set(workers)) == 5 for workers in rounds])
+    assert distinct == pytest.approx(0.3024, abs=4 * np.sqrt(0.3024 * 0.6976 / 800))

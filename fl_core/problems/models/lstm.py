@@ -52,7 +52,7 @@ class NextSymbol(nn.Module):
 
 
 class Layer(nn.Module):
-    """One layer of nn.LSTM; step by step where `torch.func.vmap` stacks it: it cannot stack torch's kernel."""
+    """One layer of nn.LSTM; step by step where `torch.func.vmap` stacks it, as torch's kernel cannot be."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()

@@ -1,0 +1,56 @@
+"""What cannot be is said before anything is computed: in a line, exit code 2, and nothing is recorded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from recorded import runs, write_suite
+
+from benchmarks.commands.run import command
+from benchmarks.errors import users_mistake
+from benchmarks.progress import Quiet
+from benchmarks.session import Session
+from benchmarks.store import Store
+from benchmarks.suite import load
+from fl_core.problems.models import Model
+from fl_core.problems.problem import Impossible, Problem
+
+POOR = "{name: digits, clients: 200, partition: {name: class_dirichlet, alpha: 0.01}}"
+
+
+def poor_suite(folder: Path) -> Path:
+    """A suite whose data cannot be dealt out: it shows only when that is tried."""
+    path = write_suite(folder)
+    path.write_text(re.sub("problem: .*", f"problem: {POOR}", path.read_text()))
+    return path
+
+
+def test_a_partition_that_cannot_be_made(tmp_path: Path, store: Store) -> None:
+    session = Session(load(str(poor_suite(tmp_path))), store)
+    with pytest.raises(Impossible, match="always had fewer than 1 data points; raise alpha") as refused:
+        session.run(1, lambda _: Quiet())
+    assert users_mistake(refused.value) == (str(refused.value),)
+    assert "\n" not in str(refused.value)
+    assert not runs(store)
+
+
+def test_the_command_lets_it_through_to_the_line_and_exit_code_of_a_users_mistake(
+    tmp_path: Path, store: Store
+) -> None:
+    done = CliRunner().invoke(command, [str(poor_suite(tmp_path)), "--store", str(store.folder)])
+    assert isinstance(done.exception, Impossible)
+
+
+def test_a_check_builds_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network, no Lightning: data are dealt out under the seed, and that is all."""
+
+    def never(self: Model, shape: tuple[int, ...], classes: int) -> None:
+        raise AssertionError("a network was built")
+
+    problem = Problem.model_validate({"name": "digits", "clients": 12, "model": "cnn"})
+    monkeypatch.setattr(type(problem.model), "build", never)  # type: ignore[attr-defined]
+    problem.check(0)
+    Problem.model_validate("quadratic").check(0)
