@@ -10,7 +10,22 @@ import click
 
 from benchmarks.errors import users_mistake
 
-COMMANDS = ("run", "report", "list", "show", "theory", "errata", "speed", "ui", "schema")
+COMMANDS = (
+    "run",
+    "tune",
+    "report",
+    "compare",
+    "check",
+    "baseline",
+    "list",
+    "show",
+    "claims",
+    "theory",
+    "errata",
+    "speed",
+    "ui",
+    "schema",
+)
 
 
 class Commands(click.Group):

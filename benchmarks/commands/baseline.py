@@ -1,0 +1,51 @@
+"""`asyncfl baseline`: what a suite came to, as a file with which later runs are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.commands.check import File, measured, no_speed
+
+
+@click.command()
+@options.suite
+@options.scale
+@options.store
+@options.tracking_uri
+@options.data_dir
+@no_speed
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=File,
+    help="Where to write it.  [default: DIR/baselines/SUITE.json]",
+)
+def command(
+    *,
+    suite: str,
+    scale: str | None,
+    folder: Path,
+    tracking_uri: str | None,
+    no_speed: bool,
+    out: Path | None,
+) -> None:
+    """Write what the recorded runs of SUITE came to as a baseline for asyncfl check.
+
+    Final metric, updates to the target, schedule and losses of every run are read from MLflow; the speed of
+    each strategy is measured now.
+    """
+    from benchmarks.store import Store
+    from benchmarks.suite import load
+    from reports import baseline
+
+    store, planned = Store(folder, tracking_uri), load(suite, scale=scale).runs()
+    store.must_exist()
+    taken = baseline.take(store.tracking_uri, planned)
+    baseline.must_have_spread(taken)
+    if not no_speed:
+        taken = taken.model_copy(update={"speed": measured(planned, {run.strategy for run in planned})})
+    path = baseline.write(taken, out or store.folder / "baselines" / f"{taken.suite}.json")
+    click.echo(f"Baseline of {len(planned)} runs: {path}")
