@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,6 +36,7 @@ class Delivery:
         self._empty = database.is_new(store.tracking_uri)
         self._announced: tuple[str, str, Mapping[str, Place]] | None = None
         self._tracking: Tracking | None = None
+        self._heard: Tracking | None = None  # the one that knows what was announced
         self._next_try = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._sent: list[Future[None]] = []
@@ -51,6 +53,7 @@ class Delivery:
     def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:
         """Say what the suite is, and which of its runs are meant (see `Tracking.select`)."""
         self._announced = (suite, description, places)
+        self._heard = None
         self.send()
 
     def send(self) -> None:
@@ -74,14 +77,12 @@ class Delivery:
         try:
             self._tracking = self._tracking or self._open()
             answer = question(self._tracking)
-        except _troubles() as error:
+        except troubles() as error:
             if self._tracking is None and database.file(self.store.tracking_uri) is not None:
-                raise UserError(
-                    f"{self.store.tracking_uri} cannot be used: {_first_sentence(error)}"
-                ) from None
+                raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
             self._tracking = None  # what it knows may have been overtaken by what failed
             self._next_try = monotonic() + AGAIN
-            self.away = _first_sentence(error)
+            self.away = what_happened(error)
             return otherwise
         self.away = ""
         return answer
@@ -97,26 +98,37 @@ class Delivery:
     def _send_all(self, tracking: Tracking) -> None:
         from mlflow.exceptions import MlflowException
 
-        if self._announced:
+        if self._announced and self._heard is not tracking:
             suite, description, places = self._announced
             tracking.describe(suite, description)
             tracking.select(suite, places)
-            self._announced = None
+            self._heard = tracking
         for record in self.outbox.waiting():
             if record.key in self.refused:
                 continue
             try:
                 tracking.write(record)
                 self.outbox.drop(record)
-            except _troubles() as error:
+            except troubles() as error:
                 if not isinstance(error, MlflowException) or error.error_code not in HOPELESS:
                     raise
-                self.refused[record.key] = _first_sentence(error)
+                self.refused[record.key] = what_happened(error)
             except Exception as error:  # noqa: BLE001 - a damaged record must not hold up the others
                 self.refused[record.key] = one_line(error)
 
 
-def _troubles() -> tuple[type[Exception], ...]:
+def keep_page(store: Store, suite: str, page: Path) -> str:
+    """Keep a report page in MLflow, beside the runs that it is about; why not, if MLflow cannot be used."""
+    from benchmarks.tracking import Tracking
+
+    try:
+        Tracking(store).keep_page(suite, page)
+    except troubles() as error:
+        return what_happened(error)
+    return ""
+
+
+def troubles() -> tuple[type[Exception], ...]:
     """How MLflow, its database and its server say that they do not work."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -124,8 +136,8 @@ def _troubles() -> tuple[type[Exception], ...]:
     return MlflowException, SQLAlchemyError, OSError  # of which all errors of HTTP are
 
 
-def _first_sentence(error: Exception) -> str:
-    """What the error says first, in a line."""
+def what_happened(error: Exception) -> str:
+    """What an error of MLflow's says first, in a line."""
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
     return str(error).strip().partition("\n")[0].partition(". ")[0][:300]

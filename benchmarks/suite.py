@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import labels, scales
-from benchmarks.document import assignment, is_path, nearest, read
+from benchmarks import tuned as tuned_file
+from benchmarks.document import Setting, assignment, is_path, nearest, read
 from benchmarks.errors import UserError
 from benchmarks.expansion import Grid, Point, expand, read_grid
 from benchmarks.overrides import override
-from benchmarks.suite_file import SuiteFile
+from benchmarks.suite_file import TUNED, SuiteFile
+from benchmarks.tuned import Tuned
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
+from fl_core.scenario import Scenario
+from fl_core.strategy import Strategy
 
 SUITES = Path(__file__).parent / "suites"
 
@@ -48,6 +53,9 @@ class Suite:
     grid: Grid
     points: tuple[Point, ...]
     scale: str | None = None
+    source: Path = Path()  # of its file
+    tuned: Tuned | None = None  # what stands in for the file's own values
+    as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
 
     @property
     def says(self) -> SuiteFile:
@@ -56,8 +64,20 @@ class Suite:
 
     @property
     def name(self) -> str:
-        """The name under which its runs are recorded: the file's, and the scale."""
-        return scales.recorded(self.says.name, self.scale)
+        """The name under which its runs are recorded: the file's, the scale, and whether it is tuned."""
+        return scales.recorded(self.says.name, self.scale) + ("-tuned" if self.as_variant else "")
+
+    @property
+    def tuned_values(self) -> Path:
+        """Where its tuned values lie: with the package for a shipped suite, beside their file for others."""
+        name = f"{scales.recorded(self.says.name, self.scale)}.yaml"
+        shipped = self.source.parent == SUITES
+        return tuned_file.FOLDER / name if shipped else self.source.with_name(f"tuned-{name}")
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return self.says.description
 
     def runs(self) -> list[Run]:
         """All runs in the order of the file, seeds next to each other."""
@@ -66,7 +86,9 @@ class Suite:
         return [
             Run(
                 self.name,
-                Experiment(scenario=scenario, strategy=strategy, seed=seed),
+                Experiment(
+                    scenario=scenario, strategy=self._tuned(scenario, strategy, name, label), seed=seed
+                ),
                 scenario=name,
                 problem=labels.problem(scenario),
                 partition=labels.partition(scenario),
@@ -83,28 +105,48 @@ class Suite:
             for seed in self.says.seeds
         ]
 
+    def _tuned(self, scenario: Scenario, strategy: Strategy, *labels: str) -> Strategy:
+        return self.tuned.strategy(scenario, strategy, *labels) if self.tuned else strategy
+
 
 def shipped() -> dict[str, Path]:
     """The suites that come with the package, by name."""
     return {path.stem: path for path in sorted(SUITES.glob("*.yaml"))}
 
 
-def load(name_or_path: str, overrides: Sequence[str] = (), scale: str | None = None) -> Suite:
+def load(
+    name_or_path: str,
+    overrides: Sequence[str] = (),
+    scale: str | None = None,
+    tuned: bool | Path | None = None,
+) -> Suite:
     """The suite of that name or file, at a scale, with `KEY=VALUE` overrides.
 
-    Raises UserError with every mistake in it.
+    With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. Raises
+    UserError with every mistake in it.
     """
     path = _find(name_or_path)
-    document = read(path)
+    suite = build(path, read(path), map(assignment, overrides), scale)
+    if tuned is False or (tuned is None and suite.says.lr != TUNED):
+        return suite
+    values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
+    values.must_not_know(suite.says.seeds)
+    return replace(suite, tuned=values, as_variant=bool(tuned))
+
+
+def build(
+    path: Path, document: dict[str, Any], overrides: Iterable[Setting] = (), scale: str | None = None
+) -> Suite:
+    """The suite that a document, read from `path`, describes; it is changed on the way. Raises as `load`."""
     chosen, scaled = scales.take(path, document, scale)
-    settings = [*scaled, *map(assignment, overrides)]
+    settings = [*scaled, *overrides]
     for setting in settings:
         try:
             override(document, setting.steps, setting.value)
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid = read_grid(path, document)
-    return Suite(grid, expand(path, document, grid, settings), chosen)
+    return Suite(grid, expand(path, document, grid, settings), chosen, path)
 
 
 def recorded_name(name_or_path: str, scale: str | None = None) -> str:

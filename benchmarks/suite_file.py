@@ -8,15 +8,18 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     NonNegativeInt,
     SerializeAsAny,
+    Tag,
     ValidationInfo,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from benchmarks.document import as_part, part_name
+from benchmarks.tuning_section import Tuning
 from fl_core.arrangement import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.local_work import SGD, LocalWork
@@ -27,6 +30,7 @@ from fl_core.strategy import Strategy
 from fl_core.timing.timing import Timing
 
 EVERYONE = "*"
+TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
 
 
 class Rates(Frozen):
@@ -76,6 +80,11 @@ NumberOrRates = Annotated[Rates, BeforeValidator(_rates, json_schema_input_type=
 RatesOfEach = dict[Annotated[str, AfterValidator(_strategy_name)], NumberOrRates]
 EachRates = Annotated[RatesOfEach, BeforeValidator(_rates_of_each, json_schema_input_type=Rate | RatesOfEach)]
 
+RatesOrTuned = Annotated[
+    Annotated[EachRates, Tag("rates")] | Annotated[Literal["tuned"], Tag(TUNED)],
+    Discriminator(lambda value: TUNED if value == TUNED else "rates"),
+]
+
 
 class SuiteFile(Frozen):
     """What a suite file says, at one point of its grid."""
@@ -90,10 +99,11 @@ class SuiteFile(Frozen):
     budget: Budget
     evaluations: Count = 20
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
-    lr: EachRates = Field(default_factory=dict)
+    lr: RatesOrTuned = Field(default_factory=dict)
     strategies: tuple[SerializeAsAny[Strategy], ...]
     grid: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     show: tuple[str, ...] = ()
+    tuning: Tuning = Tuning()
     diagnostics: Diagnostics = Diagnostics()  # left out for strategies whose steps are not linear
     # How jobs are computed. Stacking them differs in the last bits of a sum, and `auto` decides by a clock:
     # only the default repeats bit for bit on every occasion.
@@ -108,7 +118,8 @@ class SuiteFile(Frozen):
             return items
         if not items:
             raise ValueError("there must be one strategy at least: the suite expands to no run")
-        return [_completed(item, info.data.get("local", SGD()), info.data.get("lr", {})) for item in items]
+        local, lr = info.data.get("local", SGD()), info.data.get("lr", {})
+        return [_completed(item, local, {} if lr == TUNED else lr) for item in items]
 
     @property
     def scenario(self) -> Scenario:

@@ -27,6 +27,7 @@ from reports.sections import (
     ranked,
     reaching,
     staleness,
+    tuning,
 )
 from reports.sections.section import Results, Section
 from reports.store import load
@@ -46,10 +47,12 @@ SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
     participation.section,
     errors.section,
     cost.section,
+    tuning.section,
     methods.section,
     errata.section,
     provenance.section,
 )
+OF_A_CAMPAIGN: tuple[Callable[[Results], Section | None], ...] = (tuning.section, provenance.section)
 
 
 def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
@@ -73,7 +76,7 @@ def render(suite: Suite) -> str:
         .get_template("page.html.j2")
         .render(
             suite=suite,
-            what=overview.what_ran(suite) if suite.runs else "",
+            what=overview.what_ran(suite) if suite.runs else overview.what_was_tuned(suite),
             leads=overview.who_leads(results),
             sure=overview.how_sure(results),
             amiss=overview.what_is_amiss(suite),
@@ -88,8 +91,9 @@ def write_files(suite: Suite, folder: Path) -> list[Path]:
 
 
 def sections(results: Results) -> list[Section]:
-    """The parts that have something to show."""
-    found = [section(results) for section in SECTIONS] if results.suite.runs else []
+    """The parts that have something to show; of a campaign without runs, what it found."""
+    shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
+    found = [section(results) for section in shown]
     return [one for one in found if one is not None]
 
 

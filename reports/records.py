@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from reports.measures import Measure, measure
+
+if TYPE_CHECKING:
+    from reports.studies import Study
 
 CLOCKS = {  # columns of a curve
     "iteration": "server iterations",
@@ -157,6 +160,7 @@ class Suite:
     runs: tuple[Run, ...] = ()
     pooled: tuple[Pooled, ...] = ()
     older: tuple[Run, ...] = ()  # same names, but other hyper-parameters: replaced by later runs
+    studies: tuple[Study, ...] = ()  # of its tuning campaign
 
     @property
     def strategies(self) -> list[str]:

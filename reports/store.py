@@ -17,6 +17,7 @@ import pandas as pd
 
 from benchmarks.errors import UserError
 from reports.records import CLOCKS, Files, Pooled, Run, Suite, latest
+from reports.studies import SUFFIX, Study, read_studies
 from reports.tags import clean, read_run
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ DOWNLOADS = 8  # at a time, from a server
 
 
 def load(tracking_uri: str, suite: str) -> Suite:
-    """All runs of a suite; a Suite without runs if MLflow knows none of that name.
+    """All runs of a suite, and its tuning studies; a Suite without any if MLflow knows none of that name.
 
     Raises UserError if the store cannot be read.
     """
@@ -39,11 +40,12 @@ def load(tracking_uri: str, suite: str) -> Suite:
         client = MlflowClient(tracking_uri)
         experiment = client.get_experiment_by_name(suite)
         found = list(_runs(client, experiment.experiment_id)) if experiment is not None else []
+        studies = _studies(client, suite)
     except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy and HTTP each fail in ways of their own
         reason = without_credentials(str(error).strip().partition("\n")[0])
         raise UserError(f"MLflow at {address} cannot be read: {reason}") from None
     if experiment is None:
-        return Suite(suite, address)
+        return Suite(suite, address, studies=studies)
 
     kinds = [(run, run.data.tags.get("asyncfl.kind")) for run in found]
     runs, older = latest(_run(r) for r, kind in kinds if kind == "run")
@@ -56,6 +58,7 @@ def load(tracking_uri: str, suite: str) -> Suite:
         _with_files(runs, folders, tracking_uri),
         tuple(_pooled(run) for run, kind in kinds if kind == "pooled"),
         older,
+        studies,
     )
 
 
@@ -85,6 +88,18 @@ def _runs(client: MlflowClient, experiment: str) -> Iterator[Any]:
         token = page.token
         if not token:
             return
+
+
+def _studies(client: MlflowClient, suite: str) -> tuple[Study, ...]:
+    """The studies of a suite's campaign, which has an experiment of its own; that may be asked for, too."""
+    experiment = client.get_experiment_by_name(f"{suite.removesuffix(SUFFIX)}{SUFFIX}")
+    if experiment is None:
+        return ()
+
+    def by_seed(trial: str) -> list[float]:
+        return [one.value for one in client.get_metric_history(trial, "objective/seed")]
+
+    return read_studies(_runs(client, experiment.experiment_id), by_seed)
 
 
 def _run(run: Any) -> Run:

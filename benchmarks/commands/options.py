@@ -55,3 +55,16 @@ data_dir = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Where data sets lie.  [env var: ASYNCFL_DATA]",
 )
+
+tuned = click.option(
+    "--tuned",
+    is_flag=True,
+    help="With the values that asyncfl tune found; recorded as SUITE-tuned.",
+)
+
+tuned_from = click.option(
+    "--tuned-from",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The same, with the values in a file of asyncfl tune --out.",
+)

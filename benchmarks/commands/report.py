@@ -42,9 +42,10 @@ def command(
     from reports.store import load
 
     found = load(store.tracking_uri, name)
-    if not found.runs:
+    if not found.runs and not found.studies:
         raise UserError(f"no run of a suite '{name}' is recorded in {tracking_uri or folder}")
-    print_rich(terminal.tables(found))
+    if found.runs:
+        print_rich(terminal.tables(found))
     click.echo(f"Report: {page.write(found, store.reports / f'{name}.html')}")
     if files is not None:
         try:

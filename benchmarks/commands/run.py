@@ -29,6 +29,8 @@ INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 @options.store
 @options.tracking_uri
 @options.data_dir
+@options.tuned
+@options.tuned_from
 @click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong and the results.")
 @click.option("--no-report", is_flag=True, help="Write no report page.")
@@ -39,6 +41,8 @@ def command(
     scale: str | None,
     folder: Path,
     tracking_uri: str | None,
+    tuned: bool,
+    tuned_from: Path | None,
     workers: int | None,
     quiet: bool,
     no_report: bool,
@@ -57,7 +61,7 @@ def command(
     from benchmarks.suite import load
 
     store = Store(folder, tracking_uri)
-    session = Session(load(suite, settings, scale), store)
+    session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
     warm_up(task.problem for task in session.tasks)  # it takes as long as all that follows until it is needed
     try:
         session.run(workers or cores(), lambda tasks: display(tasks, quiet=quiet))
@@ -84,6 +88,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 
 
 def _show_results(session: Session, store: Store, *, page: bool) -> None:
+    from benchmarks.delivery import keep_page
     from benchmarks.session import warn
     from benchmarks.tables import print_rich
 
@@ -102,7 +107,10 @@ def _show_results(session: Session, store: Store, *, page: bool) -> None:
     found = load(store.tracking_uri, session.suite.name)
     print_rich(terminal.tables(found))
     if page:
-        click.echo(f"Report: {pages.write(found, store.reports / f'{session.suite.name}.html')}")
+        written = pages.write(found, store.reports / f"{session.suite.name}.html")
+        click.echo(f"Report: {written}")
+        if why := keep_page(store, session.suite.name, written):
+            warn(f"MLflow does not keep the report page: {why}")
     click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
 from pathlib import Path
-from urllib.parse import quote
 
 import click
 
@@ -29,37 +27,31 @@ def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int
     if _taken(port):
         raise UserError(f"port {port} is in use: choose another with --port")
     if suite is not None:
-        for title, page in comparisons(store.tracking_uri, suite):
-            click.echo(f"{title} http://127.0.0.1:{port}/#/{page}\n")
+        for title, address in pages(store.tracking_uri, suite):
+            click.echo(f"{title}\n  http://127.0.0.1:{port}/{address}")
     click.echo(f"MLflow UI: http://127.0.0.1:{port} (takes a moment to start; ends with Ctrl-C)")
     arguments = ["ui", "--backend-store-uri", store.tracking_uri, "--port", str(port)]
     os.execv(sys.executable, [sys.executable, "-m", "mlflow", *arguments])
 
 
-def comparisons(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
-    """MLflow's pages that compare a suite's runs: learning curves, and all parameters and metrics."""
+def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
+    """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
     from mlflow import MlflowClient
+
+    from benchmarks import notes, views
+    from benchmarks.document import nearest
 
     client = MlflowClient(tracking_uri)
     experiment = client.get_experiment_by_name(suite)
     if experiment is None:
-        known = ", ".join(found.name for found in client.search_experiments() if found.name != "Default")
-        raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}; there are: {known or 'none'}")
+        known = [found.name for found in client.search_experiments() if found.name != "Default"]
+        there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
+        raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.experiment_id
-    found = client.search_runs([id_], "tags.`asyncfl.kind` = 'run' AND tags.`asyncfl.superseded` IS NULL")
-    if not found:
-        raise UserError(f"no run of '{suite}' is finished in {tracking_uri}")
-    metric = found[0].data.tags["asyncfl.metric"]
-    runs = f"runs={_json([run.info.run_id for run in found])}&experiments={_json([id_])}"
-    curves = f"metric?{runs}&metric={_json(metric)}&plot_metric_keys={_json([metric])}"
-    return [
-        (f"{metric} of all {len(found)} runs:", curves),
-        ("All parameters and metrics:", f"compare-runs?{runs}"),
-    ]
-
-
-def _json(value: object) -> str:
-    return quote(json.dumps(value, separators=(",", ":")))
+    found = [(name, views.page(id_, key)) for name, key in views.saved(experiment.tags)]
+    reports = client.search_runs([id_], notes.REPORT, max_results=1)
+    found += [("Report page", notes.report_page(suite, id_, run.info.run_id)) for run in reports]
+    return found or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 
 def _taken(port: int) -> bool:

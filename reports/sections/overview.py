@@ -23,6 +23,18 @@ def what_ran(suite: Suite) -> str:
     return f"{text}. {when(suite.runs)}{f', {duration(wall)} of computing in all' if wall else ''}."
 
 
+def what_was_tuned(suite: Suite) -> str:
+    """The suite's campaign in a sentence; empty without one."""
+    if not suite.studies:
+        return ""
+    strategies = len({study.strategy for study in suite.studies})
+    scenarios = len({study.scenario for study in suite.studies})
+    return (
+        f"{many(sum(len(study.counted) for study in suite.studies), 'trial')} of a tuning campaign: "
+        f"{many(strategies, 'strategy')} × {many(scenarios, 'scenario')}."
+    )
+
+
 def when(runs: Sequence[Run]) -> str:
     """From the first start to the last end, in universal time."""
     starts = [run.started for run in runs if run.started]

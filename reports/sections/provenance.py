@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pandas as pd
 
 from reports.downloads import file_name, link
-from reports.numbers import duration
+from reports.numbers import duration, many
 from reports.records import Run, Suite
 from reports.sections.section import Results, Section, Table
 from reports.summary import time_to_target
@@ -25,8 +25,9 @@ def section(results: Results) -> Section:
         "file": file_name(suite.name, "runs"),
         "download": link(frame(runs)),
     }
-    tables = [Table("runs", frame(runs))]
-    return Section("provenance", "Provenance", "provenance.html.j2", NOTE, shows, tables=tables)
+    tables = [Table("runs", frame(runs))] if runs else []
+    note = NOTE if runs else ""
+    return Section("provenance", "Provenance", "provenance.html.j2", note, shows, tables=tables)
 
 
 def facts(suite: Suite) -> list[tuple[str, list[str]]]:
@@ -34,16 +35,28 @@ def facts(suite: Suite) -> list[tuple[str, list[str]]]:
     runs = suite.runs
     found = [
         ("MLflow", [f"experiment {suite.name} (id {suite.experiment}) at {suite.uri}"]),
+        ("Tuning", _campaign(suite)),
         ("asyncfl", _texts(runs, lambda run: run.version)),
         ("Commit", _texts(runs, lambda run: run.commit)),
         ("Libraries", _texts(runs, lambda run: _listed(run.versions))),
         ("Data", _all_values(run.data for run in runs)),
         ("Execution", _texts(runs, lambda run: run.execution)),
         ("Machine", _texts(runs, lambda run: run.machine)),
-        ("Computing", [f"{duration(sum(run.wall_seconds for run in runs))}, all runs together"]),
+        (
+            "Computing",
+            [f"{duration(sum(run.wall_seconds for run in runs))}, all runs together"] if runs else [],
+        ),
         ("Unreadable", [f"{run.id}: {run.files.unread}" for run in runs if run.files.unread and run.ended]),
     ]
     return [(name, values) for name, values in found if values]
+
+
+def _campaign(suite: Suite) -> list[str]:
+    """Where the studies of the suite's campaign are."""
+    found = sorted({one.experiment for one in suite.studies})
+    return (
+        [f"{many(len(suite.studies), 'study')} in the experiment of id {', '.join(found)}"] if found else []
+    )
 
 
 def _texts(runs: Iterable[Run], of: Callable[[Run], str]) -> list[str]:

@@ -258,7 +258,8 @@ def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbo
     session(updates=60)
     assert meant() == first
     experiment = MlflowClient(store.tracking_uri).get_experiment_by_name("small")
-    assert experiment is not None and experiment.tags["mlflow.note.content"] == "Three clients."
+    assert experiment is not None and experiment.tags["asyncfl.description"] == "Three clients."
+    assert experiment.tags["mlflow.note.content"].startswith("Three clients.\n\n")
 
 
 def test_a_deleted_experiment_is_restored(tmp_path: Path, store: Store, outbox: Outbox) -> None:

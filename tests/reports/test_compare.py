@@ -152,7 +152,7 @@ def test_metrics_nobody_calls_good_or_bad_are_above_not_ahead() -> None:
     ]
     (found,) = ask(*runs, metric="odd")
     assert measure("odd").higher is None
-    assert words(found).startswith("FedBuff is above ACE by 2.0")
+    assert "FedBuff is above ACE by 2.0 [" in words(found)
 
 
 def invoke(store: str, *arguments: str) -> str:

@@ -1,0 +1,153 @@
+"""`asyncfl compare`: two strategies of a suite that has run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError
+
+if TYPE_CHECKING:
+    from reports.records import Scenario, Suite
+
+
+@click.command()
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option("--suite", metavar="SUITE", help="Which suite.  [default: the only one that is recorded]")
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, or auc, its mean over "
+    "client updates. May be repeated.  [default: the one that ranks the suite]",
+)
+@click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
+@options.store
+@options.tracking_uri
+def command(
+    *,
+    first: str,
+    second: str,
+    suite: str | None,
+    metrics: tuple[str, ...],
+    scenario: str | None,
+    folder: Path,
+    tracking_uri: str | None,
+) -> None:
+    """Say which of two strategies is ahead, by how much, and how sure that is.
+
+    Everything is read from MLflow, paired over seeds; intervals are of 95 %.
+    """
+    from benchmarks.store import Store
+
+    store = Store(folder, tracking_uri)
+    store.must_exist()
+    found = _load(store.tracking_uri, suite)
+    one, two = (_strategy(found, name) for name in (first, second))
+    if one == two:
+        raise UserError(f"A and B are both {one}: name two strategies")
+    chosen = _scenarios(found, scenario, (one, two))
+    for metric in metrics or (chosen[0].columns[0].name,):
+        _print(chosen, one, two, metric)
+
+
+def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> None:
+    from reports.answers import answer
+    from reports.compare import compare, overall
+
+    asked = _with_metric(chosen, metric)
+    found = compare(asked, first, second, metric)
+    together = overall(asked, found)
+    click.secho(f"{first} and {second}, {_title(asked[0], metric)}", bold=True)
+    adjusted = f"; p adjusted for {len(found)} scenarios (Holm)" if len(found) > 1 else ""
+    click.echo(f"Paired over seeds, intervals of 95 %{adjusted}")
+    for one in [*found, *([together] if together else [])]:
+        click.secho(f"\n{one.scenario}", fg="cyan")
+        for line in answer(one, first, second):
+            click.echo(f"  {line}")
+    if len(asked) < len(chosen):
+        click.echo(f"\nNot in {', '.join(one.label for one in chosen if one not in asked)}.")
+    click.echo("")
+
+
+def _title(scenario: Scenario, metric: str) -> str:
+    from reports.compare import AREA, REACHES, measured
+
+    if metric in REACHES:
+        return f"{measured(scenario, metric).title} until the target is met"
+    return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
+
+
+def _load(tracking_uri: str, suite: str | None) -> Suite:
+    """The suite's runs; the only suite's where none is named."""
+    from mlflow import MlflowClient
+
+    from reports.store import load
+
+    if suite is not None and (found := load(tracking_uri, suite)).runs:
+        return found
+    recorded = [one.name for one in MlflowClient(tracking_uri).search_experiments() if one.name != "Default"]
+    if suite is None and len(recorded) == 1:
+        return load(tracking_uri, recorded[0])
+    if suite is None:
+        raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
+    if suite in recorded:
+        raise UserError(f"no run of '{suite}' is recorded")
+    raise _unknown("suite", suite, recorded)
+
+
+def _strategy(suite: Suite, name: str) -> str:
+    """The label that a user means, or the one strategy of that name in suite files."""
+    labels = suite.strategies
+    spellings = {run.strategy: run.params.get("strategy.name", "") for run in suite.runs}
+    alike = [label for label in labels if label.casefold() == name.casefold()]
+    meant = alike or [label for label in labels if spellings[label] == name.casefold()]
+    if name in labels or len(meant) == 1:
+        return name if name in labels else meant[0]
+    raise _unknown("strategy", name, meant or labels)
+
+
+def _scenarios(suite: Suite, text: str | None, pair: Iterable[str]) -> list[Scenario]:
+    """Those with the text in their name in which both strategies were tried."""
+    everywhere = suite.scenarios()
+    wanted = [one for one in everywhere if text is None or text.casefold() in one.label.casefold()]
+    if not wanted:
+        raise _unknown("scenario", str(text), [one.label for one in everywhere])
+    both = [one for one in wanted if set(pair) <= {cell.strategy for cell in one.cells}]
+    if not both:
+        raise UserError(f"{' and '.join(pair)} were tried in no scenario together")
+    return both
+
+
+def _with_metric(scenarios: Sequence[Scenario], metric: str) -> list[Scenario]:
+    """Those in which the question can be asked."""
+    from reports.compare import AREA, REACHES
+    from reports.records import CLOCKS
+
+    if metric in REACHES:
+        found = [one for one in scenarios if one.target is not None]
+        if not found:
+            raise UserError(f"--metric {metric}: the suite sets no target")
+        return found
+    recorded = {name for one in scenarios for run in one.runs for name in run.files.curve.columns}
+    allowed = sorted(recorded - CLOCKS.keys() - {"uploads_bytes"})
+    if metric != AREA and metric not in allowed:
+        raise _unknown("--metric", metric, [*allowed, *REACHES, AREA])
+    return [
+        one
+        for one in scenarios
+        if metric == AREA or any(metric in run.files.curve.columns for run in one.runs)
+    ]
+
+
+def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
+    from benchmarks.document import nearest
+
+    there = ", ".join(allowed) or "none"
+    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")

@@ -1,0 +1,220 @@
+"""`asyncfl tune`: search for learning rates, fairly, and write down what was found."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.commands import options
+
+if TYPE_CHECKING:
+    from benchmarks.suite import Suite
+    from benchmarks.tuned import Entry
+    from tuning.campaign import Driver
+    from tuning.study import Campaign
+
+INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
+POSITIVE = click.IntRange(min=1)
+
+
+@click.command()
+@options.suite
+@options.settings
+@options.scale
+@options.store
+@options.tracking_uri
+@options.data_dir
+@click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
+@click.option("--seeds", type=POSITIVE, metavar="N", help="Seeds of each trial, none of them the suite's.")
+@click.option("--sampler", type=click.Choice(["tpe", "random", "grid", "cmaes", "gp"]), help="How to search.")
+@click.option(
+    "--objective",
+    type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
+    help="What a trial is worth.",
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
+    "campaign.  [default: DIR/tuning.journal]",
+)
+@click.option("--workers", metavar="N", type=POSITIVE, help="Processes.  [default: one a core]")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them]",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
+@click.option("--quiet", is_flag=True, help="No progress, only what came out.")
+def command(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    folder: Path,
+    tracking_uri: str | None,
+    trials: int | None,
+    seeds: int | None,
+    sampler: str | None,
+    objective: str | None,
+    storage: str | None,
+    workers: int | None,
+    out: Path | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Tune the strategies of SUITE: the same trials, seeds and budget for each.
+
+    Trials are judged on validation data and on seeds of their own. What is finished is not computed again;
+    what was interrupted goes on.
+    """
+    began = monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
+
+    from benchmarks.fork_server import cores, warm_up
+    from benchmarks.store import Store
+    from benchmarks.suite import load
+    from tuning import samplers
+    from tuning.plan import plan
+
+    asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
+    options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
+    loaded = load(suite, [*settings, *options_], scale, tuned=False)
+    campaign = plan(loaded)
+    samplers.must_be_there(loaded.says.tuning.sampler)
+    campaign.check()
+    if dry_run:
+        _show_plan(campaign, workers or cores())
+        return
+
+    from tuning.campaign import Driver
+    from tuning.storage import open_storage
+
+    warm_up(study.tried_on.problem for study in campaign.studies)
+    store = Store(folder, tracking_uri)
+    opened = open_storage(storage or str(folder / "tuning.journal"))
+    driver = Driver(campaign, opened, store)
+    try:
+        with _progress(driver, quiet=quiet) as show:
+            driver.run(workers or cores(), show)
+    except KeyboardInterrupt:
+        done = f"{driver.ended} of {campaign.trials} trials are finished"
+        click.echo(f"\nStopped: {done}; what was in progress is taken up again.")
+        click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
+        sys.exit(INTERRUPTED)
+    click.echo(_what_happened(driver, monotonic() - began))
+    _show_results(driver, loaded, out)
+
+
+def _what_happened(driver: Driver, seconds: float) -> str:
+    from benchmarks.summary import duration
+
+    campaign = driver.campaign
+    size = f"{_studies(campaign)} of {campaign.studies[0].trials} trials"
+    if driver.before >= campaign.trials:
+        return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
+    earlier = f", {driver.before} trials finished before" if driver.before else ""
+    return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
+
+
+@contextmanager
+def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar where there is a terminal; else nothing."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("trials", total=driver.campaign.trials, completed=driver.before)
+        yield lambda ended: bar.update(task, completed=ended)
+
+
+def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
+    from benchmarks import tuned
+    from benchmarks.session import warn
+    from benchmarks.tables import print_table
+    from tuning.results import found
+
+    campaign = driver.campaign
+    if driver.records.away:
+        warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
+    what = found(campaign, driver.ledgers)
+    path = out or suite.tuned_values
+    tuned.write(path, what)
+    rows = [
+        (
+            one.scenario,
+            one.strategy,
+            f"as {one.reused_from}" if one.reused_from else _value(one),
+            "" if one.before is None or one.reused_from else f"{one.before:.4g}",
+            ", ".join(f"{name} {_short(value)}" for name, value in one.parameters.items()),
+        )
+        for one in what.tuned
+    ]
+    said = f"{what.objective}, {what.metric}"
+    print_table(("scenario", "strategy", said, "before", "parameters"), rows)
+    missing = len(campaign.studies) + len(campaign.reused) - len(what.tuned)
+    if missing:
+        warn(f"{missing} strategies have no trial that came to its end: nothing is tuned for them")
+    click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
+    click.echo(f"Tuned values: {path}")
+
+
+def _value(one: Entry) -> str:
+    return f"{one.value:.4g}" + (f" ± {one.spread:.2g}" if one.spread is not None else "")
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _show_plan(campaign: Campaign, workers: int) -> None:
+    from benchmarks.summary import duration
+    from benchmarks.tables import print_table
+    from tuning.estimate import core_seconds
+
+    study, says = campaign.studies[0], campaign.says
+    rows = [
+        (
+            one.scenario,
+            one.strategy,
+            f"{one.trials} trials",
+            "; ".join(f"{name} {_candidates(of)}" for name, of in one.space.described().items()),
+        )
+        for one in campaign.studies
+    ]
+    print_table(("scenario", "strategy", "trials", "space"), rows)
+    for run, source in campaign.reused:
+        click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
+    seeds = ", ".join(map(str, study.seeds))
+    click.echo(f"\nObjective: {says.objective} of {study.objective.metric}, {study.objective.direction}")
+    click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
+    click.echo(f"Sampler: {says.sampler}, {says.batch} trials at a time; pruner: {says.pruner}")
+    size = f"{_studies(campaign)} × {study.trials} trials × {len(study.seeds)} seeds"
+    click.echo(f"Simulations: {size} = {campaign.simulations}")
+    seconds = core_seconds(campaign)
+    click.echo(
+        f"Estimated time: {duration(seconds / workers)} with {workers} processes "
+        "(extrapolated from some seconds of it; start-up and tracking not included)"
+    )
+
+
+def _studies(campaign: Campaign) -> str:
+    count = len(campaign.studies)
+    return f"{count} {'study' if count == 1 else 'studies'}"
+
+
+def _candidates(of: Mapping[str, Any]) -> str:
+    if "choices" in of:
+        return " | ".join(map(str, of["choices"]))
+    return f"{of['low']:g} to {of['high']:g}" + (" (log)" if of["log"] else "")

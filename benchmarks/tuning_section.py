@@ -1,0 +1,68 @@
+"""What a suite says of how it is to be tuned: the section `tuning`, all of it optional.
+
+tuning:
+  trials: 30
+  seeds: 3
+  space:
+    local_lr: {low: 0.001, high: 1}
+    fedbuff.buffer: [1, 5, 10]
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
+
+from fl_core.parts import Count, Frozen, Rate
+from fl_core.scenario import Budget
+
+Objective = Literal["final", "auc", "updates_to_target", "time_to_target"]
+Sampler = Literal["tpe", "random", "grid", "cmaes", "gp"]
+Pruner = Literal["none", "wilcoxon", "median", "hyperband"]
+
+
+class Span(Frozen):
+    """A range that is searched: low to high, both included."""
+
+    low: Rate
+    high: Rate
+    log: bool = True
+
+    @model_validator(mode="after")
+    def _upwards(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError("high: must be greater than low")
+        return self
+
+
+Values = Annotated[tuple[int | float | str, ...], Field(min_length=1)]
+SpanOrValues = Annotated[
+    Annotated[Span, Tag("span")] | Annotated[Values, Tag("values")],
+    Discriminator(lambda value: "span" if isinstance(value, dict | Span) else "values"),
+]
+Which = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+HowManyOrWhich = Annotated[
+    Annotated[Count, Tag("count")] | Annotated[Which, Tag("which")],
+    Discriminator(lambda value: "which" if isinstance(value, list | tuple) else "count"),
+]
+
+
+class Tuning(Frozen):
+    """How the suite's strategies are tuned: the same trials × seeds × budget for each."""
+
+    trials: Count = 30  # of each strategy in each scenario; a grid has as many as it has points
+    # How many, counted from 1000 above the suite's largest, or which: none that the suite itself uses.
+    seeds: HowManyOrWhich = 3
+    objective: Objective = "final"
+    metric: str | None = None  # of the learning curve; None: the problem's own
+    last: Count | None = None  # evaluations that `final` is the mean of; None: a fifth of them
+    sampler: Sampler = "tpe"
+    pruner: Pruner = "none"
+    batch: Count = 5  # trials that are simulated together
+    budget: Budget | None = None  # None: the suite's
+    # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares as tunable.
+    # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
+    space: dict[str, SpanOrValues] = Field(default_factory=dict)
+    # Label of a strategy → label of the one whose parameters it takes, and which is tuned in its place.
+    reuse: dict[str, str] = Field(default_factory=dict)

@@ -1,0 +1,132 @@
+"""Saved views for MLflow's pages: the strategies of a scenario against the three clocks, picked from a menu.
+
+MLflow keeps a view as a tag of the experiment: its name, and the state of the page (its own chart settings,
+deflated). The format is that of MLflow 3.17; a version that does not know it ignores the tag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import compress
+
+TAG = "mlflow.sharedViewState."
+OURS = "asyncfl-"  # begins the keys of our views; users may save others
+EVERYTHING = "All scenarios"
+FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so theirs gives them an order
+
+# Metric that is the x-axis, none for the server iteration.
+CLOCKS = ("clock/updates", "clock/virtual_time", "")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A saved view."""
+
+    name: str
+    state: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """What a link to it says."""
+        return OURS + hashlib.sha256(self.name.encode()).hexdigest()[:8]
+
+    @property
+    def tag(self) -> str:
+        """The experiment's tag that holds it."""
+        return TAG + self.key
+
+    @property
+    def value(self) -> str:
+        """What the tag says; the whole suite comes first in the menu."""
+        created = FIRST + (self.name == EVERYTHING)
+        state = "deflate;" + b64encode(compress(json.dumps(self.state).encode(), 9)).decode()
+        envelope = {"name": self.name, "createdAt": created, "updatedAt": created, "state": state}
+        return json.dumps(envelope, ensure_ascii=False)
+
+
+def of_scenario(scenario: str, metrics: Sequence[str], *, higher: bool = True) -> View:
+    """The mean curves of a scenario's strategies, each metric against every clock.
+
+    The first metric ranks; `higher` says whether more of it is better.
+    """
+    return _view(scenario, metrics, higher, f" AND tags.`asyncfl.scenario` {_is(scenario)}")
+
+
+def of_everything(metrics: Sequence[str], *, higher: bool = True) -> View:
+    """The same of all scenarios, for the table above all."""
+    return _view(EVERYTHING, metrics, higher, "")
+
+
+def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Name and key of our views among an experiment's tags; the whole suite first, then by name."""
+    found = [
+        (json.loads(value)["name"], tag.removeprefix(TAG))
+        for tag, value in tags.items()
+        if tag.startswith(TAG + OURS)
+    ]
+    return sorted(found, key=lambda view: (view[0] != EVERYTHING, view[0].casefold()))
+
+
+def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
+    """The address of the experiment's runs after the server's: charts or, with mode TABLE, a table."""
+    view = f"&viewStateShareKey={key}" if key else ""
+    return f"#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode={mode}{view}"
+
+
+def _view(name: str, metrics: Sequence[str], higher: bool, which: str) -> View:
+    state = {
+        "searchFilter": f"tags.`asyncfl.kind` = 'group'{which}",
+        "orderByKey": f"metrics.`{metrics[0]}`",
+        "orderByAsc": not higher,
+        "selectedColumns": list(_columns(metrics)),
+        "runsHiddenMode": "SHOW_ALL",
+        "isAccordionReordered": True,  # or MLflow sorts the sections by name
+        "compareRunSections": [
+            {"uuid": one, "name": one, "display": True, "isReordered": True, "columns": len(CLOCKS)}
+            for one in metrics
+        ],
+        "compareRunCharts": [_chart(one, clock) for one in metrics for clock in CLOCKS],
+    }
+    return View(name, state)
+
+
+def _columns(metrics: Sequence[str]) -> Iterable[str]:
+    yield from ("tags.`asyncfl.scenario`", "tags.`asyncfl.strategy`")
+    for one in metrics:
+        yield from (f"metrics.`{one}`", f"metrics.`std/{one}`")
+    yield "metrics.`seeds/done`"
+
+
+def _chart(metric: str, clock: str) -> dict[str, Any]:
+    """A line chart as MLflow describes it."""
+    return {
+        "type": "LINE",
+        "uuid": f"{metric} {clock}",
+        "metricSectionId": metric,
+        "metricKey": metric,
+        "selectedMetricKeys": [metric],
+        "xAxisKey": "metric" if clock else "step",
+        "selectedXAxisMetricKey": clock,
+        "useGlobalXaxisKey": False,
+        "xAxisScaleType": "linear",
+        "scaleType": "linear",
+        "yAxisKey": "metric",
+        "yAxisExpressions": [],
+        "range": {},
+        "lineSmoothness": 0,
+        "useGlobalLineSmoothing": False,
+        "displayPoints": False,
+        "runsCountToCompare": 100,
+        "isGenerated": False,
+        "deleted": False,
+    }
+
+
+def _is(text: str) -> str:
+    """A filter's condition; MLflow knows no way to write an apostrophe, but one to stand for any letter."""
+    return "LIKE '{}'".format(text.replace("'", "_")) if "'" in text else f"= '{text}'"

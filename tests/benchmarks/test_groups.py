@@ -1,0 +1,272 @@
+"""Parents of seeds in MLflow: the mean over their seeds, once, whatever is interrupted; saved views."""
+
+import base64
+import json
+import zlib
+from pathlib import Path
+from statistics import stdev
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlflow import MlflowClient
+from mlflow.entities import Run, ViewType
+from recorded import runs, write_suite
+
+from benchmarks import views
+from benchmarks.colours import COLOURS, natural
+from benchmarks.computing import Computer
+from benchmarks.delivery import Delivery, keep_page
+from benchmarks.groups import mean_curve
+from benchmarks.outbox import Outbox
+from benchmarks.store import Store
+from benchmarks.suite import load
+from benchmarks.tasks import RunTask, Task, tasks
+from benchmarks.tracking import Place, Tracking
+from reports import look, records
+from reports.store import load as load_report
+
+
+def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> list[Task]:
+    """The tasks of a small suite."""
+    return tasks(load(str(write_suite(folder, strategies, seeds=seeds))).runs())
+
+
+def places(found: list[Task]) -> dict[str, Place]:
+    """What a session announces."""
+    simulated = [task for task in found if isinstance(task, RunTask)]
+    return {task.key: (task.run.scenario, task.run.strategy, str(task.seed)) for task in simulated}
+
+
+def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> None:
+    """Compute what MLflow does not have of a small suite, and deliver it as a session does."""
+    found = small(folder, seeds=seeds, strategies=strategies)
+    outbox = Outbox(store.outbox)
+    delivery = Delivery(store, outbox)
+    finished = delivery.finished("small")
+    delivery.announce("small", "Three clients.", places(found))
+    computer = Computer(outbox, {})
+    for task in found:
+        if task.key not in finished:
+            computer.compute(task)
+            delivery.send()
+    delivery.close()
+    assert not delivery.refused and not delivery.away
+
+
+def groups(store: Store, view: int = ViewType.ACTIVE_ONLY) -> dict[str, Run]:
+    """The groups by strategy."""
+    return {run.data.tags["asyncfl.strategy"]: run for run in runs(store, kind="group", view=view)}
+
+
+def history(store: Store, run: Run, metric: str) -> list[tuple[int, float]]:
+    points = MlflowClient(store.tracking_uri).get_metric_history(run.info.run_id, metric)
+    return [(point.step, point.value) for point in points]
+
+
+def experiment_tags(store: Store) -> dict[str, str]:
+    experiment = MlflowClient(store.tracking_uri).get_experiment_by_name("small")
+    assert experiment is not None
+    return dict(experiment.tags)
+
+
+def step_value(curve: list[tuple[int, float]], iteration: int) -> float:
+    """The last value at or before an iteration."""
+    return [value for at, value in curve if at <= iteration][-1]
+
+
+def test_a_group_holds_the_mean_over_its_seeds(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    for strategy, group in groups(store).items():
+        seeds = [run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy]
+        assert len(seeds) == 2
+        for metric in ("distance", "clock/updates", "clock/virtual_time"):
+            curves = [history(store, seed, metric) for seed in seeds]
+            found = history(store, group, metric)
+            marks = sorted({max(at for at, _ in pair) for pair in zip(*curves, strict=True)})
+            assert [step for step, _ in found] == marks
+            for step, value in found:
+                assert value == pytest.approx(sum(step_value(curve, step) for curve in curves) / 2)
+        finals = [seed.data.metrics["distance"] for seed in seeds]
+        assert group.data.metrics["distance"] == pytest.approx(sum(finals) / 2)
+        assert group.data.metrics["std/distance"] == pytest.approx(stdev(finals))
+        assert group.data.metrics["staleness/mean"] == pytest.approx(
+            sum(seed.data.metrics["staleness/mean"] for seed in seeds) / 2
+        )
+        assert group.data.metrics["seeds/done"] == 2 and group.data.metrics["seeds/diverged"] == 0
+        assert (group.info.status, group.info.end_time) == (
+            "FINISHED",
+            max(seed.info.end_time for seed in seeds),
+        )
+        assert "2 seeds" in group.data.tags["mlflow.note.content"]
+        assert group.data.tags["asyncfl.paper"] in group.data.tags["mlflow.note.content"]
+
+
+columns = st.lists(st.tuples(st.integers(1, 9), st.floats(-5, 5)), min_size=1, max_size=8)
+
+
+@given(st.lists(columns, min_size=1, max_size=4))
+def test_the_mean_of_step_functions(steps: list[list[tuple[int, float]]]) -> None:
+    curves = []
+    for seed in steps:
+        at, rows = 0, []
+        for ahead, value in seed:
+            rows.append((at, value))
+            at += ahead
+        curves.append(rows)
+    found = mean_curve([pd.DataFrame(rows, columns=["iteration", "loss"]) for rows in curves])
+    marks = {max(rows[min(k, len(rows) - 1)][0] for rows in curves) for k in range(max(map(len, curves)))}
+    assert found.index.tolist() == sorted(marks)
+    for iteration, value in found["loss"].items():
+        mean = sum(step_value(rows, int(str(iteration))) for rows in curves) / len(curves)
+        assert value == pytest.approx(mean, abs=1e-12)
+
+
+def test_unfinished_groups_have_no_curve(tmp_path: Path, store: Store) -> None:
+    failing = f"asgd, {{name: 'sluggish:Failing', mended: '{tmp_path / 'mended'}'}}"
+    deliver(tmp_path, store, strategies=failing)
+    found = groups(store)
+    assert found.pop("ASGD").data.metrics["seeds/done"] == 2
+    (failed,) = found.values()
+    assert failed.data.metrics == {} and failed.info.status == "RUNNING"
+    (tmp_path / "mended").touch()
+    deliver(tmp_path, store, strategies=failing)
+    assert {group.data.metrics["seeds/done"] for group in groups(store).values()} == {2}
+
+
+@pytest.mark.parametrize("stop", ["log_batch", "set_terminated"])
+def test_a_group_that_was_half_written_is_completed(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    real = getattr(MlflowClient, stop)
+
+    def killed(self: MlflowClient, run_id: str, *rest: Any, **more: Any) -> None:
+        if self.get_run(run_id).data.tags["asyncfl.kind"] == "group":
+            raise KeyboardInterrupt
+        real(self, run_id, *rest, **more)
+
+    outbox, tracking = Outbox(store.outbox), Tracking(store)
+    found = small(tmp_path)
+    computer = Computer(outbox, {})
+    for task in found:
+        computer.compute(task)
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, stop, killed)
+        tracking.select("small", places(found))
+        with pytest.raises(KeyboardInterrupt):
+            list(map(tracking.write, outbox.waiting()))
+    deliver(tmp_path, store)
+    once = groups(store, ViewType.ALL)
+    assert len(runs(store, kind="group", view=ViewType.ALL)) == 2
+    assert {group.info.status for group in once.values()} == {"FINISHED"}
+    before = {name: history(store, group, "distance") for name, group in once.items()}
+    assert all(len({step for step, _ in curve}) == len(curve) == 5 for curve in before.values())
+    deliver(tmp_path, store)
+    again = groups(store, ViewType.ALL)
+    assert [run.to_dictionary() for run in again.values()] == [run.to_dictionary() for run in once.values()]
+    assert {name: history(store, group, "distance") for name, group in again.items()} == before
+
+
+def test_a_curve_that_is_gone_holds_up_nothing(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    (gone,) = (run for run in runs(store) if run.info.run_name == "ASGD · quadratic · F80 · seed 0")
+    (Path(gone.info.artifact_uri.removeprefix("file://")) / "curve.parquet").unlink()
+    deliver(tmp_path, store, seeds=3)
+    assert {name: group.data.metrics.get("seeds/done") for name, group in groups(store).items()} == {
+        "ASGD": None,
+        "FedBuff": 3,
+    }
+
+
+def test_another_strategy_moves_the_colours(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    deliver(tmp_path, store, strategies="ace, fedbuff, asgd")
+    shown = [group.data.tags["mlflow.runColor"] for _, group in sorted(groups(store).items())]
+    assert shown == list(COLOURS[:3])
+
+
+def test_more_seeds_make_a_new_mean(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    before = groups(store)
+    deliver(tmp_path, store, seeds=3)
+    after = groups(store)
+    assert {group.data.metrics["seeds/done"] for group in after.values()} == {3}
+    for strategy, group in after.items():
+        assert group.info.run_id != before[strategy].info.run_id
+        curve = history(store, group, "distance")
+        assert len({step for step, _ in curve}) == len(curve)
+        children = [run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy]
+        assert {run.data.tags["mlflow.parentRunId"] for run in children} == {group.info.run_id}
+    assert len(runs(store, kind="group")) == 2
+
+
+def state(value: str) -> dict[str, Any]:
+    """The state of a page as MLflow reads it out of a tag."""
+    envelope = json.loads(value)
+    assert envelope.keys() == {"name", "createdAt", "updatedAt", "state"}
+    form, _, text = envelope["state"].partition(";")
+    assert form == "deflate"
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text)))
+    return found
+
+
+def test_a_saved_view_finds_the_groups_of_its_scenario(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    tags = experiment_tags(store)
+    assert [name for name, _ in views.saved(tags)] == ["All scenarios", "quadratic · F80"]
+    page = state(tags[views.TAG + views.saved(tags)[1][1]])
+    client = MlflowClient(store.tracking_uri)
+    ids = [one.experiment_id for one in client.search_experiments()]
+    assert len(client.search_runs(ids, page["searchFilter"])) == 2
+    assert page["orderByKey"] == "metrics.`distance`" and page["orderByAsc"]  # the nearest first
+    axes = [(chart["xAxisKey"], chart["selectedXAxisMetricKey"]) for chart in page["compareRunCharts"]]
+    assert axes == [("metric", "clock/updates"), ("metric", "clock/virtual_time"), ("step", "")]
+    assert tags["mlflow.note.content"].startswith("Three clients.")
+    assert all(key in tags["mlflow.note.content"] for _, key in views.saved(tags))
+
+
+@pytest.mark.parametrize("scenario", ["it's", 'a "quoted" one', "20 % × 10 [local 0.1]", "back`tick"])
+def test_a_view_finds_scenarios_of_any_name(store: Store, scenario: str) -> None:
+    client = MlflowClient(store.tracking_uri)
+    experiment = client.create_experiment("any")
+    for label in (scenario, "another"):
+        client.create_run(experiment, tags={"asyncfl.kind": "group", "asyncfl.scenario": label})
+    (found,) = client.search_runs(
+        [experiment], state(views.of_scenario(scenario, ["loss"]).value)["searchFilter"]
+    )
+    assert found.data.tags["asyncfl.scenario"] == scenario
+
+
+def test_the_report_page_is_kept_beside_its_runs(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    page = tmp_path / "small.html"
+    for text in ("first", "second"):
+        page.write_text(text)
+        assert keep_page(store, "small", page) == ""
+    (kept,) = runs(store, kind="report", view=ViewType.ALL)
+    path = MlflowClient(store.tracking_uri).download_artifacts(kept.info.run_id, "small.html")
+    assert Path(path).read_text() == "second"
+    note = experiment_tags(store)["mlflow.note.content"]
+    assert f"runs/{kept.info.run_id}/artifacts/small.html" in note
+    deliver(tmp_path, store)
+    assert experiment_tags(store)["mlflow.note.content"] == note
+
+
+def test_reports_see_the_runs_alone(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store)
+    (tmp_path / "small.html").write_text("page")
+    keep_page(store, "small", tmp_path / "small.html")
+    found = load_report(store.tracking_uri, "small")
+    assert len(found.runs) == 4 and len(found.pooled) == 2 and found.description == "Three clients."
+
+
+def test_strategies_have_the_colours_of_the_report_page(tmp_path: Path, store: Store) -> None:
+    assert COLOURS == look.LIGHT
+    names = ["FedBuff 10", "fedbuff 5", "ACE", "CA²FL", "F8", "F80"]
+    assert sorted(names, key=natural) == sorted(names, key=records.natural)
+    deliver(tmp_path, store)
+    order = load_report(store.tracking_uri, "small").strategies
+    shown = {strategy: group.data.tags["mlflow.runColor"] for strategy, group in groups(store).items()}
+    assert shown == {strategy: look.LIGHT[order.index(strategy)] for strategy in order}

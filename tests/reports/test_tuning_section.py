@@ -1,0 +1,456 @@
+"""The tuning page: its counts, edges, basins and divergence are those of studies whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import dist, log10
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import Fake, curve, records
+
+from benchmarks.cli import asyncfl
+from reports.page import SECTIONS, render, sections, write, write_files
+from reports.records import Suite
+from reports.sections import methods, tuning, tuning_says
+from reports.sections.best_so_far import best_so_far
+from reports.sections.section import Results, Section
+from reports.sections.tuned import best_frame
+from reports.sensitivity import sensitivity, shares
+from reports.space import Parameter
+from reports.store import load
+from reports.studies import Study, read_studies
+
+ROOT = Path(__file__).parents[2]
+RATES = {
+    "local_lr": {"low": 0.001, "high": 1, "log": True},
+    "server_lr": {"low": 0.1, "high": 10, "log": True},
+}
+NASTY = '<script>alert("$x_1$")</script> & \x00\u202e%s {{ 7 * 7 }}'
+
+Tried = Mapping[str, Any]
+
+
+def tried(
+    value: float | None, state: str = "complete", diverged: int = 0, origin: str = "sampler", **at: Any
+) -> Tried:
+    return {"value": value, "state": state, "diverged": diverged, "from": origin, "at": at}
+
+
+def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", **tags: Any) -> list[Any]:
+    """A study and its trials as MLflow gives them."""
+    says = {
+        "kind": "study",
+        "scenario": at,
+        "strategy": strategy,
+        "objective": "final",
+        "metric": "test/accuracy",
+        "direction": "maximize",
+        "trials": str(len(made)),
+        "seeds": "[1000, 1001]",
+        "budget": "2000 client updates",
+        "sampler": "tpe",
+        "pruner": "none",
+        "judged_on": "validation data",
+        "status": "finished",
+        "space": json.dumps(RATES),
+        **tags,
+    }
+    study = f"{strategy} in {at}"
+    parent = SimpleNamespace(
+        info=SimpleNamespace(run_id=study, experiment_id="7", start_time=1),
+        data=SimpleNamespace(tags={f"asyncfl.{k}": v for k, v in says.items()}, params={}, metrics={}),
+    )
+    children = []
+    for number, one in enumerate(made):
+        own = {"kind": "trial", "trial": str(number), "from": one["from"]}
+        if one["state"] != "running":
+            own |= {"state": one["state"], "diverged": str(one["diverged"]), "reason": one.get("reason", "")}
+        metrics = {} if one["value"] is None else {"objective": one["value"]}
+        data = SimpleNamespace(
+            tags={"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()},
+            params={name: str(value) for name, value in one["at"].items()},
+            metrics=metrics,
+        )
+        info = SimpleNamespace(run_id=f"{study} {number}", experiment_id="7", start_time=2)
+        children.append(SimpleNamespace(info=info, data=data))
+    return [parent, *children]
+
+
+def read(*made: list[Any], by_seed: Sequence[float] = ()) -> tuple[Study, ...]:
+    return read_studies([run for of in made for run in of], lambda trial: by_seed)
+
+
+def one(made: Sequence[Tried], /, **tags: Any) -> Study:
+    (study,) = read(runs("FedBuff", made, **tags))
+    return study
+
+
+def campaign(*made: list[Any], name: str = "suite.tuning", by_seed: Sequence[float] = ()) -> Suite:
+    return Suite(name, "sqlite:///mlflow.db", "1", studies=read(*made, by_seed=by_seed))
+
+
+def shown(suite: Suite) -> Section:
+    (found,) = [one for one in sections(Results.of(suite)) if one.anchor == "tuning"]
+    return found
+
+
+def rate(local: float, server: float = 1.0) -> dict[str, float]:
+    return {"local_lr": local, "server_lr": server}
+
+
+# Edges.
+
+
+@pytest.mark.parametrize(
+    ("local", "distance", "edge"),
+    [
+        (0.001, 0.0, "lower"),
+        (10 ** (-3 + 3 * 0.049), 0.049, "lower"),
+        (10 ** (-3 + 3 * 0.051), 0.051, ""),
+        (10**-1.5, 0.5, ""),
+        (10 ** (-3 * 0.051), 0.051, ""),
+        (10 ** (-3 * 0.049), 0.049, "upper"),
+        (1.0, 0.0, "upper"),
+    ],
+)
+def test_the_edge_is_five_per_cent_of_the_range_in_logs(local: float, distance: float, edge: str) -> None:
+    study = one([tried(0.9, **rate(local)), tried(0.5, **rate(0.03))])
+    assert study.space[0].to_edge(local) == pytest.approx(distance, abs=1e-12)
+    assert study.edge(study.space[0]) == edge and study.edge(study.space[1]) == ""
+    assert (f"FedBuff (local_lr: {edge})" in tuning_says.at_edges([study])) == bool(edge)
+
+
+def test_of_a_list_only_its_ends_are_edges() -> None:
+    buffer = Parameter("buffer", choices=(1, 5, 10))
+    assert [buffer.edge(value) for value in buffer.choices] == ["lower", "", "upper"]
+    assert Parameter("buffer", choices=(5,)).edge(5) == ""
+    assert Parameter("weights", choices=("poly", "hinge")).edge("hinge") == ""
+    long = Parameter("k", choices=tuple(range(101)))
+    assert long.edge(0) == "lower" and long.edge(1) == "" and long.edge(100) == "upper"
+    assert (
+        Parameter("alpha", 0.0, 2.0).edge(1.91) == "upper" and Parameter("alpha", 0.0, 2.0).edge(1.89) == ""
+    )
+
+
+# Sensitivity.
+
+
+def plain_share(trials: Sequence[tuple[float, float]], near: Sequence[bool], side: int = 60) -> float:
+    """By brute force on a lattice of cells' middles; rates given as places in the unit square."""
+    middles = [(i + 0.5) / side for i in range(side)]
+    hits = 0
+    for x in middles:
+        for y in middles:
+            distances = [dist((x, y), trial) for trial in trials]
+            hits += near[distances.index(min(distances))]
+    return hits / side**2
+
+
+def test_the_share_of_the_space_is_that_of_a_plain_reference() -> None:
+    rng = np.random.default_rng(3)
+    places = rng.random((25, 2)).tolist()
+    values = [0.9 - 0.5 * abs(x - 0.6) for x, _ in places]
+    made = [
+        tried(value, diverged=int(x > 0.8), **rate(10 ** (3 * x - 3), 10 ** (2 * y - 1)))
+        for (x, y), value in zip(places, values, strict=True)
+    ]
+    found = sensitivity(one(made))
+    near = [value >= 0.95 * max(values) for value in values]
+    assert 0 < sum(near) < len(near) and found.of_space
+    assert found.near == pytest.approx(plain_share(places, near), abs=0.01)
+    assert found.diverges == pytest.approx(plain_share(places, [x > 0.8 for x, _ in places]), abs=0.01)
+
+
+@given(st.lists(st.floats(-2.9, -0.1), min_size=2, max_size=8, unique_by=lambda x: round(x, 2)))
+def test_on_a_line_every_trial_stands_for_what_is_half_way_to_its_neighbours(logs: list[float]) -> None:
+    space = {"local_lr": RATES["local_lr"]}
+    study = one([tried(0.5, local_lr=10**x) for x in logs], space=json.dumps(space))
+    order = np.argsort(logs)
+    at = np.array(logs)[order]
+    bounds = np.array([-3, *((at[1:] + at[:-1]) / 2), 0])
+    assert shares(study.space, study.judged)[order] == pytest.approx(np.diff(bounds) / 3, abs=2e-3)
+
+
+def test_choices_and_names_have_their_share_too() -> None:
+    space = {
+        "local_lr": RATES["local_lr"],
+        "kind": {"choices": ["a", "b"]},
+        "buffer": {"choices": [10, 1, 5]},
+    }
+    made = [
+        tried(0.9 if kind == "a" else 0.1, local_lr=10**-1.5, kind=kind, buffer=buffer)
+        for kind in "ab"
+        for buffer in (1, 5, 10)
+    ]
+    study = one(made, space=json.dumps(space))
+    assert shares(study.space, study.judged) == pytest.approx([1 / 6] * 6, abs=0.01)
+    assert sensitivity(study).near == pytest.approx(0.5, abs=0.01)
+
+
+def test_equal_trials_share_a_place_once() -> None:
+    study = one([tried(0.9, **rate(0.1)), tried(0.9, **rate(0.1))])
+    assert shares(study.space, study.judged).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("sampler", "near", "diverges"), [("grid", 3 / 5, 1 / 5), ("random", 2 / 4, 1 / 4)])
+def test_of_a_grid_and_of_random_trials_it_is_the_share_of_trials(
+    sampler: str, near: float, diverges: float
+) -> None:
+    made = [
+        tried(0.90, origin="paper", **rate(0.1)),
+        tried(0.86, **rate(0.2)),
+        tried(0.85, **rate(0.3)),
+        tried(0.858, **rate(0.4)),
+        tried(0.0, diverged=2, **rate(1)),
+    ]
+    found = sensitivity(one(made, sampler=sampler))
+    assert not found.of_space
+    assert found.near == pytest.approx(near) and found.diverges == pytest.approx(diverges)
+
+
+def test_where_less_is_better_five_per_cent_lie_above() -> None:
+    made = [tried(loss, **rate(0.1 + loss / 10)) for loss in (1.0, 1.05, 1.06, 0.5 * 4)]
+    found = sensitivity(one(made, sampler="grid", direction="minimize", metric="test/loss"))
+    assert found.near == pytest.approx(2 / 4)
+
+
+# Counts.
+
+
+def test_lost_failed_pruned_and_running_trials() -> None:
+    made = [
+        tried(0.8, **rate(0.1)),
+        {**tried(None, "failed", **rate(0.2)), "reason": "lost with its process, and taken up again"},
+        tried(0.9, origin="retry", **rate(0.2)),
+        tried(None, "pruned", **rate(0.3)),
+        tried(None, "failed", **rate(0.4)),
+        tried(0.0, diverged=1, **rate(1.0)),
+        tried(None, "running", **rate(0.5)),
+    ]
+    study = one(made, trials="6")
+    assert [trial.number for trial in study.counted] == [0, 2, 3, 4, 5]
+    assert [trial.number for trial in study.judged] == [0, 2, 3, 5]
+    assert study.best is not None and study.best.number == 2 and len(study.diverged) == 1
+    assert best_so_far(study) == pytest.approx([0.8, 0.9, 0.9, 0.9, 0.9])
+    suite = campaign(runs("FedBuff", made, trials="6"))
+    told = " ".join(tuning_says.amiss(suite))
+    assert "1 planned trial has not ended yet." in told and "1 trial failed" in told
+    (row,) = shown(suite).shows["blocks"][0]["table"].lines
+    assert row[3].text == "20 %" and row[3].detail.startswith("1 of 5, ")
+
+
+def test_the_first_of_equal_values_is_best_and_replaced_studies_are_left_out() -> None:
+    old = runs("FedBuff", [tried(0.99, **rate(0.1))], superseded="true")
+    for run in old:  # another study of the same name
+        run.info.run_id = f"old {run.info.run_id}"
+        run.data.tags["mlflow.parentRunId"] = "old FedBuff in digits · i.i.d."
+    (study,) = read(old, runs("FedBuff", [tried(0.8, **rate(0.1)), tried(0.8, **rate(0.2))]))
+    assert len(study.trials) == 2 and study.best is not None and study.best.number == 0
+
+
+def test_equal_shares_are_stated_and_unequal_ones_too() -> None:
+    made = [tried(0.8, **rate(0.1)), tried(0.9, **rate(0.2))]
+    said = tuning_says.shares(campaign(runs("ACE", made), runs("FedBuff", made)))
+    assert (
+        "2 trials × 2 seeds × 2000 client updates, the same for every strategy: 4 trials of 2 studies, "
+        "8 simulations" in said
+    )
+    assert "validation accuracy, on validation data" in said and "Seeds 1000, 1001" in said and "TPE" in said
+    other = campaign(runs("ACE", made), runs("FedBuff", made[:1], seeds="[1000]"))
+    assert "the same" not in tuning_says.shares(other)
+    assert "unequal shares: trials and seeds." in tuning_says.amiss(other)[0]
+
+
+def test_seeds_that_the_suite_runs_on_are_told() -> None:
+    own = records(*(Fake(seed=seed, curve=curve([0.1, 0.9], [0, 10])) for seed in (0, 1000)))
+    suite = replace(own, studies=read(runs("FedBuff", [tried(0.9, **rate(0.1))])))
+    assert any("seeds of the suite’s own runs: 1000." in sentence for sentence in tuning_says.amiss(suite))
+    assert "none of them" not in tuning_says.shares(suite)
+
+
+def fraboni() -> Suite:
+    """Asynchronous FedAvg good at one rate and lost above it, FedFix good everywhere."""
+    grid = [0.001, 0.01, 0.1, 1]
+    space = {"local_lr": {"choices": grid}, "server_lr": {"choices": [0.5, 1.0, 2.0]}}
+    more = {"sampler": "grid", "space": json.dumps(space)}
+    narrow = [
+        tried(0.0 if lr >= 0.1 else 0.9 if lr == 0.01 else 0.3, diverged=2 * (lr >= 0.1), **rate(lr, s))
+        for lr in grid
+        for s in (0.5, 1.0, 2.0)
+    ]
+    wide = [tried(0.9, **rate(lr, s)) for lr in grid for s in (0.5, 1.0, 2.0)]
+    return campaign(runs("Async FedAvg", narrow, **more), runs("FedFix", wide, **more))
+
+
+def test_who_is_robust_and_who_diverges_is_computed() -> None:
+    lead = shown(fraboni()).shows["leads"]
+    assert lead == (
+        "FedFix has the widest basin: 100 % of the trials comes within 5 % of its best; Async FedAvg has the "
+        "narrowest, 25 %. Diverged: Async FedAvg in 50 % of trials; FedFix never did."
+    )
+
+
+def test_a_grid_of_both_rates_is_drawn_as_cells() -> None:
+    cards = shown(fraboni()).shows["blocks"][0]["cards"]
+    figure = str(cards[0][1].__html__())
+    assert figure.count(">90.0<") == 3 + 1 and figure.count(">30.0<") == 3 + 1  # cells, and the bar's ends
+    assert "Local rate" in figure and "log scale" not in figure
+
+
+# Numbers, files, pages.
+
+
+def test_the_table_holds_best_values_and_the_spread_of_their_seeds() -> None:
+    made = [tried(0.8, **rate(0.1)), tried(0.9, **rate(0.9, 2.0))]
+    tags = {"importance": '{"server_lr": 0.25, "local_lr": 0.75}'}
+    suite = campaign(runs("ACE", made, **tags), by_seed=(0.88, 0.92))
+    block = shown(suite).shows["blocks"][0]
+    assert block["table"].headings[:2] == ["Strategy", "Validation accuracy (%)"]
+    line = dict(zip(block["table"].headings, block["table"].lines[0], strict=True))
+    assert line["Validation accuracy (%)"].text == "90.0"
+    assert line["Validation accuracy (%)"].detail == f"± {100 * 0.02 * 2**0.5:.1f}"
+    assert line["local_lr"].text == "0.9" and line["local_lr"].detail == "upper edge, 1.5 %"
+    assert line["server_lr"].detail == f"{100 * (1 - log10(2)) / 2:.0f} % to edge"
+    assert (line["Importance"].text, line["Importance"].detail) == ("local_lr 75 %", "server_lr 25 %")
+    frame = best_frame(suite.studies, {one.id: sensitivity(one) for one in suite.studies})
+    assert frame.set_index("parameter").loc["local_lr", "best"] == 0.9
+
+
+def test_figures_and_tables_come_as_files(tmp_path: Path) -> None:
+    names = {path.name for path in write_files(fraboni(), tmp_path)}
+    place = "tuning-{}-digits-i-i-d"
+    assert {f"{place.format(name)}.svg" for name in ("Async-FedAvg", "FedFix", "history")} <= names
+    assert {"tuning-trials.csv", "tuning-best.csv", "tuning-digits-i-i-d.tex"} <= names
+    trials = pd.read_csv(tmp_path / "tuning-trials.csv")
+    assert len(trials) == 24 and (trials["diverged seeds"] > 0).sum() == 6
+
+
+ODD: dict[str, Suite] = {
+    "nothing complete": campaign(runs("ACE", [tried(None, "failed", **rate(0.1))])),
+    "nothing ended": campaign(runs("ACE", [tried(None, "running", **rate(0.1))])),
+    "all diverged": campaign(runs("ACE", [tried(0.0, diverged=2, **rate(0.1))])),
+    "one trial": campaign(runs("ACE", [tried(0.5, **rate(0.1))])),
+    "all pruned": campaign(runs("ACE", [tried(0.3, "pruned", **rate(0.1))])),
+    "one parameter": campaign(
+        runs(
+            "ACE",
+            [tried(1e-6, local_lr=0.1), tried(5.0, local_lr=1.0), tried(100, diverged=1, local_lr=0.5)],
+            space=json.dumps({"local_lr": RATES["local_lr"]}),
+            direction="minimize",
+            metric="distance",
+        )
+    ),
+    "names only": campaign(
+        runs("ACE", [tried(0.5, kind=NASTY)], space=json.dumps({"kind": {"choices": [NASTY, "b"]}}))
+    ),
+    "no space": campaign(runs("ACE", [tried(0.5)], space="{")),
+    "hostile": campaign(
+        runs(
+            NASTY,
+            [tried(0.5, **{NASTY: 1.0, "server_lr": 2.0})],
+            at=NASTY,
+            seeds='["x", null, 3]',
+            space=json.dumps({NASTY: {"low": 0.1, "high": 2}, "server_lr": {"low": 1, "high": 10}, "x": 3}),
+            importance='{"server_lr": "much"}',
+            trials="many",
+        )
+    ),
+    "outside": campaign(runs("ACE", [tried(0.5, **rate(50)), tried(float("nan"), **rate(0.1))])),
+    "to target": campaign(runs("ACE", [tried(900, **rate(0.1))], objective="updates_to_target")),
+}
+
+
+@pytest.mark.parametrize("suite", ODD.values(), ids=ODD)
+def test_odd_campaigns_have_a_page_and_files(suite: Suite, tmp_path: Path) -> None:
+    page = render(suite)
+    assert 'id="tuning"' in page and 'id="provenance"' in page
+    assert "<script>alert" not in page and "\x00" not in page
+    assert write_files(suite, tmp_path)
+
+
+def test_the_page_of_the_suite_has_the_section_before_its_methods() -> None:
+    own = records(Fake(curve=curve([0.1, 0.9], [0, 10])))
+    suite = replace(own, studies=fraboni().studies)
+    order = [section.anchor for section in sections(Results.of(suite))]
+    assert order.index("curves") < order.index("tuning") < order.index("provenance")
+    assert SECTIONS.index(tuning.section) == SECTIONS.index(methods.section) - 1
+    assert [section.anchor for section in sections(Results.of(fraboni()))] == ["tuning", "provenance"]
+    assert "tuning" not in [section.anchor for section in sections(Results.of(own))]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a real campaign: gradient descent on a quadratic with λ = 4, good for rates below ½."""
+    folder = tmp_path_factory.mktemp("tuned")
+    suite = {
+        "name": "small",
+        "seeds": 1,
+        "problem": {"name": "quadratic", "centres": [[1.0], [1.0]], "curvature": [2.0, 6.0]},
+        "budget": {"updates": 20},
+        "evaluations": 5,
+        "lr": 0.01,
+        "strategies": ["fedavg", "asgd"],
+        "tuning": {"trials": 5, "seeds": 2, "space": {"local_lr": {"low": 0.001, "high": 1}}},
+    }
+    (folder / "small.yaml").write_text(yaml.safe_dump(suite))
+    for command in (["tune", "small.yaml", "--quiet"], ["run", "small.yaml", "--quiet", "--no-report"]):
+        done = subprocess.run(
+            [sys.executable, "-c", "from benchmarks.cli import main; main()", *command, "--store", "store"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_real_campaign_end_to_end(tuned: Path) -> None:
+    (path,) = tuned.glob("tuned-small.yaml")
+    written = yaml.safe_load(path.read_text())
+    uri = f"sqlite:///{tuned}/store/mlflow.db"
+    studies = {study.strategy: study for study in load(uri, "small").studies}
+    for entry in written["tuned"]:
+        study = studies[entry["strategy"]]
+        assert study.best is not None and len(study.counted) == 5 and len(study.by_seed) == 2
+        assert study.best.parameters == pytest.approx(entry["parameters"])
+        assert sorted(study.by_seed) == pytest.approx(sorted(entry["by_seed"]))
+        assert study.best.worth == pytest.approx(entry["value"])
+    for name, parts in (("small", {"ranking", "tuning"}), ("small.tuning", {"tuning", "provenance"})):
+        done = CliRunner().invoke(asyncfl, ["report", name, "--store", str(tuned / "store")])
+        assert done.exit_code == 0, done.output
+        page = (tuned / "store" / "reports" / f"{name}.html").read_text()
+        assert all(f'<section id="{part}"' in page for part in parts)
+        assert "5 trials × 2 seeds × 20 client updates, the same for every strategy" in page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1200])
+def test_it_fits_every_window(browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+    suite = campaign(
+        *(runs(f"{name} {'x' * 40}", [tried(0.5, **rate(0.1))]) for name in "ab"),
+        runs(NASTY, [tried(0.9, **rate(0.9))]),
+    )
+    address = write(suite, tmp_path / "page.html").as_uri()
+    tab = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+    complaints: list[str] = []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.goto(address)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.locator("#tuning .card svg[role]").count() == 4 and complaints == []
+    tab.close()

@@ -1,0 +1,22 @@
+"""The suite that the campaigns of these tests come from, and what their fixtures are."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tuning.study import Campaign
+
+Write = Callable[..., Path]
+Make = Callable[..., Campaign]
+
+QUADRATIC = {"name": "quadratic", "centres": [[1.0], [1.0]], "curvature": [2.0, 6.0]}  # λ = 4 on average
+RATE = {"local_lr": {"low": 1e-3, "high": 1}}
+SUITE = {
+    "name": "small",
+    "seeds": 2,
+    "problem": QUADRATIC,
+    "budget": {"updates": 20},
+    "evaluations": 5,
+    "lr": 0.01,
+    "strategies": ["fedavg"],
+    "tuning": {"trials": 6, "seeds": 2, "batch": 3, "space": RATE},
+}

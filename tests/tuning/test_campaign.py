@@ -1,0 +1,308 @@
+"""Whole campaigns on quadratics: the best rate in closed form, counts after any end, what MLflow has."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from small import QUADRATIC, RATE, Make, Write
+
+from benchmarks import tuned
+from benchmarks.errors import UserError
+from benchmarks.store import Store
+from benchmarks.suite import load
+from tuning import results
+from tuning.campaign import Driver
+from tuning.ledger import LOST
+from tuning.storage import open_storage
+from tuning.study import Campaign
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "from benchmarks.cli import main; main()"
+PATIENCE = 90.0  # seconds, on a machine that does many things
+
+pytestmark = pytest.mark.usefixtures("fork_server")
+
+
+def tune(campaign: Campaign, store: Store, workers: int = 1) -> Driver:
+    driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
+    driver.run(workers, lambda _: None)
+    return driver
+
+
+def recorded(store: Store, kind: str, suite: str = "small") -> list[Run]:
+    client = MlflowClient(store.tracking_uri)
+    experiment = client.get_experiment_by_name(f"{suite}.tuning")
+    assert experiment is not None
+    where = f"tags.`asyncfl.kind` = '{kind}'"
+    return list(client.search_runs([experiment.experiment_id], where, max_results=1000))
+
+
+def test_the_best_rate_of_gradient_descent_is_found(make: Make, store: Store) -> None:
+    # One step a round for both clients: θ − 1 shrinks by |1 − η λ| with λ = (2 + 6)/2, so η = 1/4 is best.
+    driver = tune(make(tuning={"trials": 40, "seeds": 1, "batch": 2, "last": 1, "space": RATE}), store)
+    (ledger,) = driver.ledgers
+    best = ledger.best()
+    assert best is not None and best.params["local_lr"] == pytest.approx(0.25, rel=0.1)
+    for trial in ledger.ended():
+        rounds, worst = 10, 10.0  # 20 updates of two clients; ten times the first distance is where it is cut
+        expected = min(abs(1 - 4 * trial.params["local_lr"]) ** rounds, worst)
+        assert trial.value == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_every_strategy_gets_the_same_counted_from_the_storage(make: Make, store: Store) -> None:
+    campaign = make(strategies=["fedavg", "asgd", "fedbuff"], tuning={"trials": 5, "seeds": 2, "batch": 2})
+    driver = tune(campaign, store, workers=2)
+    assert [len(ledger.ended()) for ledger in driver.ledgers] == [5, 5, 5]
+    for ledger in driver.ledgers:
+        assert [len(one.user_attrs["result"]["by_seed"]) for one in ledger.trials()] == [2] * 5
+    assert len(recorded(store, "trial")) == 15 and len(recorded(store, "study")) == 3
+
+
+def test_mlflow_and_the_storage_name_each_other(make: Make, store: Store) -> None:
+    (ledger,) = tune(make(), store).ledgers
+    (study,) = recorded(store, "study")
+    trials = {run.data.tags["asyncfl.trial"]: run for run in recorded(store, "trial")}
+    tags, best = study.data.tags, ledger.best()
+    assert best is not None
+    assert tags["asyncfl.status"] == "finished" and study.info.status == "FINISHED"
+    assert json.loads(tags["asyncfl.space"]) == {"local_lr": {"low": 1e-3, "high": 1.0, "log": True}}
+    assert (tags["asyncfl.trials"], tags["asyncfl.seeds"]) == ("6", "[1001, 1002]")
+    assert (tags["asyncfl.direction"], tags["asyncfl.budget"]) == ("minimize", "20 client updates")
+    assert json.loads(tags["asyncfl.best"]) == best.params
+    assert tags["asyncfl.best_trial"] == best.user_attrs["mlflow_run"]
+    for one in ledger.ended():
+        run = trials[str(one.number)]
+        assert run.info.run_id == one.user_attrs["mlflow_run"]
+        assert run.data.tags["mlflow.parentRunId"] == study.info.run_id
+        assert run.data.tags["asyncfl.state"] == "complete"
+        assert float(run.data.params["local_lr"]) == one.params["local_lr"]
+        assert run.data.metrics["objective"] == pytest.approx(one.value)
+    assert Counter(run.data.tags["asyncfl.from"] for run in trials.values()) == {"paper": 2, "sampler": 4}
+    client = MlflowClient(store.tracking_uri)
+    run = trials["0"].info.run_id
+    assert [point.step for point in client.get_metric_history(run, "objective/seed")] == [1001, 1002]
+    curve = client.get_metric_history(
+        run, "value"
+    )  # 0.01 · λ = 0.04: ten rounds of two updates, marks every second
+    assert [point.step for point in curve] == [0, 2, 4, 6, 8, 10]
+    assert [point.value for point in curve] == pytest.approx([0.96**rounds for rounds in (0, 2, 4, 6, 8, 10)])
+
+
+def test_a_finished_campaign_computes_nothing_and_a_deleted_study_is_superseded(
+    make: Make, store: Store
+) -> None:
+    first = tune(make(), store)
+    again = tune(make(), store)
+    assert again.before == first.ended == 6 and len(recorded(store, "trial")) == 6
+    (store.folder / "tuning.journal").unlink()
+    tune(make(), store)
+    superseded = Counter("asyncfl.superseded" in run.data.tags for run in recorded(store, "trial"))
+    assert superseded == {True: 6, False: 6}
+    assert sorted("asyncfl.superseded" in run.data.tags for run in recorded(store, "study")) == [False, True]
+
+
+def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: Store) -> None:
+    away = tune(make(), Store(store.folder, "http://127.0.0.1:9"))
+    assert away.finished and away.records.away
+    back = tune(make(), store)
+    assert back.before == 6 and not back.records.away
+    assert Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial")) == {"complete": 6}
+
+
+def test_a_grid_is_tried_exactly_once_each(make: Make, store: Store) -> None:
+    grid = [0.01, 0.1, 0.2, 0.4]
+    campaign = make(tuning={"sampler": "grid", "batch": 3, "space": {"local_lr": grid}})
+    (ledger,) = tune(campaign, store, workers=2).ledgers
+    assert sorted(one.params["local_lr"] for one in ledger.ended()) == grid
+    assert {run.data.tags["asyncfl.from"] for run in recorded(store, "trial")} == {"grid"}
+
+
+@pytest.mark.parametrize("sampler", ["random", "gp"])
+def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
+    (ledger,) = tune(
+        make(tuning={"trials": 12, "seeds": 1, "sampler": sampler, "space": RATE}), store
+    ).ledgers
+    assert len({one.params["local_lr"] for one in ledger.ended()}) == 12
+
+
+@pytest.mark.parametrize(("pruner", "seeds"), [("median", 2), ("wilcoxon", 6), ("hyperband", 2)])
+def test_pruned_trials_count_and_are_never_best(make: Make, store: Store, pruner: str, seeds: int) -> None:
+    problem = {**QUADRATIC, "noise": 0.3}
+    tuning = {"trials": 20, "seeds": seeds, "batch": 2, "pruner": pruner, "sampler": "random", "space": RATE}
+    (ledger,) = tune(make(problem=problem, evaluations=10, tuning=tuning), store).ledgers
+    states = Counter(one.state.name for one in ledger.ended())
+    best = ledger.best()
+    assert sum(states.values()) == 20 and states["PRUNED"] > 0 and best is not None
+    assert best.state.name == "COMPLETE"
+    assert Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial")) == {
+        "complete": states["COMPLETE"],
+        "pruned": states["PRUNED"],
+    }
+
+
+def test_diverged_trials_are_finite_and_counted(make: Make, store: Store) -> None:
+    campaign = make(
+        budget={"updates": 2000},
+        tuning={"trials": 3, "sampler": "grid", "space": {"local_lr": [0.1, 5.0, 9.0]}},
+    )
+    driver = tune(campaign, store)
+    (ledger,) = driver.ledgers
+    diverged = {one.params["local_lr"]: one.user_attrs["result"]["diverged"] for one in ledger.ended()}
+    assert diverged == {0.1: 0, 5.0: 3, 9.0: 3} and ledger.best().params == {"local_lr": 0.1}
+    assert {one.value for one in ledger.ended() if one.params["local_lr"] > 1} == {10.0}
+
+
+def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: Store) -> None:
+    broken = {"name": "broken:Broken"}
+    campaign = make(strategies=["asgd", broken], tuning={"trials": 3, "space": RATE})
+    driver = tune(campaign, store)
+    states = [Counter(one.state.name for one in ledger.ended()) for ledger in driver.ledgers]
+    assert states == [{"COMPLETE": 3}, {"FAIL": 3}]
+    entries = results.found(campaign, driver.ledgers).tuned
+    assert [entry.strategy for entry in entries] == ["ASGD"]
+    reasons = {run.data.tags.get("asyncfl.reason") for run in recorded(store, "trial")}
+    assert reasons == {None, "RuntimeError: it is broken"}
+
+
+def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
+    write: Write, make: Make, store: Store
+) -> None:
+    strategies = ["fedavg", "asgd"]
+    campaign = make(strategies=strategies)
+    driver = tune(campaign, store)
+    path = write(strategies=strategies)
+    where = load(str(path)).tuned_values
+    assert where == path.with_name("tuned-small.yaml")
+    with pytest.raises(
+        UserError, match=f"small is not tuned: there is no {where}; make it with asyncfl tune"
+    ):
+        load(str(path), tuned=True)
+
+    tuned.write(where, results.found(campaign, driver.ledgers))
+    suite = load(str(path), tuned=True)
+    assert suite.name == "small-tuned"
+    for ledger in driver.ledgers:
+        best = ledger.best()
+        assert best is not None
+        runs = [run for run in suite.runs() if run.strategy == ledger.plan.strategy]
+        assert {run.experiment.strategy.local_lr for run in runs} == {best.params["local_lr"]}
+    assert (
+        load(str(write(strategies=strategies, lr="tuned"))).runs()[0].experiment == suite.runs()[0].experiment
+    )
+
+    for changed, line in (
+        ({"budget": {"updates": 21}}, "tuned for another scenario or other hyper-parameters"),
+        ({"strategies": ["fedbuff"]}, "nothing is tuned for FedBuff in quadratic"),
+        ({"seeds": [0, 1001]}, "it was tuned on seed 1001"),
+    ):
+        with pytest.raises(UserError, match=line):
+            load(str(write(**{"strategies": strategies, **changed})), tuned=True).runs()
+
+
+def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
+    path = write()
+    load(str(path)).tuned_values.write_text(yaml.safe_dump({"suite": "small", "tuned": []}))
+    with pytest.raises(UserError, match="objective: field required: not a file of asyncfl tune"):
+        load(str(path), tuned=True)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in tuned.FOLDER.glob("*.yaml")))
+def test_shipped_values_fit_their_suites(name: str) -> None:
+    suite = load(name, tuned=True)
+    assert suite.tuned is not None
+    places = {(run.scenario, run.strategy) for run in suite.runs()}  # raises where a digest does not fit
+    assert places == {(entry.scenario, entry.strategy) for entry in suite.tuned.says.tuned}
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts `asyncfl tune` on a suite whose server takes its time, as the leader of a process group."""
+    begun: list[subprocess.Popen[str]] = []
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "benchmarks")])
+
+    def _start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "tune", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        begun.append(process)
+        return process
+
+    yield _start
+    for process in begun:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def eventually(what: Callable[[], bool]) -> bool:
+    """Whether something becomes true in time."""
+    end = time.monotonic() + PATIENCE
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("sluggish")
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_interrupted_and_continued_it_has_what_was_planned(
+    write: Write, store: Store, start: Start, end: signal.Signals, code: int
+) -> None:
+    slow = {"name": "sluggish:Slow", "pause": 0.01}
+    suite = write(strategies=[slow], tuning={"trials": 8, "seeds": 2, "batch": 2, "space": RATE})
+    journal = store.folder / "tuning.journal"
+    command = (str(suite), "--store", str(store.folder), "--workers", "2")
+
+    first = start(*command)
+    assert eventually(lambda: journal.exists() and "by_seed" in journal.read_text()), first.communicate()[0]
+    os.kill(first.pid, end)
+    said = first.communicate(timeout=PATIENCE)[0]
+    assert first.returncode == code, said
+    if end is signal.SIGINT:
+        assert "trials are finished; what was in progress is taken up again." in said
+
+    second = start(*command)
+    said = second.communicate(timeout=PATIENCE)[0]
+    assert second.returncode == 0, said
+    assert "small: 1 study of 8 trials in" in said and "trials finished before" in said
+
+    third = start(*command)
+    assert (
+        "1 study of 8 trials: all finished already; nothing to do." in third.communicate(timeout=PATIENCE)[0]
+    )
+
+    campaign = Driver(_plan(suite), open_storage(str(journal)), store)
+    (ledger,) = campaign.ledgers
+    complete = [one for one in ledger.trials() if one.state.name == "COMPLETE"]
+    lost = [one for one in ledger.trials() if LOST in one.user_attrs]
+    assert len(complete) == 8 and len(lost) > 0 and len(ledger.trials()) == 8 + len(lost)
+    assert len({str(one.params) for one in complete}) == 8
+    states = Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial"))
+    assert states == {"complete": 8, "failed": len(lost)}
+
+
+def _plan(suite: Path) -> Campaign:
+    from tuning.plan import plan
+
+    return plan(load(str(suite), tuned=False))

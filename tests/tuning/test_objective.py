@@ -1,0 +1,91 @@
+"""The objectives against sums worked by hand, and the order in which they put trials."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fl_core.scenario import Budget
+from tuning.objective import HOPELESS, Curve, Objective, Point
+
+BUDGET = 100
+
+
+def objective(kind: str = "final", **changed: Any) -> Objective:
+    usual = {"metric": "test/accuracy", "higher": True, "last": 2, "target": 0.9, "seeds": 3}
+    return Objective(kind=kind, budget=Budget(updates=BUDGET, time=50), **{**usual, **changed})
+
+
+def curve(*values: float, status: str = "done") -> Curve:
+    """Evaluated every 10 updates."""
+    return Curve([Point(at, 10 * at, 5.0 * at, value) for at, value in enumerate(values)], status)
+
+
+def test_final_is_the_mean_of_the_last_evaluations() -> None:
+    assert objective().of(curve(0.1, 0.5, 0.7, 0.9)) == pytest.approx(0.8)
+
+
+def test_auc_is_the_mean_of_the_step_function_over_the_updates() -> None:
+    # 0.1 for 10 updates, 0.5 for 10, 0.7 for 10; the last evaluation stands for no time
+    assert objective("auc").of(curve(0.1, 0.5, 0.7, 0.9)) == pytest.approx(1.3 / 3)
+
+
+def test_auc_weighs_what_lies_between_two_evaluations() -> None:
+    uneven = Curve([Point(0, 0, 0.0, 1.0), Point(1, 90, 1.0, 0.0), Point(2, 100, 2.0, 0.5)], "done")
+    assert objective("auc").of(uneven) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("updates_to_target", 20.0), ("time_to_target", 10.0)])
+def test_to_target_is_where_it_is_first_met(kind: str, expected: float) -> None:
+    assert objective(kind).of(curve(0.1, 0.5, 0.9, 0.2, 0.95)) == expected
+
+
+def test_a_loss_meets_its_target_from_above() -> None:
+    falling = objective("updates_to_target", higher=False, target=0.5)
+    assert falling.of(curve(2.0, 0.6, 0.5)) == 20.0
+
+
+def test_directions() -> None:
+    assert objective().direction == "maximize"
+    assert objective(higher=False).direction == "minimize"
+    assert objective("time_to_target").direction == "minimize"
+
+
+@given(st.lists(st.sampled_from(["reached", "late", "unreached", "diverged"]), min_size=3, max_size=3))
+def test_the_mean_orders_by_diverged_then_unreached_then_time(ends: list[str]) -> None:
+    to_target = objective("updates_to_target")
+    curves = {
+        "reached": curve(0.1, 0.9),
+        "late": curve(*[0.1] * 9, 0.9),
+        "unreached": curve(0.1, 0.2),
+        "diverged": curve(0.1, float("nan"), status="diverged"),
+    }
+    trial = [curves[end] for end in ends]
+    worse = {"reached": "late", "late": "unreached", "unreached": "diverged"}
+    for at, end in enumerate(ends):
+        if end in worse:
+            assert to_target.mean([*trial[:at], curves[worse[end]], *trial[at + 1 :]]) > to_target.mean(trial)
+
+
+def test_one_seed_that_does_not_arrive_is_worse_than_any_trial_that_does() -> None:
+    to_target = objective("updates_to_target")
+    latest = [Curve([Point(0, BUDGET, 50.0, 0.9)], "done")] * 3
+    one_missing = [curve(0.95), curve(0.95), curve(0.1)]
+    all_missing, one_diverged = [curve(0.1)] * 3, [curve(0.95), curve(0.95), curve(0.1, status="diverged")]
+    ordered = [to_target.mean(trial) for trial in (latest, one_missing, all_missing, one_diverged)]
+    assert all(better < worse for better, worse in pairwise(ordered))
+    assert not to_target.reached(curve(0.1)) and to_target.reached(curve(0.95))
+
+
+def test_a_diverged_seed_is_finite_and_worst() -> None:
+    accuracy, loss = objective(), objective(higher=False, metric="fp/loss")
+    assert accuracy.of(curve(0.1, float("nan"), status="diverged")) == 0.0
+    assert loss.of(curve(2.0, float("nan"), status="diverged")) == HOPELESS * 2.0
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=8))
+def test_no_loss_is_worse_than_diverging(values: list[float]) -> None:
+    loss = objective(higher=False, metric="fp/loss")
+    assert loss.of(curve(2.0, *values)) <= loss.of(curve(2.0, *values, status="diverged"))

@@ -1,0 +1,98 @@
+"""What a campaign consists of: equal shares, seeds of its own, known values first; a mistake is a line."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small import QUADRATIC, RATE, Make, Write
+
+from benchmarks.errors import UserError
+from benchmarks.suite import load
+from benchmarks.suite_file import SuiteFile
+from tuning.plan import plan, tuning_seeds
+
+GRID = [1.0e-4, 2.0e-4, 5.0e-4, 1.0e-3, 2.0e-3, 5.0e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]  # Fraboni et al.
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, unique=True), st.integers(1, 50))
+def test_tuning_seeds_are_never_those_of_the_suite(own: list[int], count: int) -> None:
+    document = {"name": "s", "seeds": own, "problem": "quadratic", "budget": {"updates": 1}}
+    says = SuiteFile.model_validate({**document, "strategies": ["asgd"], "tuning": {"seeds": count}})
+    seeds = tuning_seeds(says)
+    assert len(set(seeds)) == count and not set(seeds) & set(own)
+
+
+def test_quickstart_gives_every_strategy_the_same() -> None:
+    campaign = plan(load("quickstart"))
+    assert len(campaign.studies) == 4 * 7 and campaign.simulations == 28 * 30 * 3
+    shares = {(one.trials, one.seeds, one.tried_on.budget, one.objective) for one in campaign.studies}
+    assert len(shares) == 1
+    assert {one.judged_on for one in campaign.studies} == {"validation data"}
+    assert len({one.name for one in campaign.studies}) == 28
+
+
+def test_the_suites_values_and_then_the_papers_come_first(make: Make) -> None:
+    (study,) = make(tuning={}).studies
+    assert study.first == (
+        ("paper", {"local_lr": 0.01, "server_lr": 1.0}),
+        ("paper", {"local_lr": 0.1, "server_lr": 1.0}),
+    )
+
+
+def test_a_paper_s_grid_exactly_tuned_on_one_and_reused_for_the_other() -> None:
+    campaign = plan(load("mnist_weights"))
+    assert {one.strategy for one in campaign.studies} == {"Async FedAvg (weights identical)"}
+    assert [run.strategy for run, _ in campaign.reused] == ["Async FedAvg (weights time_based)"] * 2
+    for study in campaign.studies:
+        assert [values["local_lr"] for _, values in study.first] == GRID
+        assert study.trials == len(GRID) and {origin for origin, _ in study.first} == {"grid"}
+
+
+def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
+    (study,) = make().studies
+    assert study.judged_on == "the problem itself, which has no test data"
+    assert study.objective.direction == "minimize"
+
+
+@pytest.mark.parametrize(
+    ("tuning", "line"),
+    [
+        ({"seeds": [0, 9]}, "tuning.seeds: 0 is a seed of the suite itself"),
+        ({"seeds": [9, 9]}, "tuning.seeds: the same seed stands there twice"),
+        ({"space": {"bufer": [1]}}, "tuning.space: bufer: FedAvg has no such parameter"),
+        ({"space": {"asgd.local_lr": [1]}}, "tuning.space: asgd.local_lr: FedAvg has no such parameter"),
+        ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
+        (
+            {"metric": "test/acuracy"},
+            "tuning.metric: no metric 'test/acuracy'; did you mean 'test/accuracy'?",
+        ),
+        ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
+        ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs problem.target"),
+        ({"sampler": "grid", "space": RATE}, "tuning.space: a grid needs a list of values for local_lr"),
+        ({"pruner": "wilcoxon"}, "tuning.pruner: wilcoxon compares seed by seed and needs 5 of them"),
+        ({"reuse": {"FedAvg": "ACE"}}, "tuning.reuse: no strategy 'ACE'"),
+        ({"trials": 0}, "tuning.trials: must be greater than or equal to 1, not 0"),
+        (
+            {"space": {"local_lr": {"low": 1, "high": 0.1}}},
+            "tuning.space.local_lr.high: must be greater than low",
+        ),
+        ({"space": {"local_lr": []}}, "tuning.space.local_lr: "),
+        ({"sampler": "annealing"}, "tuning.sampler: must be 'tpe', 'random', 'grid', 'cmaes' or 'gp'"),
+        ({"trails": 3}, "tuning.trails: no such key; did you mean 'trials'?"),
+    ],
+)
+def test_one_mistake_is_one_line(write: Write, tuning: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError) as told:
+        plan(load(str(write(tuning=tuning))))
+    assert len(told.value.lines) == 1 and line in told.value.lines[0]
+
+
+def test_a_target_needs_the_budget_of_its_clock(make: Make) -> None:
+    with pytest.raises(UserError, match=r"time_to_target needs budget\.time"):
+        make(problem={**QUADRATIC, "target": 0.1}, tuning={"objective": "time_to_target"})
+
+
+def test_an_empty_space_is_refused(make: Make) -> None:
+    with pytest.raises(UserError, match="is empty for FedAvg: name at least one"):
+        make(strategies=["fedavg", "asgd"], tuning={"space": {"asgd.local_lr": [0.1]}})

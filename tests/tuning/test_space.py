@@ -1,0 +1,97 @@
+"""What is searched, and what becomes of a strategy when it is set."""
+
+import math
+
+import pytest
+
+from benchmarks import tuned
+from benchmarks.tuning_section import Span
+from fl_core.local_work import SGD
+from fl_core.scenario import Budget, Scenario
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.fedfix import FedFix
+from fl_core.strategy import Range, Strategy
+from tuning.space import read
+
+SCENARIO = Scenario.model_validate({"problem": "quadratic", "budget": {"updates": 50, "iterations": 8}})
+NAMES = ["fedbuff", "fedfix"]
+
+
+@pytest.mark.parametrize("name", Strategy.members())
+def test_what_a_strategy_declares_are_its_own_parameters(name: str) -> None:
+    member = Strategy.members()[name]
+    assert {"local_lr", "server_lr"} <= member.tunable.keys() <= member.model_fields.keys()
+    try:
+        strategy = member.model_validate({})
+    except ValueError:
+        pytest.skip(f"{name} has fields without a default")
+    space = read(strategy, [name], {})
+    for values in space.ends():
+        assert space.apply(values, SCENARIO) != strategy
+
+
+def test_a_suite_narrows_the_space_and_a_name_makes_it_one_strategys() -> None:
+    written = {"local_lr": Span(low=0.01, high=1), "fedbuff.buffer": (1, 5, 10)}
+    assert read(FedBuff(), NAMES, written).candidates == {"local_lr": Range(0.01, 1), "buffer": (1, 5, 10)}
+    assert read(FedFix(), NAMES, written).candidates == {"local_lr": Range(0.01, 1)}
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ({"bufer": (1, 2)}, "bufer: FedBuff has no such parameter; did you mean 'buffer'"),
+        ({"fedfix.period": (1, 2)}, "is empty for FedBuff"),
+        ({"c": (1, 2), "local_lr": (0.1,)}, "leave out either it or local_lr"),
+    ],
+)
+def test_mistakes_are_sentences(written: dict[str, tuple[float, ...]], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        read(FedBuff(), NAMES, written)
+
+
+def test_applied_values_reach_strategy_and_local_work() -> None:
+    strategy = tuned.with_parameters(FedBuff(), {"buffer": 3, "local.steps": 4, "server_lr": 2.0}, SCENARIO)
+    assert strategy == FedBuff(buffer=3, server_lr=2.0, local=SGD(steps=4))
+
+
+def test_c_is_the_factor_of_a_rate_that_falls_with_the_horizon() -> None:
+    by_iterations = tuned.with_parameters(FedBuff(), {"c": 0.5}, SCENARIO)
+    assert by_iterations.local_lr == 0.5 * math.sqrt(2 / 8)
+    by_updates = SCENARIO.model_copy(update={"budget": Budget(updates=50)})
+    assert tuned.with_parameters(FedBuff(), {"c": 0.5}, by_updates).local_lr == 0.5 * math.sqrt(2 / 50)
+    with pytest.raises(ValueError, match="needs a budget of iterations or updates"):
+        tuned.with_parameters(FedBuff(), {"c": 0.5}, SCENARIO.model_copy(update={"budget": Budget(time=5)}))
+
+
+def test_the_suites_own_value_widens_what_is_declared() -> None:
+    strategy = FedBuff(local_lr=30.0, buffer=100)
+    space = read(strategy, NAMES, {})
+    wide = space.widened(space.own())
+    assert not space.holds(space.own()) and wide.holds(space.own()) and wide.holds(space.usual())
+    assert wide.candidates["local_lr"] == Range(1e-3, 30.0) and wide.candidates["buffer"] == Range(1, 100)
+
+
+def test_a_grid_is_every_combination_in_order() -> None:
+    space = read(FedBuff(), NAMES, {"local_lr": (0.1, 0.2), "buffer": (1, 5)})
+    points = [(values["local_lr"], values["buffer"]) for values in space.grid()]
+    assert points == [(0.1, 1), (0.1, 5), (0.2, 1), (0.2, 5)]
+    with pytest.raises(ValueError, match="a list of values for local_lr"):
+        read(FedBuff(), NAMES, {"local_lr": Span(low=0.1, high=1)}).grid()
+
+
+def test_whole_numbers_stay_whole() -> None:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    assert read(FedBuff(), NAMES, {}).distributions()["buffer"] == IntDistribution(1, 32, log=True)
+    assert read(FedFix(), NAMES, {}).distributions()["local_lr"] == FloatDistribution(1e-3, 1, log=True)
+    assert isinstance(read(FedFix(), NAMES, {}).distributions()["period"], CategoricalDistribution)
+
+
+def test_the_digest_forgets_what_was_tuned_and_nothing_else() -> None:
+    one, other = FedBuff(local_lr=0.1), FedBuff(local_lr=0.2)
+    assert tuned.digest(SCENARIO, one, ["local_lr"]) == tuned.digest(SCENARIO, other, ["local_lr"])
+    assert tuned.digest(SCENARIO, one, ["buffer"]) != tuned.digest(SCENARIO, other, ["buffer"])
+    longer = SCENARIO.model_copy(update={"budget": Budget(updates=60)})
+    assert tuned.digest(SCENARIO, one, ["local_lr"]) != tuned.digest(longer, one, ["local_lr"])
+    looked_at_more_often = SCENARIO.model_copy(update={"evaluations": 50})
+    assert tuned.digest(SCENARIO, one, []) == tuned.digest(looked_at_more_often, one, [])

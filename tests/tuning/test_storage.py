@@ -1,0 +1,71 @@
+"""Storages that are not there, or belong to somebody else: one line, and nothing is written."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from benchmarks.errors import UserError
+from benchmarks.store import Store
+from tuning.storage import open_storage, without_password
+
+
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [
+        (
+            "mysql://somewhere/x",
+            "--storage mysql://somewhere/x: must be a journal file's path, sqlite:///FILE",
+        ),
+        ("sqlite://x", "--storage sqlite://x: must be"),
+        (
+            "postgresql+psycopg://me:secret@127.0.0.1:9/x",
+            "--storage postgresql+psycopg://me@127.0.0.1:9/x: conn",
+        ),
+        ("/proc/no/such/place", "--storage /proc/no/such/place: "),
+        ("/tmp", "--storage /tmp: is a folder"),
+        ("sqlite:////proc/no/x.db", "--storage sqlite:////proc/no/x.db: "),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(where: str, line: str) -> None:
+    if "psycopg" in where:
+        pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with pytest.raises(UserError) as told:
+        open_storage(where)
+    (said,) = told.value.lines
+    assert said.startswith(line) and "secret" not in said and "\n" not in said
+
+
+@pytest.mark.parametrize("text", ["hello\n", '{"some": "json"}\n', "\x00\xff"])
+def test_another_program_s_file_is_not_touched(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UserError, match="is no journal of Optuna's"):
+        open_storage(str(path))
+    assert path.read_bytes() == text.encode("latin-1") and list(tmp_path.iterdir()) == [path]
+
+
+def test_mlflow_s_database_is_not_touched(store: Store) -> None:
+    before = store.database.read_bytes()
+    with pytest.raises(UserError, match="holds other tables, such as 'alembic_version'"):
+        open_storage(f"sqlite:///{store.database}")
+    assert store.database.read_bytes() == before
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("not a database, but long enough to be taken for one" * 3)
+    with pytest.raises(UserError, match="file is not a database"):
+        open_storage(f"sqlite:///{tmp_path / 'x.db'}")
+
+
+def test_sqlite_is_made_and_found_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'new' / 'tuning.db'}"
+    open_storage(url)
+    open_storage(url)
+    with sqlite3.connect(tmp_path / "new" / "tuning.db") as database:
+        assert database.execute("SELECT count(*) FROM trials").fetchone() == (0,)
+
+
+def test_a_password_is_never_shown() -> None:
+    assert without_password("postgresql://me:secret@host/db") == "postgresql://me@host/db"
+    assert without_password("sqlite:////tmp/x.db") == "sqlite:////tmp/x.db"

@@ -1,0 +1,99 @@
+"""`asyncfl tune` as a user types it: the plan, what came out, and mistakes in one line with exit code 2."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small import Write
+
+from benchmarks.store import Store
+
+ROOT = Path(__file__).parents[2]
+
+
+def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from benchmarks.cli import main; main()", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path) -> None:
+    done = asyncfl(tmp_path, "tune", str(write()), "--dry-run", "--trials", "7", "--seeds", "4")
+    assert done.returncode == 0, done.stderr
+    assert "Simulations: 1 study × 7 trials × 4 seeds = 28" in done.stdout
+    assert "seeds 1001, 1002, 1003, 1004; each simulation 20 client updates" in done.stdout
+    assert "Estimated time: " in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_path: Path) -> None:
+    suite, folder = str(write()), str(store.folder)
+    missing = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder)
+    assert missing.returncode == 2 and missing.stdout == ""
+    assert (
+        missing.stderr.startswith("Error: small is not tuned: there is no ")
+        and "Traceback" not in missing.stderr
+    )
+
+    tuned = asyncfl(tmp_path, "tune", suite, "--store", folder, "--quiet")
+    assert tuned.returncode == 0, tuned.stderr
+    assert "small: 1 study of 6 trials in " in tuned.stdout
+    assert f"Tuned values: {tmp_path / 'tuned-small.yaml'}" in tuned.stdout
+
+    run = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder, "--quiet", "--no-report")
+    assert run.returncode == 0, run.stderr
+    assert "small-tuned: 2 runs" in run.stdout
+
+    elsewhere = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder, "--set", "budget.updates=21")
+    assert elsewhere.returncode == 2 and "were tuned for another scenario" in elsewhere.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--storage", "sqlite://x"), "Error: --storage sqlite://x: must be a journal file's path"),
+        (("--storage", "."), "Error: --storage .: is a folder"),
+        (
+            ("--sampler", "grid"),
+            "Error: tuning.space: a grid needs a list of values for local_lr, not a range",
+        ),
+        (("--objective", "auk"), "Error: Invalid value for '--objective'"),
+        (("--set", "tuning.metric=accuracy"), "Error: tuning.metric: no metric 'accuracy'"),
+        (("--set", "tuning.seeds=[0]"), "Error: tuning.seeds: 0 is a seed of the suite itself"),
+        (("--set", "tuning.space={}", "--set", "strategies=[fedbuf]"), "Error: --set strategies.0"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    write: Write, tmp_path: Path, arguments: tuple[str, ...], line: str
+) -> None:
+    done = asyncfl(tmp_path, "tune", str(write()), *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.strip().splitlines()[-1].startswith(line)
+    assert "Traceback" not in done.stderr
+
+
+def test_another_space_in_the_same_storage_loses_nothing(write: Write, store: Store, tmp_path: Path) -> None:
+    suite, folder = str(write()), str(store.folder)
+    assert asyncfl(tmp_path, "tune", suite, "--store", folder, "--quiet").returncode == 0
+    before = (store.folder / "tuning.journal").read_bytes()
+    other = asyncfl(tmp_path, "tune", suite, "--store", folder, "--objective", "auc")
+    assert other.returncode == 2 and "was made with another objective: go on with that" in other.stderr
+    assert (store.folder / "tuning.journal").read_bytes().startswith(before)
+
+
+def test_a_sampler_whose_package_is_missing(write: Write, tmp_path: Path) -> None:
+    try:
+        import cmaes  # noqa: F401
+    except ImportError:
+        done = asyncfl(tmp_path, "tune", str(write()), "--sampler", "cmaes")
+        assert done.returncode == 2
+        assert done.stderr == "Error: --sampler cmaes: needs the package cmaes: pip install cmaes\n"
+    else:
+        pytest.skip("cmaes is installed")

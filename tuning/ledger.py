@@ -1,0 +1,196 @@
+"""The trials of one study in the storage: who takes which, and what came of it.
+
+Trials are taken under a lock that all processes on the storage share, so there are never more than planned.
+A taken trial bears the name of its process; a process that is gone leaves its trials RUNNING, and whoever
+takes next tells them lost and queues their parameters again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from benchmarks.errors import UserError
+from tuning import samplers
+from tuning.storage import Storage
+from tuning.study import Study
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna import Trial
+    from optuna.trial import FrozenTrial
+
+TAKING = "taking"  # the lock under which trials are taken
+
+# Attributes of a study.
+DEFINITION = "definition"  # all that its trials have in common
+IDENTITY = "identity"  # its own, for a study that is thrown away and made again is another one
+
+# Attributes of a trial.
+ORIGIN = "from"  # paper, grid, sampler, retry
+WORKER = "worker"  # the process that took it
+RESULT = "result"
+RUN = "mlflow_run"
+LOST = "lost"  # whether it ended with its process, so that it counts no more
+RETRIES = "retries"  # the number of the lost trial whose parameters it has
+ATTEMPT = "attempt"
+
+ATTEMPTS = 3  # after so many processes died on a trial it is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a trial, beside its value."""
+
+    by_seed: Sequence[float] = ()  # the objective, in the order of the seeds
+    diverged: int = 0  # seeds
+    unreached: int = 0  # seeds that did not reach the target
+    curve: Sequence[tuple[int, float]] = field(default=())  # iteration and metric, means over seeds
+    error: str = ""
+
+
+class Ledger:
+    """A study in the storage, as one process sees it."""
+
+    def __init__(self, storage: Storage, plan: Study, worker: str) -> None:
+        self.storage, self.plan, self.worker = storage, plan, worker
+        self.full = False  # whether nothing was left when it was last asked
+        self.study = self._opened()
+
+    def _opened(self) -> optuna.Study:
+        """The study, made if it is not there, its first trials queued; UserError if it is another one."""
+        import optuna
+
+        plan, locks = self.plan, self.storage.locks
+        with locks.held(TAKING):
+            study = optuna.create_study(
+                study_name=plan.name,
+                storage=self.storage.optuna,
+                direction=plan.objective.direction,
+                pruner=samplers.pruner(plan.pruner, plan.tried_on.evaluations),
+                load_if_exists=True,
+            )
+            known, wanted = study.user_attrs.get(DEFINITION), plan.definition()
+            if known is None:
+                study.set_user_attr(IDENTITY, uuid4().hex)
+                study.set_user_attr(DEFINITION, wanted)
+            elif known != wanted:
+                differ = [key for key in wanted if known.get(key) != wanted[key]]
+                raise UserError(
+                    f"the study '{plan.name}' in {self.storage.name} was made with another "
+                    f"{' and another '.join(differ)}: go on with that, or name another --storage"
+                )
+            for origin, values in plan.first[: plan.trials]:
+                study.enqueue_trial(dict(values), {ORIGIN: origin}, skip_if_exists=True)
+        return study
+
+    @property
+    def identity(self) -> str:
+        """The study's own, whatever its name."""
+        return str(self.study.user_attrs[IDENTITY])
+
+    def trials(self) -> list[FrozenTrial]:
+        """All trials, as they are now."""
+        found: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        return found
+
+    def counted(self) -> list[FrozenTrial]:
+        """The trials that the plan's number is about: those that are running or ended, but for the lost."""
+        return [one for one in self.trials() if one.state.name != "WAITING" and LOST not in one.user_attrs]
+
+    def ended(self) -> list[FrozenTrial]:
+        """The counted trials that are complete, pruned or failed."""
+        return [one for one in self.counted() if one.state.is_finished()]
+
+    def best(self) -> FrozenTrial | None:
+        """The trial with the best value, the first of equals; None if no trial is complete."""
+        complete = [one for one in self.trials() if one.state.name == "COMPLETE"]
+        sign = -1 if self.plan.objective.maximise else 1
+        return min(complete, key=lambda one: sign * (one.value or 0.0), default=None)
+
+    def importance(self) -> dict[str, float]:
+        """Each parameter's share in what makes values good (PED-ANOVA); empty if nothing can be said."""
+        from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # "too few: importances will be equal"
+                shares = get_param_importances(self.study, evaluator=PedAnovaImportanceEvaluator())
+        except (ValueError, RuntimeError, UserWarning):
+            return {}
+        return {name: float(share) for name, share in shares.items()}
+
+    def take(self, most: int) -> list[Trial]:
+        """Up to so many trials for this process; none if the others have the rest, or all is done."""
+        with self.storage.locks.held(TAKING):
+            self._recover()
+            everything = self.trials()
+            room = min(most, self.plan.trials - len(self.counted()))
+            self.full = room <= 0
+            self.study.sampler = samplers.sampler(self.plan.sampler, self.plan.name, len(everything))
+            return [self._taken() for _ in range(room)]
+
+    def _taken(self) -> Trial:
+        trial: Trial = self.study.ask(self.plan.space.distributions())
+        trial.set_user_attr(WORKER, self.worker)
+        if ORIGIN not in trial.user_attrs:
+            trial.set_user_attr(ORIGIN, "sampler")
+        return trial
+
+    def _recover(self) -> None:
+        """Put into the queue again what processes left that are gone; to be called under the lock."""
+        running = [one for one in self.trials() if one.state.name == "RUNNING"]
+        workers = {one.user_attrs.get(WORKER, "") for one in running}
+        dead = {name for name in workers if name != self.worker and (not name or self._is_dead(name))}
+        for one in running:
+            if one.user_attrs.get(WORKER, "") in dead:
+                self._again(one)
+
+    def _is_dead(self, worker: str) -> bool:
+        return self.storage.locks.is_free(f"worker {worker}")
+
+    def give_back(self, trials: Sequence[Trial]) -> None:
+        """Put trials of this process into the queue again: whoever computed them has died."""
+        numbers = {trial.number for trial in trials}
+        with self.storage.locks.held(TAKING):
+            for one in self.trials():
+                if one.number in numbers and not one.state.is_finished():
+                    self._again(one)
+            self.full = False
+
+    def _again(self, lost: FrozenTrial) -> None:
+        """First the parameters are queued, and then the trial told lost: no order of deaths loses any."""
+        from optuna.trial import TrialState
+
+        attempt = lost.user_attrs.get(ATTEMPT, 1)
+        if attempt >= ATTEMPTS:
+            reason = Result(error=f"its process died {attempt} times")
+            self.storage.optuna.set_trial_user_attr(lost._trial_id, RESULT, asdict(reason))
+            self.study.tell(lost.number, state=TrialState.FAIL)
+            return
+        queued = {one.user_attrs.get(RETRIES) for one in self.trials()}
+        if lost.params and lost.number not in queued:
+            attrs = {ORIGIN: "retry", RETRIES: lost.number, ATTEMPT: attempt + 1}
+            self.study.enqueue_trial(lost.params, attrs)
+        self.storage.optuna.set_trial_user_attr(lost._trial_id, LOST, True)
+        self.study.tell(lost.number, state=TrialState.FAIL)
+
+    def tell(self, trial: Trial, state: str, value: float | None, result: Result, run: str | None) -> bool:
+        """Record what came of a trial; False if it was taken from this process, which was thought dead."""
+        from optuna.exceptions import UpdateFinishedTrialError
+        from optuna.trial import TrialState
+
+        try:
+            if run is not None:
+                trial.set_user_attr(RUN, run)
+            trial.set_user_attr(RESULT, asdict(result))
+            if state == "complete":
+                self.study.tell(trial, value)
+            else:
+                self.study.tell(trial, state={"pruned": TrialState.PRUNED, "failed": TrialState.FAIL}[state])
+        except (UpdateFinishedTrialError, ValueError):
+            return False
+        return True

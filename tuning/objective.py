@@ -1,0 +1,136 @@
+"""What a trial is worth: one number for each seed, finite whatever happened, and their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from typing import Literal
+
+from fl_core.scenario import Budget
+
+# Metrics of a learning curve, and whether higher is better; a problem's own metric is known from the problem.
+HIGHER = {
+    "test/accuracy": True,
+    "worst_client/accuracy": True,
+    "test/loss": False,
+    "fp/loss": False,
+    "fp/std": False,
+    "sp/loss": False,
+    "sp/std": False,
+    "distance": False,
+    "excess_loss": False,
+}
+
+TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}  # objective → clock
+HOPELESS = 10.0  # times the first model's loss: what a diverged seed is worth, and no seed is worth less
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One evaluation of a learning curve."""
+
+    iteration: int
+    updates: int
+    time: float
+    value: float  # of the metric
+
+
+@dataclass
+class Curve:
+    """The learning curve of one seed."""
+
+    points: list[Point] = field(default_factory=list)
+    status: str = "running"  # done, diverged; running where it was pruned
+
+    @property
+    def diverged(self) -> bool:
+        """Whether model or loss ceased to be finite."""
+        return self.status == "diverged"
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """How a learning curve becomes a number.
+
+    `final` is the mean of the last evaluations; `auc` the mean of the metric over the budget's clock, the
+    curve being a step function; `updates_to_target` and `time_to_target` are read off where the target is
+    first met.
+
+    A seed that never meets it counts (n+1) B, B the budget and n the number of seeds, and a diverged one
+    (n+1)² B: so trials are ordered by diverged seeds, then by seeds that did not arrive, then by the mean.
+    For the other two objectives a diverged seed has an accuracy of 0, or HOPELESS times the first model's
+    loss.
+    """
+
+    kind: str
+    metric: str
+    higher: bool  # whether a higher metric is better
+    last: int
+    target: float | None
+    budget: Budget
+    seeds: int
+
+    @property
+    def maximise(self) -> bool:
+        """Whether higher values are better."""
+        return self.higher and self.kind not in TO_TARGET
+
+    @property
+    def direction(self) -> Literal["maximize", "minimize"]:
+        """The same, as Optuna has it."""
+        return "maximize" if self.maximise else "minimize"
+
+    @property
+    def clock(self) -> str:
+        """What `auc` runs over."""
+        return "updates" if self.budget.updates else "time"
+
+    def mean(self, curves: Sequence[Curve]) -> float:
+        """The objective of a trial."""
+        return fmean(map(self.of, curves))
+
+    def of(self, curve: Curve) -> float:
+        """The objective of one seed; finite."""
+        if self.kind in TO_TARGET:
+            return self._to_target(curve)
+        if curve.diverged:
+            return self._worst(curve)
+        if self.kind == "auc":
+            return self._area(curve)
+        return fmean(self.value(curve, point) for point in curve.points[-self.last :])
+
+    def reached(self, curve: Curve) -> bool:
+        """Whether the target was met; True where there is none to meet."""
+        return self.kind not in TO_TARGET or self._first(curve) is not None
+
+    def value(self, curve: Curve, point: Point) -> float:
+        """The metric at an evaluation, a hopeless loss cut off."""
+        worst = self._worst(curve)
+        return max(point.value, worst) if self.higher else min(point.value, worst)
+
+    def _worst(self, curve: Curve) -> float:
+        return 0.0 if self.higher else HOPELESS * (curve.points[0].value or 1.0)
+
+    def _area(self, curve: Curve) -> float:
+        at = [getattr(point, self.clock) for point in curve.points]
+        if at[-1] <= at[0]:
+            return self.value(curve, curve.points[-1])
+        lengths = (end - begin for begin, end in pairwise(at))
+        steps = zip(curve.points, lengths, strict=False)
+        return sum(self.value(curve, point) * length for point, length in steps) / (at[-1] - at[0])
+
+    def _first(self, curve: Curve) -> Point | None:
+        """Where the target was first met."""
+        assert self.target is not None
+        sign = 1 if self.higher else -1
+        return next((one for one in curve.points if sign * one.value >= sign * self.target), None)
+
+    def _to_target(self, curve: Curve) -> float:
+        clock = TO_TARGET[self.kind]
+        longest = float(getattr(self.budget, clock))
+        if curve.diverged:
+            return (self.seeds + 1) ** 2 * longest
+        first = self._first(curve)
+        return (self.seeds + 1) * longest if first is None else float(getattr(first, clock))

@@ -1,0 +1,182 @@
+"""From a suite to its campaign: a study for each strategy in each scenario, with equal shares for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from benchmarks import tuned
+from benchmarks.document import nearest
+from benchmarks.errors import UserError
+from benchmarks.suite import Run, Suite
+from benchmarks.suite_file import SuiteFile
+from benchmarks.tuning_section import Tuning
+from fl_core.experiment import Experiment
+from fl_core.measure import metrics
+from fl_core.problems.problem import Problem
+from fl_core.scenario import Scenario
+from tuning.objective import HIGHER, TO_TARGET, Objective
+from tuning.space import Space, Values, read
+from tuning.study import Campaign, Study
+
+APART = 1000  # tuning seeds begin so far above the largest seed of the suite
+VALIDATION = {"evaluate_on": "validation"}
+FEWEST_FOR_WILCOXON = 5  # of four signs no order is rare enough to stop anything
+
+
+def plan(suite: Suite) -> Campaign:
+    """The campaign of a suite; UserError with whatever makes it impossible."""
+    says = suite.says
+    seeds = tuning_seeds(says)
+    one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
+    _check_reuse(says.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
+    _check_pruner(says.tuning, len(seeds))
+    searched, reused = [], []
+    for run in one_each.values():
+        source = says.tuning.reuse.get(run.strategy)
+        if source is None:
+            searched.append(_study(suite, run, seeds))
+        else:
+            reused.append((run, source))
+    _check_metric(searched)
+    return Campaign(suite, tuple(searched), tuple(reused))
+
+
+def tuning_seeds(says: SuiteFile) -> tuple[int, ...]:
+    """The seeds of the trials: none of those that the suite is evaluated on."""
+    asked = says.tuning.seeds
+    if isinstance(asked, int):
+        first = max(says.seeds) + APART
+        return tuple(range(first, first + asked))
+    if shared := sorted(set(asked) & set(says.seeds)):
+        raise UserError(
+            f"tuning.seeds: {shared[0]} is a seed of the suite itself, on which tuned values are to be judged"
+        )
+    if len(set(asked)) < len(asked):
+        raise UserError("tuning.seeds: the same seed stands there twice")
+    return asked
+
+
+def _study(suite: Suite, run: Run, seeds: tuple[int, ...]) -> Study:
+    says = suite.says.tuning
+    scenario = tried_on(run.experiment.scenario, says)
+    strategy = run.experiment.strategy
+    names = [one.reference() for one in suite.says.strategies]
+    try:
+        space = read(strategy, names, says.space)
+    except ValueError as error:
+        raise UserError(f"tuning.space: {error}") from None
+    if not says.space:  # what somebody wrote down is meant exactly
+        space = space.widened(space.own()).widened(space.usual())
+    first = list(_first(says.sampler, space))
+    for values in (*space.ends(), *(values for _, values in first)):
+        _must_fit(space, values, scenario, seeds[0])
+    return Study(
+        suite=suite.name,
+        scenario=run.scenario,
+        strategy=run.strategy,
+        problem=run.problem,
+        tried_on=scenario,
+        space=space,
+        objective=_objective(says, scenario, len(seeds)),
+        seeds=seeds,
+        trials=len(first) if says.sampler == "grid" else says.trials,
+        sampler=says.sampler,
+        pruner=says.pruner,
+        first=tuple(first),
+        digest=tuned.digest(run.experiment.scenario, strategy, space.candidates),
+    )
+
+
+def tried_on(scenario: Scenario, says: Tuning) -> Scenario:
+    """The scenario of the trials: with tuning's budget, judged on validation data where there are data."""
+    problem = scenario.problem
+    if "evaluate_on" in type(problem).model_fields:
+        problem = problem.model_copy(update=VALIDATION)
+    return scenario.model_copy(update={"problem": problem, "budget": says.budget or scenario.budget})
+
+
+def _first(sampler: str, space: Space) -> Iterator[tuple[str, Values]]:
+    """What is tried before anything is sampled: the grid, or the suite's own values and then the paper's."""
+    if sampler == "grid":
+        try:
+            yield from (("grid", values) for values in space.grid())
+        except ValueError as error:
+            raise UserError(f"tuning.space: {error}") from None
+        return
+    own, usual = space.own(), space.usual()
+    if space.holds(own):
+        yield "paper", own
+    if space.holds(usual) and usual != own:
+        yield "paper", usual
+
+
+def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> None:
+    """UserError if the strategy with these values cannot be simulated."""
+    told = ", ".join(f"{name} {value}" for name, value in values.items())
+    try:
+        Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise UserError(f"tuning.space: {space.strategy.label()} with {told}: {reason}") from None
+    except (ValueError, KeyError) as error:
+        raise UserError(f"tuning.space: {space.strategy.label()}: {error}") from None
+
+
+def _objective(says: Tuning, scenario: Scenario, seeds: int) -> Objective:
+    problem = scenario.problem
+    metric = says.metric or problem.metric
+    if metric != problem.metric and metric not in HIGHER:
+        known = list(dict.fromkeys([problem.metric, *HIGHER]))
+        raise UserError(
+            f"tuning.metric: no metric '{metric}'{nearest(metric, known)} Known: {', '.join(known)}"
+        )
+    if says.objective in TO_TARGET:
+        clock = TO_TARGET[says.objective]
+        if problem.target is None or metric != problem.metric:
+            raise UserError(
+                f"tuning.objective: {says.objective} needs problem.target, a value of {problem.metric}"
+            )
+        if getattr(scenario.budget, clock) is None:
+            raise UserError(f"tuning.objective: {says.objective} needs budget.{clock}")
+    higher = problem.higher_is_better if metric == problem.metric else HIGHER[metric]
+    last = says.last or max(1, scenario.evaluations // 5)
+    return Objective(says.objective, metric, higher, last, problem.target, scenario.budget, seeds)
+
+
+def _check_metric(studies: Sequence[Study]) -> None:
+    """UserError if a problem's evaluations do not have the metric; its own it has."""
+    seen: set[Problem] = set()
+    for study in studies:
+        problem, metric = study.tried_on.problem, study.objective.metric
+        if metric == problem.metric or any(problem == other for other in seen):
+            continue
+        seen.add(problem)
+        world = problem.world(study.seeds[0])
+        known = metrics(world.evaluate(world.initial()), world.p, world.p)
+        if metric not in known:
+            raise UserError(
+                f"tuning.metric: {study.problem} has no metric '{metric}'{nearest(metric, known)} "
+                f"It has: {', '.join(known)}"
+            )
+
+
+def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
+    for taker, giver in reuse.items():
+        for label in (taker, giver):
+            if label not in labels:
+                raise UserError(
+                    f"tuning.reuse: no strategy '{label}'{nearest(label, labels)} "
+                    f"There are: {', '.join(labels)}"
+                )
+        if giver in reuse:
+            raise UserError(f"tuning.reuse: {giver} is not tuned itself: it reuses {reuse[giver]}")
+
+
+def _check_pruner(says: Tuning, seeds: int) -> None:
+    if says.pruner == "wilcoxon" and seeds < FEWEST_FOR_WILCOXON:
+        raise UserError(
+            f"tuning.pruner: wilcoxon compares seed by seed and needs {FEWEST_FOR_WILCOXON} of them at "
+            f"least, not {seeds}"
+        )

@@ -1,0 +1,154 @@
+"""Studies and trials on their way from the storage to MLflow: on a thread, while trials are computed.
+
+Everything that MLflow gets can be read off the storage. So whatever is missing there, because it was away or
+a process was killed, is brought by the next `asyncfl tune`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from benchmarks import database
+from benchmarks.delivery import troubles, what_happened
+from benchmarks.stopwatch import now
+from benchmarks.store import Store
+from benchmarks.study_tracking import StudyRecord, StudyTracking, TrialRecord
+from benchmarks.tracking import keep_quiet
+from tuning.ledger import LOST, ORIGIN, RESULT, Ledger
+from tuning.locks import Locks
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+T = TypeVar("T")
+
+WRITING = "mlflow"  # the lock under which experiment and studies are made
+
+
+class Records:
+    """Writes to MLflow; once it is away, it is left alone until the end, and nothing is lost."""
+
+    def __init__(self, store: Store, suite: str, description: str, locks: Locks) -> None:
+        database.check(store.tracking_uri)
+        self.store, self.suite, self.description, self.locks = store, suite, description, locks
+        self.away = ""  # why MLflow cannot be used
+        self._tracking: StudyTracking | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
+
+    def open(self, ledgers: Sequence[Ledger]) -> None:
+        """Find or make what trials are written below; soon."""
+        self._submit(lambda: self._open(ledgers))
+
+    def begin(self, study: str, number: int, origin: str) -> Future[str | None]:
+        """The id of a trial's run, soon; None if MLflow is away."""
+        return self._submit(lambda: self._tracking.begin(study, number, origin) if self._tracking else None)
+
+    def write(self, ledger: Ledger, number: int) -> None:
+        """Bring a trial that has ended into MLflow; soon."""
+        self._submit(lambda: self._write(ledger, number))
+
+    def close(self, ledgers: Sequence[Ledger], status: str) -> None:
+        """Bring all that is missing, and how the studies stand; now."""
+        self.away = ""
+        try:
+            self._submit(lambda: self._finish(ledgers, status)).result()
+        finally:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _submit(self, work: Callable[[], T]) -> Future[T | None]:
+        return self._thread.submit(self._unless_away, work)
+
+    def _unless_away(self, work: Callable[[], T]) -> T | None:
+        if self.away:
+            return None
+        try:
+            return work()
+        except troubles() as error:
+            self.away = what_happened(error)
+            return None
+
+    def _open(self, ledgers: Sequence[Ledger]) -> StudyTracking:
+        """Under the lock: of several processes one makes what is missing, and the others find it."""
+        keep_quiet()
+        with self.locks.held(WRITING):
+            if database.is_new(self.store.tracking_uri):
+                database.create(self.store.tracking_uri)
+            tracking = StudyTracking(self.store, self.suite)
+            tracking.open(self.description, [study_record(ledger) for ledger in ledgers])
+        self._tracking = tracking
+        return tracking
+
+    def _write(self, ledger: Ledger, number: int) -> None:
+        if self._tracking:
+            self._tracking.write(trial_record(ledger, ledger.trials()[number]))
+
+    def _finish(self, ledgers: Sequence[Ledger], status: str) -> None:
+        tracking = self._open(ledgers)  # with what others have written meanwhile
+        with self.locks.held(WRITING):
+            for ledger in ledgers:
+                for trial in ledger.trials():
+                    if trial.state.is_finished():
+                        tracking.write(trial_record(ledger, trial))
+                done = len(ledger.ended()) >= ledger.plan.trials
+                tracking.summarise(study_record(ledger, "finished" if done else status, tracking))
+
+
+def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
+    """A trial that has ended, as MLflow shows it."""
+    attrs = trial.user_attrs
+    result: dict[str, Any] = attrs.get(RESULT, {})
+    state = {"COMPLETE": "complete", "PRUNED": "pruned"}.get(trial.state.name, "failed")
+    lost = "lost with its process, and taken up again" if LOST in attrs else ""
+    return TrialRecord(
+        study=ledger.plan.name,
+        number=trial.number,
+        state=state,
+        origin=attrs.get(ORIGIN, "sampler"),
+        parameters=trial.params,
+        objective=trial.value,
+        by_seed=dict(zip(ledger.plan.seeds, result.get("by_seed", ()), strict=False)),
+        curve=[(int(iteration), value) for iteration, value in result.get("curve", ())],
+        diverged=result.get("diverged", 0),
+        unreached=result.get("unreached", 0),
+        reason=result.get("error", "") or lost,
+        began=_milliseconds(trial.datetime_start),
+        ended=_milliseconds(trial.datetime_complete),
+    )
+
+
+def study_record(
+    ledger: Ledger, status: str = "running", tracking: StudyTracking | None = None
+) -> StudyRecord:
+    """A study as MLflow shows it; with its best trial once something is known about that."""
+    plan, best = ledger.plan, ledger.best()
+    known = tracking.trials.get((plan.name, best.number)) if best and tracking else None
+    return StudyRecord(
+        study=plan.name,
+        identity=ledger.identity,
+        scenario=plan.scenario,
+        strategy=plan.strategy,
+        problem=plan.problem,
+        objective=plan.objective.kind,
+        metric=plan.objective.metric,
+        direction=plan.objective.direction,
+        trials=plan.trials,
+        seeds=plan.seeds,
+        budget=plan.budget,
+        sampler=plan.sampler,
+        pruner=plan.pruner,
+        space=plan.space.described(),
+        judged_on=plan.judged_on,
+        status=status,
+        best=best.params if best else {},
+        best_value=best.value if best else None,
+        best_trial=known.id if known else None,
+        importance=ledger.importance() if tracking else {},
+    )
+
+
+def _milliseconds(moment: datetime | None) -> int:
+    """Since 1970; Optuna's times are local and do not say so."""
+    return now() if moment is None else int(moment.astimezone(UTC).timestamp() * 1000)

@@ -1,0 +1,73 @@
+"""What a finished campaign found, as the data that suites pick up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from benchmarks import tuned
+from benchmarks.provenance import version, versions
+from benchmarks.suite import Run
+from benchmarks.tuned import Entry, TunedFile
+from tuning.ledger import ORIGIN, RESULT, Ledger
+from tuning.study import Campaign
+
+LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
+
+
+def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
+    """The best parameters of every study, and for who reuses them; studies without a usable trial miss."""
+    entries = {(ledger.plan.scenario, ledger.plan.strategy): _entry(ledger) for ledger in ledgers}
+    kept = {place: entry for place, entry in entries.items() if entry is not None}
+    for run, source in campaign.reused:
+        if (given := kept.get((run.scenario, source))) is not None:
+            kept[run.scenario, run.strategy] = _taken_over(run, given)
+    order = list(dict.fromkeys((run.scenario, run.strategy) for run in campaign.suite.runs()))
+    study = campaign.studies[0]
+    every = {"asyncfl-bench": version("asyncfl-bench"), "optuna": version("optuna"), **versions()}
+    return TunedFile(
+        suite=campaign.suite.name,
+        objective=study.objective.kind,
+        metric=study.objective.metric,
+        direction=study.objective.direction,
+        judged_on=study.judged_on,
+        trials=study.trials,
+        seeds=study.seeds,
+        budget=study.budget,
+        sampler=study.sampler,
+        versions={name: every[name] for name in LIBRARIES if every.get(name)},
+        tuned=tuple(kept[place] for place in order if place in kept),
+    )
+
+
+def _entry(ledger: Ledger) -> Entry | None:
+    """What a study found; None if every seed of every trial diverged."""
+    plan, best = ledger.plan, ledger.best()
+    if best is None or best.value is None:
+        return None
+    result = best.user_attrs[RESULT]
+    if result["diverged"] == len(plan.seeds):
+        return None
+    by_seed = [float(value) for value in result["by_seed"]]
+    first = next(
+        (one for one in ledger.trials() if one.user_attrs.get(ORIGIN) == "paper" and one.value), None
+    )
+    return Entry(
+        scenario=plan.scenario,
+        strategy=plan.strategy,
+        digest=plan.digest,
+        parameters=dict(best.params),
+        value=fmean(by_seed),
+        spread=stdev(by_seed) if len(by_seed) > 1 else None,
+        by_seed=tuple(by_seed),
+        diverged=result["diverged"],
+        unreached=result["unreached"],
+        before=first.value if first else None,
+        study=plan.name,
+    )
+
+
+def _taken_over(run: Run, given: Entry) -> Entry:
+    """The same parameters for another strategy; what they are worth for it, nobody has measured."""
+    own = tuned.digest(run.experiment.scenario, run.experiment.strategy, given.parameters)
+    return given.model_copy(update={"strategy": run.strategy, "digest": own, "reused_from": given.strategy})

@@ -1,0 +1,144 @@
+"""What is searched for one strategy: its parameters, and what becomes of the strategy when they are set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.document import nearest, split
+from benchmarks.tuned import FACTOR, default_of, fields_of, with_parameters
+from benchmarks.tuning_section import Span
+from fl_core.scenario import Scenario
+from fl_core.strategy import Candidates, Range, Strategy
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+Values = dict[str, Any]  # parameter → its value
+
+
+@dataclass(frozen=True)
+class Space:
+    """The parameters of a strategy that are searched, each a range or a list of values."""
+
+    strategy: Strategy
+    candidates: Mapping[str, Candidates]
+
+    def apply(self, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
+        """The strategy with these values; raises ValueError where it refuses them."""
+        return with_parameters(self.strategy, values, scenario)
+
+    def grid(self) -> list[Values]:
+        """Every combination of values; ValueError if a range has no list of them."""
+        if ranges := [name for name, of in self.candidates.items() if isinstance(of, Range)]:
+            raise ValueError(f"a grid needs a list of values for {ranges[0]}, not a range")
+        lists = [of for of in self.candidates.values() if not isinstance(of, Range)]
+        return [dict(zip(self.candidates, values, strict=True)) for values in product(*lists)]
+
+    def own(self) -> Values:
+        """The values that the strategy has; None for what it has not."""
+        fields = fields_of(self.strategy)
+        return {name: fields.get(name) for name in self.candidates}
+
+    def usual(self) -> Values:
+        """The defaults of its class, which are the paper's."""
+        return {name: default_of(self.strategy, name) for name in self.candidates}
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether values lie inside."""
+        return all(_inside(of, values[name]) for name, of in self.candidates.items())
+
+    def widened(self, values: Mapping[str, Any]) -> Space:
+        """The space, widened until it holds these values."""
+        return replace(
+            self, candidates={name: _holding(of, values[name]) for name, of in self.candidates.items()}
+        )
+
+    def ends(self) -> list[Values]:
+        """The corners at which everything is least, and greatest."""
+        return [
+            {name: _end(of, self.whole(name), at) for name, of in self.candidates.items()} for at in (0, -1)
+        ]
+
+    def whole(self, name: str) -> bool:
+        """Whether a parameter is a whole number."""
+        return isinstance(fields_of(self.strategy).get(name), int)
+
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The space in Optuna's words."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        found: dict[str, BaseDistribution] = {}
+        for name, of in self.candidates.items():
+            if not isinstance(of, Range):
+                found[name] = CategoricalDistribution(of)
+            elif self.whole(name):
+                found[name] = IntDistribution(int(of.low), int(of.high), log=of.log)
+            else:
+                found[name] = FloatDistribution(of.low, of.high, log=of.log)
+        return found
+
+    def described(self) -> dict[str, dict[str, Any]]:
+        """The space as plain data: low, high and log, or choices."""
+        return {
+            name: {"low": of.low, "high": of.high, "log": of.log}
+            if isinstance(of, Range)
+            else {"choices": list(of)}
+            for name, of in self.candidates.items()
+        }
+
+
+def read(strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]) -> Space:
+    """The space of a strategy: what a suite writes, or what the strategy declares where it writes nothing.
+
+    `names` are those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone. Raises ValueError
+    with a sentence about the key that is wrong.
+    """
+    if not written:
+        declared: Mapping[str, Candidates] = strategy.tunable
+        return Space(strategy, {name: _possible(strategy, name, of) for name, of in declared.items()})
+    known = [*fields_of(strategy), FACTOR]
+    chosen: dict[str, Candidates] = {}
+    for key, of in written.items():
+        owner, *rest = split(key)
+        if rest and owner in names:
+            if owner != strategy.reference():
+                continue
+            key = ".".join(rest)  # noqa: PLW2901 - without its owner
+        if key not in known:
+            raise ValueError(f"{key}: {strategy.label()} has no such parameter{nearest(key, known)}")
+        chosen[key] = Range(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
+    if not chosen:
+        raise ValueError(f"is empty for {strategy.label()}: name at least one of its parameters")
+    if FACTOR in chosen and "local_lr" in chosen:
+        raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
+    return Space(strategy, chosen)
+
+
+def _possible(strategy: Strategy, name: str, of: Candidates) -> Candidates:
+    """A declared range with whole ends where the parameter is a whole number."""
+    whole = isinstance(of, Range) and isinstance(fields_of(strategy).get(name), int)
+    return Range(math.ceil(of.low), math.floor(of.high), of.log) if whole and isinstance(of, Range) else of
+
+
+def _inside(of: Candidates, value: Any) -> bool:
+    if not isinstance(of, Range):
+        return value in of
+    return isinstance(value, int | float) and of.low <= value <= of.high
+
+
+def _holding(of: Candidates, value: Any) -> Candidates:
+    if isinstance(of, Range):
+        fits = isinstance(value, int | float) and (value > 0 or not of.log)
+        return replace(of, low=min(of.low, value), high=max(of.high, value)) if fits else of
+    return of if value is None or value in of else (*of, value)
+
+
+def _end(of: Candidates, whole: bool, at: int) -> Any:
+    if not isinstance(of, Range):
+        return of[at]
+    value = (of.low, of.high)[at]
+    return int(value) if whole else value

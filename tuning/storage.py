@@ -1,0 +1,174 @@
+"""Where studies are kept: a journal file, SQLite or PostgreSQL; looked at before anything is written."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from benchmarks.errors import UserError
+from tuning.locks import FileLocks, Locks, PostgresLocks
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+    from optuna.storages import BaseStorage
+
+T = TypeVar("T")
+
+ALLOWED = "a journal file's path, sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
+OPTUNAS = {"studies", "trials", "version_info"}  # tables by which Optuna's databases are known
+
+
+@dataclass(frozen=True)
+class Storage:
+    """An open storage of studies, with the locks of those who share it."""
+
+    name: str  # as a person may read it, without a password
+    optuna: BaseStorage
+    locks: Locks
+
+
+def open_storage(where: str) -> Storage:
+    """The storage of that path or address; UserError where it cannot be used, or holds something else."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    scheme, colon, rest = where.partition("://")
+    if not colon:
+        return _journal(Path(where))
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return _sqlite(where, Path(rest[1:].partition("?")[0]))
+    if scheme in ("postgresql", "postgresql+psycopg"):
+        return _postgres(f"postgresql+psycopg://{rest}")
+    raise UserError(f"--storage {without_password(where)}: must be {ALLOWED}")
+
+
+def without_password(url: str) -> str:
+    """The address without what follows the user's name."""
+    scheme, colon, rest = url.partition("://")
+    login, at, host = rest.rpartition("@")
+    return f"{scheme}://{login.partition(':')[0]}{at}{host}" if colon else url
+
+
+@contextmanager
+def troubles_told(storage: str) -> Iterator[None]:
+    """What a storage says when it does not work, as one line for its user."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
+        raise UserError(f"--storage {storage}: {_first_line(cause)}") from None
+    except OSError as error:
+        raise UserError(f"--storage {storage}: {error.strerror or error}") from None
+
+
+def _journal(path: Path) -> Storage:
+    from filelock import FileLock
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal._file import BaseJournalFileLock
+
+    class Lock(BaseJournalFileLock):
+        """A lock that a killed process does not hold on to, as it would Optuna's own for half a minute."""
+
+        def __init__(self, file: FileLock) -> None:
+            self.file = file
+
+        def acquire(self) -> bool:
+            self.file.acquire()
+            return True
+
+        def release(self) -> None:
+            self.file.release()
+
+    _must_be_a_journal(path)
+    with troubles_told(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        locks = FileLocks(path.with_name(f"{path.name}.locks"))
+        lock = Lock(FileLock(locks.folder / "journal.lock"))
+        journal = _opened(lambda: JournalStorage(JournalFileBackend(str(path), lock)), path)
+        return Storage(str(path), journal, locks)
+
+
+def _opened(make: Callable[[], T], path: Path) -> T:
+    try:
+        return make()
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--storage {path}: is damaged: {_first_line(error)}") from None
+
+
+def _must_be_a_journal(path: Path) -> None:
+    """UserError if there is something else in the file, to which Optuna would append."""
+    if path.is_dir():
+        raise UserError(f"--storage {path}: is a folder; must be {ALLOWED}")
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        with path.open(encoding="utf-8") as lines:
+            first = json.loads(next(lines))
+        known = isinstance(first, dict) and "op_code" in first
+    except OSError as error:
+        raise UserError(f"--storage {path}: {error.strerror}") from None
+    except ValueError:
+        known = False
+    if not known:
+        raise UserError(f"--storage {path}: is no journal of Optuna's; name another file")
+
+
+def _sqlite(url: str, path: Path) -> Storage:
+    from optuna.storages import RDBStorage
+
+    with troubles_told(url):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        locks = FileLocks(path.with_name(f"{path.name}.locks"))
+        with locks.held("schema"):
+            _must_be_optunas(url, url)
+            # Others may be writing: SQLite then waits so many seconds.
+            storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
+        return Storage(url, storage, locks)
+
+
+def _postgres(url: str) -> Storage:
+    from optuna.storages import RDBStorage
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    shown = without_password(url)
+    try:
+        with troubles_told(shown):
+            locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))
+            with locks.held("schema"):  # of several who come first, one makes the tables
+                _must_be_optunas(url, shown)
+                storage = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
+            return Storage(shown, storage, locks)
+    except ModuleNotFoundError:
+        raise UserError(
+            f"--storage {shown}: needs the package psycopg: pip install 'asyncfl-bench[postgresql]'"
+        ) from None
+
+
+def _must_be_optunas(url: str, shown: str) -> None:
+    """UserError if a database holds other tables, among which Optuna would put its own."""
+    from sqlalchemy import create_engine, inspect
+    from sqlalchemy.pool import NullPool
+
+    engine = create_engine(url, poolclass=NullPool)
+    tables = set(inspect(engine).get_table_names())
+    engine.dispose()
+    if tables and not tables >= OPTUNAS:
+        raise UserError(
+            f"--storage {shown}: holds other tables, such as '{min(tables)}'; name another database"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    origin = getattr(error, "orig", None) or error
+    return str(origin).strip().partition("\n")[0] or type(origin).__name__

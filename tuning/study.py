@@ -1,0 +1,109 @@
+"""A study, the search for one strategy's parameters in one scenario; and a campaign, a suite's studies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import tuned
+from benchmarks.suite import Run, Suite
+from benchmarks.tuning_section import Tuning
+from fl_core.scenario import Scenario
+from fl_core.strategy import Strategy
+from tuning.objective import TO_TARGET, Objective
+from tuning.space import Space, Values
+
+
+@dataclass(frozen=True)
+class Study:
+    """The search for one strategy's parameters in one scenario."""
+
+    suite: str
+    scenario: str  # label
+    strategy: str  # label
+    problem: str  # label
+    tried_on: Scenario  # what trials are simulated on: validation data, and the budget of tuning
+    space: Space
+    objective: Objective
+    seeds: tuple[int, ...]
+    trials: int
+    sampler: str
+    pruner: str
+    first: tuple[tuple[str, Values], ...]  # what is tried first: where it comes from, and its values
+    digest: str  # of the suite's own scenario and strategy, for who uses the values
+
+    @property
+    def name(self) -> str:
+        """Its name in the storage."""
+        return f"{self.suite} · {self.strategy} · {self.scenario}"
+
+    @property
+    def judged_on(self) -> str:
+        """Which data the objective looks at."""
+        if self.objective.metric.startswith(("fp/", "sp/")):
+            return "the clients' training data"
+        held_out = getattr(self.tried_on.problem, "evaluate_on", "") == "validation"
+        return "validation data" if held_out else "the problem itself, which has no test data"
+
+    @property
+    def budget(self) -> str:
+        """Where each simulation ends, as a person says it."""
+        budget = self.tried_on.budget
+        ends = [
+            f"{budget.iterations} server iterations" if budget.iterations else "",
+            f"{budget.updates} client updates" if budget.updates else "",
+            f"{float(budget.time):g} units of virtual time" if budget.time else "",
+        ]
+        return " or ".join(filter(None, ends))
+
+    def strategy_with(self, values: Mapping[str, Any]) -> Strategy:
+        """The strategy that a trial simulates."""
+        return self.space.apply(values, self.tried_on)
+
+    def definition(self) -> dict[str, Any]:
+        """All that its trials must have in common, by the word for it."""
+        objective = self.objective
+        target = objective.target if objective.kind in TO_TARGET else None
+        says = {
+            "space": self.space.described(),
+            "objective": [objective.kind, objective.metric, objective.last, target],
+            "seeds": self.seeds,
+            "scenario or strategy": tuned.digest(self.tried_on, self.space.strategy, self.space.candidates),
+            "evaluations": self.tried_on.evaluations,
+            "sampler": self.sampler,
+            "pruner": self.pruner,
+        }
+        return json.loads(json.dumps(says))
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """All studies of a suite, and which of them serve other strategies too."""
+
+    suite: Suite
+    studies: tuple[Study, ...]
+    reused: tuple[tuple[Run, str], ...]  # a run of each strategy that takes over values, and from which label
+
+    @property
+    def says(self) -> Tuning:
+        """How it is tuned."""
+        return self.suite.says.tuning
+
+    @property
+    def trials(self) -> int:
+        """Of all studies."""
+        return sum(study.trials for study in self.studies)
+
+    @property
+    def simulations(self) -> int:
+        """Of all trials."""
+        return sum(study.trials * len(study.seeds) for study in self.studies)
+
+    def check(self) -> None:
+        """Raises DataMissing, DataDamaged or Impossible if a simulation could not begin."""
+        problems = {repr(study.tried_on.problem): study.tried_on.problem for study in self.studies}
+        for problem in problems.values():
+            for seed in self.studies[0].seeds:
+                problem.check(seed)
