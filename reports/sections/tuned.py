@@ -57,7 +57,7 @@ def _diverged(study: Study, found: Sensitivity) -> Entry:
     if not of:
         return Entry(numbers.MISSING, value=nan)
     space = f", {percent(found.diverges)} of the space" if lost and found.of_space else ""
-    return Entry(percent(lost / of), f"{lost} of {of}{space}", lost / of)
+    return Entry(percent(lost / of), f"({lost} of {of}{space})", lost / of)
 
 
 def _best(study: Study, name: str) -> Entry:
@@ -68,7 +68,7 @@ def _best(study: Study, name: str) -> Entry:
     distance, edge = parameter.to_edge(value), study.edge(parameter)
     if not parameter.ordered:
         return Entry(str(value))
-    where = f"{edge} edge, {percent(distance)}" if edge else f"{percent(distance)} to edge"
+    where = f"({edge} edge, {percent(distance)})" if edge else f"({percent(distance)} to edge)"
     return Entry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else where, float(value))
 
 
@@ -77,7 +77,7 @@ def _importance(study: Study) -> Entry:
     if not order:
         return Entry(numbers.MISSING, value=nan)
     first, *others = (f"{name} {percent(share)}" for name, share in order)
-    return Entry(first, ", ".join(others), order[0][1])
+    return Entry(first, f"({', '.join(others)})" if others else "", order[0][1])
 
 
 def best_frame(studies: Sequence[Study], found: Found) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan, nan
 from statistics import fmean
@@ -20,8 +21,9 @@ Found = Mapping[str, Sensitivity]  # by id of the study
 def leads(studies: Sequence[Study], found: Found) -> str:
     """Which strategies have wide basins, and which diverge; means over their scenarios."""
     basins = _means(studies, lambda study: found[study.id].near)
-    scenarios = len({study.scenario for study in studies})
-    over = f", mean over {scenarios} scenarios" if scenarios > 1 else ""
+    scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
+    which = f"{max(scenarios)} scenarios" if len(scenarios) == 1 else "its scenarios"
+    over = f", mean over {which}" if max(scenarios) > 1 else ""
     where = {one.of_space for one in found.values()}
     of = "the space" if where == {True} else "the trials" if where == {False} else "what was searched"
     said = []
@@ -70,7 +72,7 @@ def shares(suite: Suite) -> str:
         f": {many(total, 'trial')} of {many(len(studies), 'study')}, {simulations:,} simulations. "
         f"Objective: {asks}, on {data}. Seeds {', '.join(map(str, which))}{own}. "
         f"Sampler: {', '.join(SAMPLERS.get(one, one) for one in _all(studies, 'sampler'))}; "
-        f"{f'pruned by {listed(pruners)}' if pruners else 'nothing was pruned'}."
+        f"{f'pruned by {listed(pruners)}' if pruners else 'no pruner'}."
     )
 
 

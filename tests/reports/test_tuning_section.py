@@ -250,7 +250,7 @@ def test_lost_failed_pruned_and_running_trials() -> None:
     told = " ".join(tuning_says.amiss(suite))
     assert "1 planned trial has not ended yet." in told and "1 trial failed" in told
     (row,) = shown(suite).shows["blocks"][0]["table"].lines
-    assert row[3].text == "20 %" and row[3].detail.startswith("1 of 5, ")
+    assert row[3].text == "20 %" and row[3].detail.startswith("(1 of 5, ")
 
 
 def test_the_first_of_equal_values_is_best_and_replaced_studies_are_left_out() -> None:
@@ -323,9 +323,9 @@ def test_the_table_holds_best_values_and_the_spread_of_their_seeds() -> None:
     line = dict(zip(block["table"].headings, block["table"].lines[0], strict=True))
     assert line["Validation accuracy (%)"].text == "90.0"
     assert line["Validation accuracy (%)"].detail == f"± {100 * 0.02 * 2**0.5:.1f}"
-    assert line["local_lr"].text == "0.9" and line["local_lr"].detail == "upper edge, 1.5 %"
-    assert line["server_lr"].detail == f"{100 * (1 - log10(2)) / 2:.0f} % to edge"
-    assert (line["Importance"].text, line["Importance"].detail) == ("local_lr 75 %", "server_lr 25 %")
+    assert line["local_lr"].text == "0.9" and line["local_lr"].detail == "(upper edge, 1.5 %)"
+    assert line["server_lr"].detail == f"({100 * (1 - log10(2)) / 2:.0f} % to edge)"
+    assert (line["Importance"].text, line["Importance"].detail) == ("local_lr 75 %", "(server_lr 25 %)")
     frame = best_frame(suite.studies, {one.id: sensitivity(one) for one in suite.studies})
     assert frame.set_index("parameter").loc["local_lr", "best"] == 0.9
 
