@@ -23,6 +23,9 @@ A file in `benchmarks/claims/` holds entries of one paper:
         a: {strategy: {name: async_fedavg, weights: time_based}}
         b: {strategy: {name: async_fedavg, weights: identical}}
 
+    seen:                                # of refuted members of a family, what was seen
+      F-weights-FP/mnist: …
+
 What gives a number a seed is a `Sample`; its keys may stand at the entry, for all of its samples. An entry
 with `each` or `table` stands for many (`claims.families`). Files are read by `claims.files`, scenarios become
 runs in `claims.plan`, and verdicts are made in `reports.verdicts`.

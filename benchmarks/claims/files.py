@@ -36,6 +36,7 @@ class Head(Frozen):
     title: str
     scenarios: dict[str, dict[str, Any]] = Field(default_factory=dict)
     claims: list[dict[str, Any]]
+    seen: dict[str, str] = Field(default_factory=dict)  # id → what was seen, for one claim of a family
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
         where = f"claims.{entry.get('id', number)}"
         try:
             for one in members(entry, path.parent):
-                claim = _claim(one)
+                claim = _claim({**one, **({"seen": head.seen[one["id"]]} if one.get("id") in head.seen else {})})
                 yield from (f"claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim
@@ -111,6 +112,7 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
             yield from _told(error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
         except ValueError as error:
             yield f"{where}: {error}"
+    yield from (f"seen.{id_}: no claim has this id" for id_ in head.seen if id_ not in paper.claims)
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.claims.files import papers
-from benchmarks.claims.kept import COMPUTED
-from reports.claims import judged
-from reports.claims_table import WORDS, Judged, line
+from typing import TYPE_CHECKING
+
 from reports.sections.section import Results, Section
+
+if TYPE_CHECKING:
+    from reports.claims_table import Judged
 
 PREFIX = "claims-"
 NOTE = (
@@ -17,11 +18,18 @@ NOTE = (
 
 def section(results: Results) -> Section | None:
     """The verdicts of a paper at the scale of the page, and of what is computed; None on any other page."""
-    name, _, scale = results.suite.name.removeprefix(PREFIX).rpartition("-")
-    known = papers() if results.suite.name.startswith(PREFIX) else {}
-    if name not in known:
+    suite = results.suite.name
+    if not suite.startswith(PREFIX):
         return None
-    paper = known[name]
+    # Claims know the suites, and with them torch: no other page waits for that.
+    from benchmarks.claims.files import papers
+    from benchmarks.claims.kept import COMPUTED
+    from reports.claims import judged
+    from reports.claims_table import Judged
+
+    name, _, scale = suite.removeprefix(PREFIX).rpartition("-")
+    if not (paper := papers().get(name)):
+        return None
     found = [Judged(paper, at, judged(paper, at)) for at in (scale, COMPUTED)]
     blocks = [{"title": _title(one), "lines": _lines(one)} for one in found if one.verdicts]
     return Section("claims", "Claims", "claims.html.j2", NOTE, {"blocks": blocks}) if blocks else None
@@ -29,12 +37,17 @@ def section(results: Results) -> Section | None:
 
 def _title(one: Judged) -> str:
     """What they are, and how many have each verdict."""
+    from benchmarks.claims.kept import COMPUTED
+    from reports.claims_table import WORDS
+
     what = "Computed without training" if one.scale == COMPUTED else f"Scale {one.scale}"
     return f"{what}: {', '.join(f'{one.counts[word]} {word}' for word in WORDS if one.counts[word])}"
 
 
 def _lines(one: Judged) -> list[dict[str, object]]:
     """The claims, those with a verdict first."""
+    from reports.claims_table import WORDS, line
+
     ranked = sorted(one.verdicts.items(), key=lambda item: WORDS.index(item[1].word))
     claims = one.paper.claims
     return [

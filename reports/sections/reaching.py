@@ -125,9 +125,9 @@ def _draw(scenario: Scenario, clock: str, of: Sequence[Reached]) -> svg.Drawing:
 
 def _paint(axes: Axes, clock: str, of: Sequence[Reached]) -> None:
     times = np.concatenate([one.when[np.isfinite(one.when)] for one in of])
-    last = float(max([*times, *(end for one in of for end in one.ends)]))
+    last = float(max([*times, *(end for one in of for end in one.ends)])) or 1.0  # met at time 0, and over
     first = float(min(times[times > 0], default=last))
-    log = last / first > WIDE
+    log = last > WIDE * first
     left = first / 1.5 if log else 0.0
     for at, one in enumerate(of):
         _paint_line(axes, one, left, last, APART * (at - (len(of) - 1) / 2))

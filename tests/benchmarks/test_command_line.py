@@ -166,6 +166,7 @@ def test_list_names_every_part_with_its_line(asyncfl: AsyncFL) -> None:
         "STRATEGIES",
         "PROBLEMS",
         "PARTITIONS",
+        "MODELS",
         "DURATIONS",
         "AVAILABILITY",
         "ARRANGEMENTS",

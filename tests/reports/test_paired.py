@@ -115,7 +115,7 @@ def test_nothing_to_measure(differences: list[float]) -> None:
 
 
 def test_equal_differences_show_no_more_than_their_signs() -> None:
-    """Three equal ones: all three of one sign happen by chance in a quarter of cases; rounding is no spread."""
+    """Three of one sign happen by chance in a quarter of cases, of any size; rounding is no spread."""
     assert effect([-0.002] * 3).p == 0.25
     assert effect([0.3, 0.1 + 0.2]).std == 0
     assert effect([0.0, 0.0]).p == 1

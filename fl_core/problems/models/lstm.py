@@ -64,7 +64,7 @@ class Layer(nn.Module):
 
     def forward(self, inputs: Tensor) -> list[Tensor]:
         """Inputs [B, T, width] → T outputs [B, hidden]."""
-        weights = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
+        weights: list[Tensor] = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
         if isinstance(self.weight_ih, nn.Parameter):  # not stacked: torch's kernel takes half the time
             zeros = inputs.new_zeros(1, len(inputs), self.hidden)
             found = torch.lstm(inputs, (zeros, zeros), weights, True, 1, 0.0, self.training, False, True)

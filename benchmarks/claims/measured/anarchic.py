@@ -1,0 +1,15 @@
+"""How restless a learning curve is once it has climbed (Yang et al., ICML 2022, §E.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.claims.measured import Ran
+from fl_core.diagnostics.volatility import volatility
+
+
+def zigzag(runs: Sequence[Ran]) -> float:
+    """Standard deviation of the steps of the accuracy over the second half of a run's evaluations."""
+    (run,) = runs
+    accuracy = run.files.curve["test/accuracy"].to_numpy()
+    return volatility(accuracy[len(accuracy) // 2 :]).step_std
