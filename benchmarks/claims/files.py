@@ -104,7 +104,8 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
         where = f"claims.{entry.get('id', number)}"
         try:
             for one in members(entry, path.parent):
-                claim = _claim({**one, **({"seen": head.seen[one["id"]]} if one.get("id") in head.seen else {})})
+                seen = head.seen.get(one.get("id", ""))
+                claim = _claim(one if seen is None else {**one, "seen": seen})
                 yield from (f"claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim

@@ -11,5 +11,5 @@ from fl_core.diagnostics.volatility import volatility
 def zigzag(runs: Sequence[Ran]) -> float:
     """Standard deviation of the steps of the accuracy over the second half of a run's evaluations."""
     (run,) = runs
-    accuracy = run.files.curve["test/accuracy"].to_numpy()
+    accuracy = run.files.curve["test/accuracy"].tolist()
     return volatility(accuracy[len(accuracy) // 2 :]).step_std
