@@ -112,6 +112,7 @@ def test_a_finished_campaign_computes_nothing_and_a_deleted_study_is_superseded(
     assert sorted("asyncfl.superseded" in run.data.tags for run in recorded(store, "study")) == [False, True]
 
 
+@pytest.mark.slow
 def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: Store) -> None:
     away = tune(make(), Store(store.folder, "http://127.0.0.1:9"))
     assert away.finished and away.records.away

@@ -33,6 +33,7 @@ def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
 
 
+@pytest.mark.slow
 def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_path: Path) -> None:
     suite, folder = str(write()), str(store.folder)
     missing = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder)
@@ -79,6 +80,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_another_space_in_the_same_storage_loses_nothing(write: Write, store: Store, tmp_path: Path) -> None:
     suite, folder = str(write()), str(store.folder)
     assert asyncfl(tmp_path, "tune", suite, "--store", folder, "--quiet").returncode == 0
