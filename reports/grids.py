@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan, nan
 
+from benchmarks.colours import natural
 from reports.measures import Measure
-from reports.records import Cell, Scenario, natural
+from reports.records import Cell, Scenario
 from reports.summary import Row
 
 

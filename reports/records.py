@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.colours import natural
 from reports.measures import Measure, measure
 
 if TYPE_CHECKING:
@@ -211,12 +211,6 @@ class Suite:
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
         return Scenario(label, first.problem, cells, own, first.target, columns, shown, values)
-
-
-def natural(text: str) -> list[Any]:
-    """A key that sorts 'Dirichlet 0.1' before 'Dirichlet 10' and 'F8' before 'F80'."""
-    parts = re.split(r"(\d+(?:\.\d+)?)", text.casefold())
-    return [(0, float(part), "") if at % 2 else (1, 0.0, part) for at, part in enumerate(parts)]
 
 
 def latest(runs: Iterable[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:

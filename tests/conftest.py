@@ -1,8 +1,16 @@
-"""Shared by all tests: one thread each, no telemetry, no window, and the same examples on every run of CI."""
+"""Shared by all tests: one thread each, no telemetry, no window, and the same examples on every run of CI.
+
+And a real MLflow database, made once; the fork server, started once.
+"""
 
 import os
+import shutil
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from benchmarks.store import Store
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; subprocesses inherit all three
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -11,3 +19,32 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("default", deadline=None)  # a loaded machine is slow, not wrong
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if "CI" in os.environ else "default")
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow database without anything in it."""
+    from benchmarks import database
+    from benchmarks.tracking import keep_quiet
+
+    keep_quiet()
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    database.create(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_database: Path) -> Store:
+    """A store of the test's own, with a database in it."""
+    store = Store(tmp_path / "results")
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    return store
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> None:
+    """Workers are forked from a process that has imported everything."""
+    from benchmarks.fork_server import warm_up
+
+    warm_up()

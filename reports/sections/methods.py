@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reports.records import Run, natural
+from benchmarks.colours import natural
+from reports.records import Run
 from reports.sections.section import Results, Section
 
 PREFIX = "strategy."

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any
 
+from benchmarks.colours import natural
 from reports.downloads import file_name, link
-from reports.records import Suite, natural
+from reports.records import Suite
 from reports.sections.best_so_far import history
 from reports.sections.landscapes import landscape
 from reports.sections.objectives import Amounts

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan, nan
 from statistics import fmean
 
+from benchmarks.colours import natural
 from reports import numbers
 from reports.numbers import many
-from reports.records import Suite, natural
+from reports.records import Suite
 from reports.sensitivity import Sensitivity
 from reports.studies import Study
 
