@@ -172,9 +172,11 @@ class Ledger:
             self.study.tell(lost.number, state=TrialState.FAIL)
             return
         queued = {one.user_attrs.get(RETRIES) for one in self.trials()}
-        if lost.params and lost.number not in queued:
+        # Who died in the middle of asking left some parameters, or none; what was queued is kept even then.
+        params = {**lost.system_attrs.get("fixed_params", {}), **lost.params}
+        if params and lost.number not in queued:
             attrs = {ORIGIN: "retry", RETRIES: lost.number, ATTEMPT: attempt + 1}
-            self.study.enqueue_trial(lost.params, attrs)
+            self.study.enqueue_trial(params, attrs)
         self.storage.optuna.set_trial_user_attr(lost._trial_id, LOST, True)
         self.study.tell(lost.number, state=TrialState.FAIL)
 

@@ -50,6 +50,22 @@ def test_what_a_dead_process_left_is_taken_up_with_its_parameters(make: Make, st
     assert len(second.ended()) == study.trials
 
 
+def test_who_dies_while_asking_leaves_what_was_queued(make: Make, storage: Storage) -> None:
+    (study,) = make().studies
+    dead = Ledger(storage, study, "dead")
+    asked = [dead.study.ask() for _ in [*study.first, "a fresh one"]]  # of no name and no parameter yet
+    second = Ledger(storage, study, "second")
+    with storage.locks.held("worker second"):
+        taken = second.take(study.trials)
+        tell_all(second, taken)
+    lost = [one for one in second.trials() if LOST in one.user_attrs]
+    assert [one.number for one in lost] == [one.number for one in asked]
+    assert not any(one.params for one in lost)
+    assert len(second.ended()) == study.trials and len(second.trials()) == study.trials + len(lost)
+    again = [one.params for one in second.ended() if one.user_attrs[ORIGIN] == "retry"]
+    assert again == [dict(values) for _, values in study.first]
+
+
 def test_the_living_keep_their_trials(make: Make, storage: Storage) -> None:
     (study,) = make().studies
     first, second = Ledger(storage, study, "first"), Ledger(storage, study, "second")

@@ -125,10 +125,13 @@ def test_four_processes_one_of_them_killed(
         assert len(complete) == TRIALS and len(ledger.trials()) == TRIALS + len(gone)
         assert len({one.params["local_lr"] for one in complete}) == TRIALS  # nothing twice
         again = {one.user_attrs[RETRIES]: one for one in complete if one.user_attrs[ORIGIN] == "retry"}
-        assert sorted(again) == [one.number for one in gone]
-        assert all(again[one.number].params == one.params for one in gone)
+        # A trial that was being asked for when the process died had no parameters yet to be taken up again.
+        left = [one for one in gone if one.params]
+        assert sorted(again) == [one.number for one in left]
+        assert all(again[one.number].params == one.params for one in left)
         lost += gone
-    assert lost and {one.user_attrs[WORKER] for one in lost} == {victim}
+    assert {one.user_attrs.get(WORKER, victim) for one in lost} == {victim}
+    assert any(WORKER in one.user_attrs for one in lost)
     workers = {one.user_attrs[WORKER] for ledger in ledgers for one in ledger.ended()}
     assert len(workers) >= 3  # they did share it
     _mlflow_has_them_once(store, len(lost))
