@@ -26,7 +26,13 @@ from reports.steps import first_reach, value_at
 from reports.verdicts import Verdict, flat, verdicts
 
 COLUMN = {"iterations": "iteration", "updates": "updates", "time": "time"}  # clock → column of a curve
-OVER: dict[str, Callable[[Sequence[float]], float]] = {"mean": np.mean, "min": min, "max": max, "sum": sum}
+# Of several runs; one that diverged has no number, and is never the best.
+OVER: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": np.mean,
+    "min": np.fmin.reduce,
+    "max": np.fmax.reduce,
+    "sum": sum,
+}
 
 
 def judged(paper: Paper, scale: str, folder: Path = kept.RESULTS) -> dict[str, Verdict]:

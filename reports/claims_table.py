@@ -91,13 +91,7 @@ def markdown(found: Iterable[Judged]) -> str:
     parts = [_table(("Paper", "Scale", *map(str.capitalize, WORDS), "Claims"), counted(ran))]
     rows = [row for one in ran for row in _rows(one)]
     parts.append(_table(("Claim", "Place", "Scale", *map(str.capitalize, WORDS)), rows))
-    refuted = [
-        f"- **{id_}** ({one.scale}): {claim.statement}{f' *Seen:* {claim.seen}' if claim.seen else ''}"
-        for one in ran
-        for id_, verdict in one.verdicts.items()
-        if verdict.word == "refuted"
-        for claim in [one.paper.claims[id_]]
-    ]
+    refuted = [bullet for one in ran for bullet in _refuted(one)]
     if refuted:
         parts.append("\n".join(["Refuted:", "", *refuted]))
     return "\n\n".join(parts) + "\n"
@@ -114,6 +108,23 @@ def _rows(one: Judged) -> Iterable[tuple[str, ...]]:
     for row, counts in by_row.items():
         if counts["not run"] < counts.total():
             yield row, places[row], one.scale, *(str(counts[word] or "–") for word in WORDS)
+
+
+def _refuted(one: Judged) -> Iterable[str]:
+    """A bullet for each claim that was refuted; those of a row that look alike share one."""
+    alike: dict[tuple[str, str], list[Claim]] = {}
+    for id_, verdict in one.verdicts.items():
+        if verdict.word == "refuted":
+            claim = one.paper.claims[id_]
+            alike.setdefault((claim.row, claim.seen or id_), []).append(claim)
+    for (row, _), (first, *others) in alike.items():
+        seen = f" *Seen:* {first.seen}" if first.seen else ""
+        if others:
+            cases = ", ".join(claim.id.removeprefix(f"{row}/") for claim in (first, *others))
+            many = f"{len(others) + 1} claims ({one.scale})"
+            yield f"- **{row}**, {many}, such as: {first.statement}{seen} Claims: {cases}."
+        else:
+            yield f"- **{first.id}** ({one.scale}): {first.statement}{seen}"
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +37,8 @@ class Head(Frozen):
     title: str
     scenarios: dict[str, dict[str, Any]] = Field(default_factory=dict)
     claims: list[dict[str, Any]]
-    seen: dict[str, str] = Field(default_factory=dict)  # id → what was seen, for one claim of a family
+    # Id, or pattern such as 'A-best/*' → what was seen, where the entry itself does not say it.
+    seen: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
         where = f"claims.{entry.get('id', number)}"
         try:
             for one in members(entry, path.parent):
-                seen = head.seen.get(one.get("id", ""))
+                seen = next((said for id_, said in head.seen.items() if _means(id_, one)), None)
                 claim = _claim(one if seen is None else {**one, "seen": seen})
                 yield from (f"claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
                 known.add(claim.id)
@@ -113,7 +115,13 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
             yield from _told(error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
         except ValueError as error:
             yield f"{where}: {error}"
-    yield from (f"seen.{id_}: no claim has this id" for id_ in head.seen if id_ not in paper.claims)
+    yield from (
+        f"seen.{id_}: no claim has this id" for id_ in head.seen if not fnmatch.filter(paper.claims, id_)
+    )
+
+
+def _means(pattern: str, entry: Mapping[str, Any]) -> bool:
+    return fnmatch.fnmatchcase(entry.get("id", ""), pattern)
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim:

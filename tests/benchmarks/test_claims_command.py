@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.claims import kept
 from benchmarks.claims.files import papers
@@ -169,3 +170,29 @@ def test_mistakes_are_one_line_each(toy: Path, arguments: tuple[str, ...], words
         command.main([*arguments, "--claims", str(toy)], standalone_mode=False)
     [line] = raised.value.lines
     assert words in line
+
+
+def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
+    said = CliRunner().invoke(command, ["--claims", str(toy), "show", "T-exact/sum"])
+    assert said.exit_code == 2
+    assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
+
+
+def test_refuted_claims_that_look_alike_share_a_bullet(toy: Path) -> None:
+    text = (toy / "toy.yaml").read_text()
+    another = TOY[TOY.index("  - id: T-exact/sum") :].replace("T-exact/sum", "T-exact/again")
+    alone = another.replace("T-exact/again", "T-exact/alone")
+    text = (
+        (text + another + alone)
+        .replace("    seen: They make four.\n", "")
+        .replace("operator:index", "arithmetic:total")
+    )
+    text = text.replace("arguments: {}", "arguments: {of: [2, 2]}")
+    text += "seen: {T-exact/alone: It makes four., 'T-exact/*': They make four.}\n"
+    (toy / "toy.yaml").write_text(text)
+    run = ["claims", "run", "--claims", "claims", "--id", "T-exact/*"]
+    done(toy.parent, *run)
+    printed = done(toy.parent, "claims", "--claims", "claims", "--markdown")
+    both = "- **T-exact**, 2 claims (computed), such as: Two and two make five."
+    assert f"{both} *Seen:* They make four. Claims: sum, again.\n" in printed
+    assert "- **T-exact/alone** (computed): Two and two make five. *Seen:* It makes four.\n" in printed

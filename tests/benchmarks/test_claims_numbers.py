@@ -92,15 +92,21 @@ def test_seeds_that_are_not_finished_are_left_out(tmp_path: Path) -> None:
     assert {one.seed for one in measured(plan, claim, there)} == {1}  # 0 is missing, 2 goes on
 
 
-def test_several_points_become_one_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ends", "expected"), [(("done", "done"), 0.4), (("diverged", "done"), 0.4), (("done", "diverged"), 0.2)]
+)
+def test_several_points_become_one_number(tmp_path: Path, ends: tuple[str, str], expected: float) -> None:
     paper = written(tmp_path, {**CLAIM, "where": {"problem.noise": 0}, "over": "max", "at": "end"})
     claim, plan = paper.claims["T-row/case"], Plan(paper, "small", ())
     keys = [run.key for run in plan.picked(claim)["a"][0]]
-    runs = {key: recorded(key, 0, [0.1 * at, 0.2 * at]) for at, key in enumerate(keys, 1)}
+    runs = {
+        key: recorded(key, 0, [0.1 * at, 0.2 * at], end)
+        for at, (key, end) in enumerate(zip(keys, ends, strict=True), 1)
+    }
     others = [run.key for run in plan.picked(claim)["b"][0]]
     runs |= {key: recorded(key, 0, [0.0, 0.0]) for key in others}
     [a, _] = measured(plan, claim, runs)
-    assert (a.value, a.runs.split()) == (pytest.approx(0.4), keys)
+    assert (a.value, a.runs.split()) == (pytest.approx(expected), keys)
 
 
 def test_an_unknown_metric_is_told_with_the_known_ones(tmp_path: Path) -> None:
