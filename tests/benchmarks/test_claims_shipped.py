@@ -10,11 +10,13 @@ import click.testing
 import pytest
 import yaml
 
+from benchmarks import tuned as tuned_values
 from benchmarks.claims import SCALES, Claim, Exact, Value, kept
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kept import COMPUTED
 from benchmarks.claims.plan import Plan, mistakes
 from benchmarks.commands.claims import command
+from benchmarks.suite import load
 from reports.claims import judged, recipe
 
 README = Path(__file__).parents[2] / "README.md"
@@ -118,3 +120,22 @@ def test_the_readme_shows_what_the_command_prints() -> None:
     shown = re.findall(f"{BEGIN}(.*?){END}", text, re.DOTALL)
     printed = click.testing.CliRunner().invoke(command, ["--markdown"]).output
     assert shown == [printed]
+
+
+@pytest.mark.parametrize(
+    ("suite", "tuned"),
+    [
+        ("ace", "ace"),
+        ("ace_iterations", "ace_iterations"),
+        ("ace_cifar100", "ace_iterations"),
+        ("ace_dropouts", "ace_iterations"),
+        ("ace_newsgroups", "ace_newsgroups"),
+    ],
+)
+def test_small_rates_of_ace_are_those_that_were_tuned(suite: str, tuned: str) -> None:
+    found = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).says.tuned
+    rates = {one.strategy.partition(" (")[0]: one.parameters["local_lr"] for one in found}
+    runs = load(suite, scale="small").runs()
+    assert {run.strategy.partition(" (")[0] for run in runs} <= rates.keys()
+    for run in runs:
+        assert run.experiment.strategy.local_lr == rates[run.strategy.partition(" (")[0]]
