@@ -7,6 +7,7 @@ from time import perf_counter
 
 import torch
 
+from benchmarks import device
 from benchmarks.suite import Run
 from fl_core.problems.problem import Problem, World
 from fl_core.simulation import Simulation, simulate
@@ -28,7 +29,7 @@ def core_seconds(runs: Sequence[Run], patience: float = 1.0) -> float:
         problem, seed = run.experiment.scenario.problem, run.experiment.seed
         if type(problem) not in warm:  # what is loaded and compiled once a process does not count
             warm.add(type(problem))
-            _simulating(run, problem.world(seed), patience=0.0)
+            _simulating(run, device.place(problem.world(seed)), patience=0.0)
         if (problem, seed) not in worlds:
             worlds.clear()  # one world at a time is held
             worlds[problem, seed] = _built(problem, seed)
@@ -41,7 +42,7 @@ def core_seconds(runs: Sequence[Run], patience: float = 1.0) -> float:
 def _built(problem: Problem, seed: int) -> tuple[World, float, float]:
     """A world, and the seconds that it takes to build it and to evaluate one model."""
     began = perf_counter()
-    world = problem.world(seed)
+    world = device.place(problem.world(seed))
     building = perf_counter() - began
     model = world.initial()
     world.evaluate(model)  # the first time is slower

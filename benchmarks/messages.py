@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+from benchmarks.outbox import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,18 @@ class Finished:
     reason: str
     seconds: float
     value: float | None = None
+
+    @classmethod
+    def of(cls, result: Result, value: float | None = None) -> Self:
+        """With this record."""
+        return cls(result.status, result.reason, result.seconds, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """So many runs like it can go on side by side in one process, and would gain by it."""
+
+    runs: int
 
 
 @dataclass(frozen=True, slots=True)

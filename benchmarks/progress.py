@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 REFRESH = 0.25  # seconds between two pictures in a terminal
 SILENCE = 5.0  # seconds without a line elsewhere
 BAR = 24  # columns
+ROWS, NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
 
 Heard = tuple[Task, Advanced | Finished | Died] | None
 
@@ -87,6 +88,11 @@ class Board:
         """Which share of all tasks is done, those in progress included."""
         return (self.ended.total() + sum(active.share for active in self.active.values())) / self.total
 
+    def shown(self, most: int) -> tuple[list[Active], str]:
+        """The tasks in progress that came first, so that none jumps about, and how many more there are."""
+        found = list(self.active.values())
+        return found[:most], f"and {len(found) - most} more" if len(found) > most else ""
+
     @property
     def remaining(self) -> str:
         """How much longer it will take."""
@@ -146,9 +152,12 @@ class Lines(Quiet):
         yield f"{self.board.share:.0%}"
         if self.board.remaining:
             yield self.board.remaining
-        for one in self.board.active.values():
+        shown, more = self.board.shown(NAMES)
+        for one in shown:
             told = value(one.task, one.value)
             yield f"{one.task.name}: {told}" if told else one.task.name
+        if more:
+            yield more
 
     def _say(self, line: str) -> None:
         self._spoke = monotonic()
@@ -195,9 +204,12 @@ class Bars(Progress):
         board = self.board
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        for one in board.active.values():
+        shown, more = board.shown(ROWS)
+        for one in shown:
             told = Text(value(one.task, one.value))
             picture.add_row(Text(one.task.name, style="dim"), ProgressBar(1.0, one.share, width=BAR), told)
+        if more:
+            picture.add_row(Text(more, style="dim"))
         waits = "" if board.active or board.ended else "starting workers"
         picture.add_row(
             f"{board.count} runs", ProgressBar(1.0, board.share, width=BAR), board.remaining or waits

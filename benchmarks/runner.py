@@ -1,19 +1,25 @@
-"""Worker processes, each given one task at a time; one that dies is replaced, its task taken up again."""
+"""Worker processes, each given a task, or runs to go on side by side; one that dies is replaced.
+
+How many runs go on together in a worker is its own finding (`Room`): the first of a kind goes alone. What a
+worker was at when it died is taken up again, each task by itself, so that one that kills its workers is given
+up alone.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from multiprocessing import connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from benchmarks.messages import Advanced, Died, Finished
+from benchmarks.messages import Advanced, Died, Finished, Room
 from benchmarks.outbox import Outbox
 from benchmarks.recording import Recording
 from benchmarks.tasks import Task
@@ -32,16 +38,16 @@ class Worker:
         self.process = context.Process(target=serve, args=(theirs, *arguments), daemon=True)
         self.process.start()
         theirs.close()  # so that its death ends the pipe
-        self.task: Task | None = None
+        self.tasks: dict[str, Task] = {}  # by key
 
     def give(self, task: Task) -> None:
-        """Let it compute a task."""
-        self.task = task
+        """Let it compute a task, beside those that it has."""
+        self.tasks[task.key] = task
         with suppress(OSError):  # it has died; whoever listens to it will learn that
             self.pipe.send(task)
 
-    def hear(self) -> Advanced | Finished | Died:
-        """Its next message; waits for one."""
+    def hear(self) -> tuple[str, Advanced | Room | Finished] | Died:
+        """Its next message, and the key of the task that it is about; waits for one."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
@@ -58,6 +64,7 @@ class Runner:
         self.workers: list[Worker] = []
         self._context = multiprocessing.get_context("forkserver")
         self._deaths: dict[str, int] = {}  # by task
+        self._room: dict[Hashable, int] = {}  # by likeness
 
     def work(self, tasks: Sequence[Task]) -> Generator[tuple[Task, Advanced | Finished | Died] | None]:
         """Compute all tasks; yields what is heard of each, and None where nothing is for a while.
@@ -78,27 +85,49 @@ class Runner:
     def _employ(self, waiting: deque[Task]) -> bool:
         """Give everyone something to do; False if nothing is left."""
         for worker in self.workers:
-            if waiting and worker.task is None:
+            if waiting and not worker.tasks:
                 worker.give(waiting.popleft())
         while waiting and len(self.workers) < self.size:
             worker = Worker(self._context, (self.outbox, self.log, self.provenance))
             self.workers.append(worker)
             worker.give(waiting.popleft())
-        return any(worker.task is not None for worker in self.workers)
+        for worker in self.workers:
+            self._accompany(worker, waiting)
+        return any(worker.tasks for worker in self.workers)
+
+    def _accompany(self, worker: Worker, waiting: deque[Task]) -> None:
+        """Give it runs like those that it is at, as many as gain by it and leave the others their share."""
+        if not waiting or not worker.tasks:
+            return
+        likeness = self._likeness(next(iter(worker.tasks.values())))
+        everything = len(waiting) + sum(len(one.tasks) for one in self.workers)
+        room = min(self._room.get(likeness, 1), everything // self.size) - len(worker.tasks)
+        if likeness is not None and room > 0:
+            for task in list(islice((one for one in waiting if self._likeness(one) == likeness), room)):
+                waiting.remove(task)
+                worker.give(task)
+
+    def _likeness(self, task: Task) -> Hashable:
+        """Runs of equal likeness may go on side by side; None for what goes alone."""
+        return None if self._deaths and task.key in self._deaths else task.likeness
 
     def _heard(
         self, worker: Worker, waiting: deque[Task]
     ) -> Iterator[tuple[Task, Advanced | Finished | Died]]:
-        message, task = worker.hear(), worker.task
-        if isinstance(message, Died):
+        heard = worker.hear()
+        if isinstance(heard, Died):
             self.workers.remove(worker)
             worker.pipe.close()
-        if task is None:  # it died while it had nothing to do
+            for task in reversed(worker.tasks.values()):
+                yield task, self._again(task, heard, waiting)
+            return
+        key, message = heard
+        task = worker.tasks[key]
+        if isinstance(message, Room):
+            self._room[task.likeness] = message.runs
             return
         if isinstance(message, Finished):
-            worker.task = None
-        if isinstance(message, Died):
-            message = self._again(task, message, waiting)
+            del worker.tasks[key]
         yield task, message
 
     def _again(self, task: Task, death: Died, waiting: deque[Task]) -> Died | Finished:
@@ -107,8 +136,7 @@ class Runner:
             waiting.appendleft(task)
             return death
         reason = f"its worker process died {deaths} times ({death.how}); see {self.log}"
-        failed = Recording(self.outbox, task, self.provenance).failed(reason)
-        return Finished(failed.status, failed.reason, failed.seconds)
+        return Finished.of(Recording(self.outbox, task, self.provenance).failed(reason))
 
     def _stop(self) -> None:
         try:

@@ -8,19 +8,14 @@ from time import perf_counter, time
 
 
 class Stopwatch:
-    """Runs from the beginning of an attempt; `path` keeps what it said when the task was last saved."""
+    """Adds up the time that is charged to a task; `path` keeps what it said when the task was last saved."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.began = now()  # of the first attempt; milliseconds since 1970
         self.evaluated: list[int] = []  # of each row; milliseconds since 1970
+        self.here = 0.0  # seconds of this attempt
         self._before = 0.0  # seconds of earlier attempts
-        self._start = perf_counter()
-
-    @property
-    def here(self) -> float:
-        """Seconds of this attempt."""
-        return perf_counter() - self._start
 
     @property
     def seconds(self) -> float:
@@ -41,6 +36,18 @@ class Stopwatch:
         """Go on from what was written down, for a checkpoint whose curve has `rows`."""
         self.began, self._before, evaluated = json.loads(self.path.read_text())
         self.evaluated = evaluated[:rows]
+
+
+class Clock:
+    """Real time of a process, cut into laps without a gap; each is charged to a run, or shared out."""
+
+    def __init__(self) -> None:
+        self._last = perf_counter()
+
+    def lap(self) -> float:
+        """Seconds since the last lap ended."""
+        last, self._last = self._last, perf_counter()
+        return self._last - last
 
 
 def now() -> int:

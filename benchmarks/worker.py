@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
 
-from benchmarks.computing import Computer, Leave
-from benchmarks.messages import Advanced, Finished
+from benchmarks.attempt import Leave
+from benchmarks.computing import Computer
+from benchmarks.messages import Advanced, Finished, Room
 from benchmarks.outbox import Outbox
-from benchmarks.tasks import RunTask
+from benchmarks.tasks import RunTask, Task
+
+LOOK_EVERY = 0.02  # seconds between two looks for more runs; a look takes as long as a local step
 
 
 class Stop:
@@ -52,24 +56,35 @@ def serve(pipe: Connection, outbox: Outbox, log: Path, provenance: dict[str, Any
     _write_output_to(log)
     torch.set_num_threads(1)
 
-    def tell(message: Advanced | Finished) -> None:
+    def tell(task: Task, message: Advanced | Room | Finished) -> None:
         try:
-            pipe.send(message)
+            pipe.send((task.key, message))
         except OSError:  # the driver is gone; that is no error of the run's
             os._exit(1)
 
-    computer = Computer(outbox, provenance, tell, lambda: stop.asked)
-    while True:
+    looked = monotonic()
+
+    def more() -> RunTask | None:
+        nonlocal looked
+        if monotonic() < looked + LOOK_EVERY:
+            return None
+        if pipe.poll():
+            return pipe.recv()  # and look again at once
+        looked = monotonic()
+        return None
+
+    computer = Computer(outbox, provenance, tell, lambda: stop.asked, more)
+    while not stop.asked:
         try:
             task = pipe.recv()
         except EOFError:
             return
         try:
             with stop.deferred(isinstance(task, RunTask)):
-                finished = computer.compute(task)
+                for ended, finished in computer.work(task):
+                    tell(ended, finished)
         except Leave:
             return
-        tell(finished)
 
 
 def _die_with_the_driver() -> None:

@@ -37,14 +37,16 @@ class AllInFlight:
     def fill(self, needs: Sequence[Need]) -> int:
         """Compute what each simulation needs and, up to `max_batch` jobs in all, what they will need next.
 
-        Jobs share a stack where worlds are of one kind, and local work is equal.
+        Jobs share a stack where worlds are of one kind and on one device, and local work is equal.
         """
-        families: dict[tuple[Hashable, LocalWork], list[tuple[Job, World]]] = {}
-        members = [families.setdefault((need.world.kind, need.local), []) for need in needs]
+        families: dict[tuple[Hashable, torch.device, LocalWork], list[tuple[Job, World]]] = {}
+        members = [
+            families.setdefault((need.world.kind, need.job.start.device, need.local), []) for need in needs
+        ]
         chosen = list(islice(_in_turn(needs), max(self.max_batch, len(needs))))
         for job, place in chosen:
             members[place].append((job, needs[place].world))
-        for (_, local), pairs in families.items():
+        for (_, _, local), pairs in families.items():
             pairs.sort(key=lambda pair: -pair[0].steps)
             for first in range(0, len(pairs), self.max_batch):
                 work_together(pairs[first : first + self.max_batch], local)
@@ -81,19 +83,21 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         _stacked([job.own for job in jobs]),
     )
     start = total = y = stack.start
-    clients = torch.tensor([job.client for job in jobs])
-    samples = [local.samples(own, job).unbind() for job, own in pairs]
+    widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
+    drawn = [local.samples(own, job).unbind() for job, own in pairs]
+    rows = [drawn[place][step] for step, active in enumerate(widths) for place in range(active)]
+    # One after the other, step by step: to a GPU they all go at once.
+    samples = torch.split(torch.stack(rows).to(y.device), widths)
+    clients = torch.tensor([job.client for job in jobs], device=y.device)
     lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
-    steps = torch.tensor([job.steps for job in jobs]).to(y)[:, None]
+    steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     state: dict[str, Any] = {}
     ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, from the last jobs on
-    for step in range(jobs[0].steps):
-        active = sum(job.steps > step for job in jobs)
+    for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
         if active < len(y):
             ended.append((y[active:], total[active:]))
             y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
             stack = Stack(*_first(active, stack.start, stack.brief, stack.own))
-        sample = torch.stack([rows[step] for rows in samples[:active]])
         g = local.correct(world.gradients(y, clients, sample), y, stack)
         y = local.move(y, g, lr, state)
         total = total + g if step else g

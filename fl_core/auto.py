@@ -103,6 +103,8 @@ class Auto:
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock
         self._choice: Choice | None = None
+        self._runs = 0  # the most that were side by side when a choice was made
+        self._stackable = False  # whether there was more than one job to choose from
 
     @property
     def label(self) -> str:
@@ -114,21 +116,37 @@ class Auto:
         width = self._choice.width
         return f"auto: {f'up to {width} together' if width > 1 else 'one by one'}"
 
+    @property
+    def pays(self) -> bool:
+        """Whether more jobs to choose from are of use: a stack is faster, or none was possible."""
+        choice = self._choice
+        return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
+
     def fill(self, needs: Sequence[Need]) -> int:
         """Compute what is needed and, as long as that pays, what else is in flight."""
-        if self._choice is None:
+        if self._choice is None or len(needs) > self._runs:
+            self._runs = len(needs)
             return self._begin(needs)
-        # On a CPU the thread's own time: what other processes do meanwhile does not count.
-        clock = self._clock or (thread_time if needs[0].job.start.device.type == "cpu" else perf_counter)
-        width, began = self._choice.width, clock()
+        width, began = self._choice.width, self._now(needs)
         computed = AllInFlight(width).fill(needs)
-        self._choice.saw(width, computed, clock() - began, sum(need.wasted for need in needs))
+        self._choice.saw(width, computed, self._now(needs) - began, sum(need.wasted for need in needs))
         return computed
+
+    def _now(self, needs: Sequence[Need]) -> float:
+        """Seconds; on a CPU the thread's own, since what other processes do meanwhile does not count.
+
+        Once nothing is left to measure the clock stands: to ask the system can take as long as the work.
+        """
+        if not (self._choice and self._choice.measuring):
+            return 0.0
+        clock = self._clock or (thread_time if needs[0].job.start.device.type == "cpu" else perf_counter)
+        return clock()
 
     def _begin(self, needs: Sequence[Need]) -> int:
         """The first call: the choice for work like this, or a new one, of widths that can be filled."""
         room = sum(len(list(islice(need.jobs(), WIDTHS[-1]))) for need in needs)
         widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]
+        self._stackable = len(widths) > 1
         key = (needs[0].world.kind, needs[0].job.start.device, needs[0].local, len(widths))
         if key in self.known:
             self._choice = self.known[key]

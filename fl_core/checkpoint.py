@@ -43,7 +43,8 @@ def save(recorder: Recorder, path: Path) -> None:
 
 def load(recorder: Recorder, path: Path) -> None:
     """Put a fresh recorder and its simulation into the saved state; ValueError if it is another run's."""
-    parts = torch.load(path, weights_only=True)
+    # Wherever it was saved; all tensors of a run are where its model is.
+    parts = torch.load(path, recorder.simulation.server.model.device, weights_only=True)
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")
     asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None

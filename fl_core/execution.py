@@ -51,36 +51,12 @@ class OneByOne:
         return len(needs)
 
 
-class ScheduleOnly:
-    """Every update is zero and costs nothing: for studies of queues, participation and staleness.
-
-    The events are those of a real run wherever the strategy does not look at what it received.
-    """
-
-    label = "schedule only"
-
-    def fill(self, needs: Sequence[Need]) -> int:
-        """Answer with zeros; data and models are not touched."""
-        for need in needs:
-            job = need.job
-            job.delta = job.gradient = self._zero(job.start)
-        return len(needs)
-
-    def __init__(self) -> None:
-        self._last: Tensor | None = None
-
-    def _zero(self, like: Tensor) -> Tensor:
-        if self._last is None or self._last.shape != like.shape:
-            self._last = torch.zeros_like(like)
-        return self._last
-
-
 def work(job: Job, world: World, local: LocalWork) -> None:
     """K local steps from the model that was sent; writes `delta`, `gradient` and `finite` of the job."""
     y = job.start
     total: Tensor | None = None
     state: dict[str, Any] = {}
-    for sample in local.samples(world, job).unbind():
+    for sample in local.samples(world, job).to(y.device).unbind():
         g = local.correct(world.gradient(y, job.client, sample), y, job)
         y = local.move(y, g, job.lr, state)
         total = g if total is None else total + g

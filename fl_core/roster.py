@@ -17,9 +17,9 @@ class Roster:
         self.present = [True] * n
         self.absent = 0  # how many are not present
         self.idle = list(range(n))
-        self.due: dict[int, None] = dict.fromkeys(range(n))  # an ordered set
+        self.due: dict[int, None] = dict.fromkeys(self.idle)  # an ordered set
         self.waiting: dict[int, None] = {}
-        self._place = list(range(n))  # position in `idle`, −1 if not there
+        self._place = self.idle.copy()  # position in `idle`, −1 if not there
         self._heard = [-1] * n  # server version when the last update came, −1: due in any case
 
     def everyone(self) -> Sequence[int]:

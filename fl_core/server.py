@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from fl_core.jobs import Job
@@ -53,9 +51,10 @@ class Server:
         self.updates = 0
         self.in_flight = 0
         self.roster = Roster(self.n)
-        self.flight: dict[int, deque[Job]] = {}  # client → its jobs, the head in service
+        self.flight: dict[int, MutableSequence[Job]] = {}  # client → its jobs, the head in service
         self.versions: dict[int, Tensor] = {0: model}  # the last `history` versions, newest last
         self.briefs: dict[int, dict[str, Tensor]] = {}  # what travels with each of them
+        self.newest = model  # the last update; `zeros` are of its kind, so that ScheduleOnly's cost nothing
         self.history = history
         self.alarm: int | None = None
         self.stepped = False  # in this event
@@ -107,7 +106,8 @@ class Server:
 
     def zeros(self, *shape: int) -> Tensor:
         """Zeros like a model [*shape, d]."""
-        return torch.zeros(*shape, self.model.shape[-1], dtype=self.model.dtype, device=self.model.device)
+        model = self.model
+        return self.newest.new_zeros((*shape, model.shape[-1]), dtype=model.dtype)
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
         """Make a new version: the newest plus `delta`, or `model`, or the same again (an empty tick)."""

@@ -6,7 +6,6 @@ stops (`break`) between two events. The numbers in comments are the exact rules 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from fractions import Fraction
 from heapq import heappop
@@ -22,6 +21,8 @@ from fl_core.timing.durations import Lengths
 from fl_core.timing.events import EventQueue, Kind
 
 Status = Literal["running", "done", "diverged"]
+
+ARRIVAL, PRESENCE, TICK = Kind
 
 
 class Event(NamedTuple):
@@ -106,21 +107,21 @@ class Simulation:
         """Yields each event after it happened, and a `Need` whenever a result has to be filled in."""
         if not self.started:
             self._start()
-        server, heap, arrival = self.server, self.queue.heap, Kind.ARRIVAL
+        server, heap = self.server, self.queue.heap
         while not self._ended():
             time, kind, client, _, item = heap[0]
-            if kind is arrival and item.delta is None:
+            if kind is ARRIVAL and item.delta is None:
                 yield Need(item, self.world, self.local, self._computable, self.wasted)
                 self.wasted = 0
             heappop(heap)
             server.now = time
             server.stepped = False
-            if kind is arrival:
+            if kind is ARRIVAL:
                 if item.finite:
                     yield self._arrive(item)
                 else:  # (14)
                     self.diverge(f"the update of client {client} at time {self.time:g} is not finite")
-            elif kind is Kind.TICK:
+            elif kind is TICK:
                 yield self._tick()
             elif server.roster.present[client]:
                 self._leave(client, returns=item)
@@ -130,7 +131,7 @@ class Simulation:
     def _computable(self) -> Iterator[Job]:
         """Jobs in service whose result is missing, earliest arrival first."""
         for _, kind, _, job in self.queue.earliest():
-            if kind is Kind.ARRIVAL and job.delta is None and not job.dismissed:
+            if kind is ARRIVAL and job.delta is None and not job.dismissed:
                 yield job
 
     # -- the three kinds of event (1) ------------------------------------------------------------
@@ -157,14 +158,14 @@ class Simulation:
             job.began,
             server.now,
         )
-        self.arrived = job
+        self.arrived, server.newest = job, job.delta
         self.local.receive(server, update)
         self.strategy.receive(server, update)
         if client in server.flight:
             self._begin_next(client)
         self._settle()
         return Event(
-            Kind.ARRIVAL, server.now, server.version, server.stepped, client, staleness, job.sent, job.began
+            ARRIVAL, server.now, server.version, server.stepped, client, staleness, job.sent, job.began
         )
 
     def _tick(self) -> Event:
@@ -172,14 +173,14 @@ class Simulation:
         server.alarm = None
         self.strategy.tick(server)
         self._settle()
-        return Event(Kind.TICK, server.now, server.version, server.stepped)
+        return Event(TICK, server.now, server.version, server.stepped)
 
     def _leave(self, client: int, returns: int | None) -> None:
         """Nobody is asked; a job in service goes on (9)."""
         self.server.roster.leave(client)
         if returns is not None:
             self.returns += 1
-            self.queue.push(returns, Kind.PRESENCE, client, None)
+            self.queue.push(returns, PRESENCE, client, None)
 
     def _come_back(self, client: int) -> Event:
         server = self.server
@@ -188,7 +189,7 @@ class Simulation:
         self._schedule_absence(client)
         self._begin_next(client)
         self._settle()
-        return Event(Kind.PRESENCE, server.now, server.version, server.stepped, client)
+        return Event(PRESENCE, server.now, server.version, server.stepped, client)
 
     # -- the parts of an event -------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class Simulation:
             else:
                 self._dispatch(send)
         if server.alarm is not None and server.alarm != self.alarm_queued:
-            self.queue.push(server.alarm, Kind.TICK, -1, None)
+            self.queue.push(server.alarm, TICK, -1, None)
             self.alarm_queued = server.alarm
 
     def _freeze_brief(self) -> None:
@@ -257,7 +258,7 @@ class Simulation:
         if client in server.flight:
             server.flight[client].append(job)
             return
-        server.flight[client] = deque([job])
+        server.flight[client] = [job]
         server.roster.engage(client)
         if server.roster.present[client]:
             self._begin(job)
@@ -275,7 +276,7 @@ class Simulation:
         if own := self.local.own(server, client):
             job.own = {key: value.clone() for key, value in own.items()}
         self.serving += 1
-        self.queue.push(job.ends, Kind.ARRIVAL, client, job)
+        self.queue.push(job.ends, ARRIVAL, client, job)
 
     def _schedule_absence(self, client: int) -> None:
         """Put the client's next leaving into the queue, and with it when it will come back."""
@@ -287,14 +288,14 @@ class Simulation:
         clock = self.lengths.clock
         at = max(self.server.now, clock.round(leaves) if leaves > 0 else 0)
         back = None if returns is None else max(at + 1, clock.round(returns))
-        self.queue.push(at, Kind.PRESENCE, client, back)
+        self.queue.push(at, PRESENCE, client, back)
 
     # -- ends ------------------------------------------------------------------------------------
 
     def _ended(self) -> bool:
         """Whether there is no next event (9, 12)."""
         server, heap = self.server, self.queue.heap
-        while heap and heap[0][1] is Kind.ARRIVAL and heap[0][-1].dismissed:
+        while heap and heap[0][1] is ARRIVAL and heap[0][-1].dismissed:
             heappop(heap)
         if self.status != "running":
             return True

@@ -16,6 +16,8 @@ import torch
 
 KEY = Struct("<2Q")  # a digest as the key of Philox
 WORD = 2**32 - 1
+# What `_digest` hashes last, by the number of ids: the end of `repr((seed, purpose, ids))`.
+ENDS = (b"())", b"(%d,))", b"(%d, %d))", b"(%d, %d, %d))")
 
 
 def _digest(seed: int, purpose: str, ids: tuple[int, ...]) -> bytes:
@@ -42,17 +44,18 @@ class Streams:
 
     def __init__(self, seed: int, purpose: str) -> None:
         # The digest of `_digest` as far as it is the same for all streams of the purpose.
-        self._begun = hashlib.blake2b(f"({seed!r}, {purpose!r}, ".encode(), digest_size=16)
+        self._begun = hashlib.blake2b(f"({seed!r}, {purpose!r}, ".encode(), digest_size=16).copy
         self._bits = np.random.Philox(key=0)
+        self._raw = self._bits.random_raw
         self._generator = np.random.Generator(self._bits)
         # The state before the first number; of plain integers, which Philox reads faster than arrays.
         self._start: dict[str, Any] = {"counter": (0, 0, 0, 0), "key": (0, 0)}
         self._state: Any = {**self._bits.state, "state": self._start, "buffer": (0, 0, 0, 0)}
 
     def at(self, *ids: int) -> np.random.Generator:
-        """The generator, set to the start of the stream `(seed, purpose, *ids)`."""
-        digest = self._begun.copy()
-        digest.update(f"{ids!r})".encode())
+        """The generator, set to the start of the stream `(seed, purpose, *ids)`, of at most three ids."""
+        digest = self._begun()
+        digest.update(ENDS[len(ids)] % ids)
         self._start["key"] = KEY.unpack(digest.digest())
         self._bits.state = self._state
         return self._generator
@@ -63,7 +66,7 @@ class Streams:
         Lemire (ACM TOMACS 29, 2019): x · bound / 2³² for x of 32 bits, but for a few x that are drawn again.
         """
         self.at(*ids)
-        product = (self._bits.random_raw() & WORD) * bound
+        product = (self._raw() & WORD) * bound
         if bound <= product & WORD and bound < WORD:
             return product >> 32
         return int(self.at(*ids).integers(bound))

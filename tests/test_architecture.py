@@ -19,7 +19,7 @@ FLOORS = (
     {"parts", "streams", "vision", "flat"},
     {"jobs", "roster", "timing", "problems"},
     {"theory", "strategy", "arrangement", "local_work", "server", "scenario", "caches"},
-    {"execution", "all_in_flight", "auto", "experiment"},
+    {"execution", "all_in_flight", "auto", "schedule_only", "experiment"},
     {"simulation", "strategies"},
     {"measure", "diagnostics", "checkpoint", "together"},
 )
@@ -34,6 +34,7 @@ NEIGHBOURS = {
     ("auto", "execution"),  # it chooses between the two
     ("auto", "all_in_flight"),
     ("all_in_flight", "execution"),  # the batched way stands beside the plain one
+    ("schedule_only", "execution"),  # and so does the way of no training
     ("together", "measure"),
     ("measure", "diagnostics"),  # what is asked for beside the curve
     ("checkpoint", "measure"),  # what was measured so far is saved too

@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 
 import torch
 
+from benchmarks import device
 from benchmarks.messages import one_line
 from fl_core.execution import Need
 from fl_core.experiment import Experiment
@@ -150,7 +151,7 @@ class Computer:
         if self._problem != problem:
             self._problem, self._worlds = problem, {}
         if seed not in self._worlds:
-            self._worlds[seed] = problem.world(seed)
+            self._worlds[seed] = device.place(problem.world(seed))
         return self._worlds[seed]
 
 

@@ -6,6 +6,7 @@ from time import perf_counter
 
 import torch
 
+from benchmarks import device
 from fl_core.experiment import Experiment
 from fl_core.measure import Recorder
 from fl_core.simulation import Simulation
@@ -32,7 +33,7 @@ def core_seconds(campaign: Campaign, patience: float = 6.0) -> float:
 
 def _batch(study: Study, size: int, patience: float) -> float:
     """Seconds of one batch of trials, from what is done of it after `patience`."""
-    worlds = {seed: study.tried_on.problem.world(seed) for seed in study.seeds}
+    worlds = {seed: device.place(study.tried_on.problem.world(seed)) for seed in study.seeds}
     began = perf_counter()
     recorders = []
     for seed in study.seeds * size:

@@ -105,7 +105,8 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 @options.store
 @options.tracking_uri
 @options.data_dir
-@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@options.device
+@options.workers
 @click.option("--dry-run", is_flag=True, help="Say how many runs it takes, and how long.")
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
 def run(
@@ -156,8 +157,10 @@ def _must_stand_behind(ctx: click.Context) -> None:
     """A usage error if an option stands before `run`, `show` or `check`, which have their own."""
     for one in ctx.command.params:
         if one.name and ctx.get_parameter_source(one.name) is click.core.ParameterSource.COMMANDLINE:
-            option, name = one.opts[0], ctx.invoked_subcommand
-            raise click.UsageError(f"{option} stands behind {name}: asyncfl claims {name} {option} …")
+            name = ctx.invoked_subcommand
+            raise click.UsageError(
+                f"{one.opts[0]} stands behind {name}: asyncfl claims {name} {one.opts[0]} …"
+            )
 
 
 def _papers(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
@@ -205,17 +208,18 @@ def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str,
 
 
 def _forecast(plans: list[Plan]) -> None:
+    from benchmarks.device import processes
     from benchmarks.estimate import core_seconds
-    from benchmarks.fork_server import cores
     from benchmarks.summary import duration
 
-    total = 0.0
+    size, total = processes(), 0.0
     for plan in plans:
         runs = plan.runs()
         seconds = core_seconds(runs, patience=4.0)
         total += seconds
-        click.echo(f"{plan.name}: {len(plan.claims)} claims, {len(runs)} runs, {duration(seconds / cores())}")
-    click.echo(f"About {duration(total / cores())} on the {cores()} cores here, what is finished included.")
+        click.echo(f"{plan.name}: {len(plan.claims)} claims, {len(runs)} runs, {duration(seconds / size)}")
+    where = "1 process" if size == 1 else f"{size} processes"
+    click.echo(f"About {duration(total / size)} with {where}, what is finished included.")
 
 
 def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -> bool:
@@ -241,7 +245,8 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
 def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet: bool) -> bool:
     """Run what claims need and keep its numbers; whether any run failed."""
     from benchmarks.claims import kept
-    from benchmarks.fork_server import cores, warm_up
+    from benchmarks.device import processes
+    from benchmarks.fork_server import warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
     from reports.claims import measured
@@ -249,7 +254,7 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
 
     session = Session(plan, store, baselines=False)
     warm_up(task.problem for task in session.tasks)
-    session.run(workers or cores(), lambda tasks: display(tasks, quiet=quiet))
+    session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
     numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]

@@ -13,6 +13,14 @@ def _use_data(_: click.Context, __: click.Parameter, folder: Path | None) -> Non
         os.environ["ASYNCFL_DATA"] = str(folder.absolute())  # workers inherit it
 
 
+def _use_device(_: click.Context, __: click.Parameter, name: str) -> None:
+    if name != "cpu":
+        from benchmarks.device import named
+
+        named(name)
+    os.environ["ASYNCFL_DEVICE"] = name
+
+
 suite = click.argument("suite", metavar="SUITE")
 
 settings = click.option(
@@ -54,6 +62,25 @@ data_dir = click.option(
     callback=_use_data,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Where data sets lie.  [env var: ASYNCFL_DATA]",
+)
+
+device = click.option(
+    "--device",
+    metavar="NAME",
+    envvar="ASYNCFL_DEVICE",
+    default="cpu",
+    show_default=True,
+    show_envvar=True,
+    expose_value=False,
+    callback=_use_device,
+    help="Where models are trained: cpu, cuda, or one of several GPUs, cuda:1.",
+)
+
+workers = click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Processes.  [default: one a core; one on a GPU]",
 )
 
 tuned = click.option(

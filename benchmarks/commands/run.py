@@ -29,9 +29,10 @@ INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 @options.store
 @options.tracking_uri
 @options.data_dir
+@options.device
 @options.tuned
 @options.tuned_from
-@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@options.workers
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong and the results.")
 @click.option("--no-report", is_flag=True, help="Write no report page.")
 def command(
@@ -54,7 +55,8 @@ def command(
     began = monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
 
-    from benchmarks.fork_server import cores, warm_up
+    from benchmarks.device import processes
+    from benchmarks.fork_server import warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
     from benchmarks.store import Store
@@ -64,7 +66,7 @@ def command(
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
     warm_up(task.problem for task in session.tasks)  # it takes as long as all that follows until it is needed
     try:
-        session.run(workers or cores(), lambda tasks: display(tasks, quiet=quiet))
+        session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
         click.echo(_what_happened(session, monotonic() - began))
         _show_results(session, store, page=not no_report)
     except KeyboardInterrupt:

@@ -13,26 +13,31 @@ COMPARED = ("model", "in flight", "execution", "updates/s", "× yardstick", "× 
 SHARED = ("model", "in flight", "execution", "outside local work", "outside gradients")
 SCHEDULED = ("clients", "strategy", "durations", "events/s")
 SCALED = ("model", "in flight", "processes", "updates/s", "× yardstick")
+ON_GPU = ("model", "in flight", "execution", "updates/s", "× one by one", "GPU computes", "chosen")
 PEAKS = ("strategy", "clients", "in flight", "MiB")
 
 
 @click.command()
 @options.store
+@options.device
 @click.option("--quick", is_flag=True, help="Fewer clients in flight and fewer repeats: a few minutes.")
 def command(folder: Path, quick: bool) -> None:
     """Measure the speed of the simulator here, against a plain loop; takes half an hour.
 
     Compares client updates a second of every execution with the loop that one would write for a single
     experiment (the yardstick) and with the arithmetic alone (the floor), on one core and on all; and measures
-    events of the schedule alone, memory, and the cost of tracking. Leaves speed.json and speed.svg in DIR.
+    events of the schedule alone, memory, and the cost of tracking; with --device cuda also what a GPU gains.
+    Leaves speed.json and speed.svg in DIR.
     """
     import json
 
+    from benchmarks.device import chosen
     from benchmarks.speed.measurement import FULL, QUICK, measure
     from benchmarks.speed.plot import draw
 
     folder.mkdir(parents=True, exist_ok=True)
-    found = measure(QUICK if quick else FULL, lambda what: click.echo(f"measuring: {what}", err=True))
+    plan = QUICK if quick else FULL
+    found = measure(plan, lambda what: click.echo(f"measuring: {what}", err=True), chosen())
     (folder / "speed.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     draw(found["updates"], folder / "speed.svg")
     _show(found)
@@ -55,8 +60,13 @@ def _show(found: dict[str, Any]) -> None:
     tracking = found["tracking"]
     click.echo(
         f"\nTracking 100 evaluations of 12 metrics: {tracking['seconds']:.2f} s a run, "
-        f"{tracking['share_of_a_minute']:.1%} of a run of a minute\nGPU: {found['gpu']}"
+        f"{tracking['share_of_a_minute']:.1%} of a run of a minute"
     )
+    if not found["gpu"]:
+        click.echo("\nNo GPU measured: asyncfl speed --device cuda")
+        return
+    click.echo(f"\nOn the GPU ({found['gpu'][0]['gpu']}), wall time")
+    print_table(ON_GPU, [_on_gpu(row) for row in found["gpu"]])
 
 
 def _compared(row: dict[str, Any]) -> tuple[str, ...]:
@@ -84,6 +94,11 @@ def _shared(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _scheduled(row: dict[str, Any]) -> tuple[str, ...]:
     return f"{row['clients']:,}", row["strategy"], row["durations"], f"{row['events_per_second']:,.0f}"
+
+
+def _on_gpu(row: dict[str, Any]) -> tuple[str, ...]:
+    rates = f"{row['updates_per_second']:,.0f}", f"{row['of_one_by_one']:.1f}", f"{row['computing']:.0%}"
+    return row["model"], f"{row['in_flight']}", row["arm"], *rates, row["chosen"].removeprefix("auto: ")
 
 
 def _peak(row: dict[str, Any]) -> tuple[str, ...]:

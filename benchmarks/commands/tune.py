@@ -32,6 +32,7 @@ POSITIVE = click.IntRange(min=1)
 @options.store
 @options.tracking_uri
 @options.data_dir
+@options.device
 @click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
 @click.option("--seeds", type=POSITIVE, metavar="N", help="Seeds of each trial, none of them the suite's.")
 @click.option("--sampler", type=click.Choice(["tpe", "random", "grid", "cmaes", "gp"]), help="How to search.")
@@ -46,7 +47,7 @@ POSITIVE = click.IntRange(min=1)
     help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
     "campaign.  [default: DIR/tuning.journal]",
 )
-@click.option("--workers", metavar="N", type=POSITIVE, help="Processes.  [default: one a core]")
+@options.workers
 @click.option(
     "--out",
     metavar="FILE",
@@ -80,7 +81,8 @@ def command(
     began = monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
 
-    from benchmarks.fork_server import cores, warm_up
+    from benchmarks.device import processes
+    from benchmarks.fork_server import warm_up
     from benchmarks.store import Store
     from benchmarks.suite import load
     from tuning import samplers
@@ -93,7 +95,7 @@ def command(
     samplers.must_be_there(loaded.says.tuning.sampler)
     campaign.check()
     if dry_run:
-        _show_plan(campaign, workers or cores())
+        _show_plan(campaign, workers or processes())
         return
 
     from tuning.campaign import Driver
@@ -105,7 +107,7 @@ def command(
     driver = Driver(campaign, opened, store)
     try:
         with _progress(driver, quiet=quiet) as show:
-            driver.run(workers or cores(), show)
+            driver.run(workers or processes(), show)
     except KeyboardInterrupt:
         done = f"{driver.ended} of {campaign.trials} trials are finished"
         click.echo(f"\nStopped: {done}; what was in progress is taken up again.")

@@ -16,6 +16,7 @@ from benchmarks.speed.noise import Babble, Noise
 from fl_core.execution import Execution, Need
 from fl_core.experiment import Experiment
 from fl_core.problems.classification import Classification
+from fl_core.problems.problem import CPU
 from fl_core.simulation import Simulation, simulate
 from fl_core.together import simulate_together
 
@@ -72,18 +73,24 @@ def plain(case: Case) -> tuple[nn.Module, Tensor, Tensor]:
     return problem.model.build(problem.shape, problem.classes), images, data.y_train
 
 
-def alone(case: Case, execution: Execution) -> Callable[[], int]:
+def begun(case: Case, seed: int = 0, device: torch.device = CPU) -> Simulation:
+    """A simulation at its beginning."""
+    experiment = case.experiment(seed)
+    return Simulation(experiment, experiment.scenario.problem.world(seed).to(device))
+
+
+def alone(case: Case, execution: Execution, device: torch.device = CPU) -> Callable[[], int]:
     """One simulation."""
     counted = Counted(execution)
-    return going_on(simulate(Simulation(case.experiment()), counted), counted, case.updates)
+    return going_on(simulate(begun(case, device=device), counted), counted, case.updates)
 
 
 def side_by_side(
-    case: Case, execution: Execution, seeds: Sequence[int] = range(SIMULATIONS)
+    case: Case, execution: Execution, seeds: Sequence[int] = range(SIMULATIONS), device: torch.device = CPU
 ) -> Callable[[], int]:
     """Simulations of several seeds, and so of other splits of the data."""
     counted = Counted(execution)
-    simulations = [Simulation(case.experiment(seed)) for seed in seeds]
+    simulations = [begun(case, seed, device) for seed in seeds]
     return going_on(simulate_together(simulations, len(seeds), counted), counted, case.updates)
 
 

@@ -12,13 +12,14 @@ import torch
 
 from benchmarks.fork_server import cores
 from benchmarks.provenance import provenance
-from benchmarks.speed import memory, schedule, tracked
+from benchmarks.speed import gpu, memory, schedule, tracked
 from benchmarks.speed.arms import SIMULATIONS, Case, alone, gradients, plain_loop, products, side_by_side
 from benchmarks.speed.cores import scaled
 from benchmarks.speed.shares import shares
 from fl_core.all_in_flight import AllInFlight
 from fl_core.auto import Auto
 from fl_core.execution import OneByOne
+from fl_core.problems.problem import CPU
 
 MINUTE = 60.0  # seconds of the run that the cost of tracking is a share of
 
@@ -52,10 +53,10 @@ QUICK = Plan(
 )
 
 
-def measure(plan: Plan, tell: Tell) -> dict[str, Any]:
-    """Everything as plain data; `tell` hears what is being done.
+def measure(plan: Plan, tell: Tell, device: torch.device = CPU) -> dict[str, Any]:
+    """Everything as plain data, on the CPU, and what `device` gains if it is a GPU; `tell` hears of it.
 
-    Times are processor time, on an idle machine the same as wall time; `busy` is their ratio.
+    Times on the CPU are processor time, on an idle machine the same as wall time; `busy` is their ratio.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -74,7 +75,7 @@ def measure(plan: Plan, tell: Tell) -> dict[str, Any]:
         "cores": _scaled(plan, tell),
         "memory": _peaks(plan, tell),
         "tracking": _tracked(tell),
-        "gpu": f"not measured: {'worlds are on the CPU' if torch.cuda.is_available() else 'none here'}",
+        "gpu": _on_gpu(plan, tell, device),
         "busy": busy,
         **provenance(),
     }
@@ -152,6 +153,15 @@ def _scaled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
         if case.in_flight == 100:
             tell(f"{case.model}, {SIMULATIONS} simulations at once on {cores()} cores")
             rows.append(scaled(case, cores(), plan.repeats))
+    return rows
+
+
+def _on_gpu(plan: Plan, tell: Tell, device: torch.device) -> list[dict[str, Any]]:
+    """Logistic regression and the CNN there; nothing without a GPU."""
+    rows = []
+    for case in gpu.CASES if device.type == "cuda" else ():
+        tell(f"{case.model}, {gpu.SIMULATIONS} simulations at once on {device}")
+        rows += gpu.compared(case, plan.repeats, device)
     return rows
 
 

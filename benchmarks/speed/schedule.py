@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from fl_core.execution import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
+from fl_core.schedule_only import ScheduleOnly
 from fl_core.simulation import Simulation, simulate
 
 STRATEGIES = ("asgd", "fedbuff")

@@ -51,7 +51,7 @@ def constants(
 def noise(world: World, model: Tensor, client: int, batch: int, draws: int) -> float:
     """E‖g − ∇F_i(w)‖² of a client's stochastic gradients, the mean of `draws` of them."""
     mean = world.full_gradient(model, client)
-    samples = world.samples(client, UNUSED_JOB, draws, batch).unbind()
+    samples = world.samples(client, UNUSED_JOB, draws, batch).to(model.device).unbind()
     squares = [(world.gradient(model, client, sample) - mean).square().sum().item() for sample in samples]
     return float(np.mean(squares))
 

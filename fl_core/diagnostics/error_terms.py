@@ -141,7 +141,7 @@ class ErrorTerms:
     def _follow(self, event: Event, job: Job | None) -> tuple[Tensor, Tensor | None, Tensor]:
         """The steps of the three shadows."""
         model = self.simulation.server.model
-        nowhere = torch.zeros(self.simulation.world.n, dtype=torch.float64)
+        nowhere = torch.zeros(self.simulation.world.n, dtype=torch.float64, device=model.device)
         if job is None:
             drifted = self.drifting.follow(event, None, model) if self.drifting else None
             return self.first.follow(event, None, model), drifted, self.counting.follow(event, None, nowhere)

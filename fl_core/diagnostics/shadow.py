@@ -66,10 +66,11 @@ class OneHot:
         self.p, self.sizes, self.labels = world.p, world.sizes, None
         self.fingerprint: dict[str, str] = {}
         self.kind = "one-hot"
+        self._first = torch.zeros(self.n, dtype=torch.float64, device=world.initial().device)
 
     def initial(self) -> Tensor:
         """Zeros [n]."""
-        return torch.zeros(self.n, dtype=torch.float64)
+        return self._first.clone()
 
 
 def one_hot(world: World) -> World:

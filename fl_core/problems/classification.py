@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+import torch
 from pydantic import Field, SerializeAsAny, model_validator
 
 from fl_core.problems.data import Data, held_out
 from fl_core.problems.models import Logistic, Model
 from fl_core.problems.partitions import IID, Partition
-from fl_core.problems.problem import Impossible, Problem
+from fl_core.problems.problem import CPU, Impossible, Problem
 
 if TYPE_CHECKING:
     from fl_core.problems.training.world import ClassificationWorld
@@ -80,8 +81,8 @@ class Classification(Problem):
 
         return KeyedWorld(self, seed) if self.keyed() else ClassificationWorld(self, seed)
 
-    def pooled(self, seed: int) -> dict[str, float]:
+    def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
         from fl_core.problems.training.pooled import train
 
-        world = self.world(seed)
+        world = self.world(seed).to(device)
         return world.evaluate(train(world, seed, self.model.pooled_steps)).metrics

@@ -82,6 +82,14 @@ def stratified(x: Tensor, y: Tensor, share: float, purpose: str) -> tuple[Tensor
 
 
 @functools.cache
+def placed(data: Data, device: torch.device) -> Data:
+    """Inputs and labels on another device, once a process; who made them is asked for on the CPU alone."""
+    parts = (data.x_train, data.y_train, data.x_test, data.y_test)
+    x_train, y_train, x_test, y_test = (part.to(device) for part in parts)
+    return replace(data, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+
+
+@functools.cache
 def held_out(data: Data) -> Data:
     """The training data alone, a tenth of it in the place of the test set, which is gone.
 

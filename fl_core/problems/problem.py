@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
+import torch
 from pydantic import model_validator
 from torch import Tensor
 
 from fl_core.parts import Count, Part
+
+CPU = torch.device("cpu")
 
 
 class Impossible(ValueError):  # noqa: N818 - it is told to the user, not handled
@@ -31,6 +34,9 @@ class World(Protocol):
 
     A *sample* is what one local step needs: indices of a mini-batch, or a noise vector. The last axis of a
     model is its parameters, so that J models stack as [J, d].
+
+    Samples are drawn on the CPU whatever the device, so that a world is the same everywhere; gradients are
+    made from samples that lie where the models do.
     """
 
     kind: Hashable  # worlds of equal kind have the same `gradients`, so that their jobs can share one call
@@ -40,6 +46,9 @@ class World(Protocol):
     sizes: np.ndarray  # [n], data points of each client
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
     fingerprint: dict[str, str]  # digests of data and partition, for the record
+
+    def to(self, device: torch.device) -> Self:
+        """Move model and data there, in place, as `nn.Module.to`; returns itself."""
 
     def initial(self) -> Tensor:
         """The first model [d], from the stream "init"."""
@@ -87,10 +96,10 @@ class Problem(Part):
         """Raise what `world` would for what a user can put right, as far as is known without building it."""
 
     def world(self, seed: int) -> World:
-        """Build the world of this problem under one seed."""
+        """Build the world of this problem under one seed, on the CPU."""
         raise NotImplementedError
 
-    def pooled(self, seed: int) -> dict[str, float]:
+    def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
         """Metrics of the centralised baseline: one model trained on all clients' data together."""
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from fl_core.parts import Rate
-from fl_core.problems.problem import Evaluation, Problem
+from fl_core.problems.problem import CPU, Evaluation, Problem
 from fl_core.streams import Streams
 
 
@@ -57,8 +57,8 @@ class Quadratic(Problem):
     def world(self, seed: int) -> QuadraticWorld:
         return QuadraticWorld(self, seed)
 
-    def pooled(self, seed: int) -> dict[str, float]:
-        world = self.world(seed)
+    def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
+        world = self.world(seed).to(device)
         return world.evaluate(world.optimum).metrics
 
 
@@ -93,6 +93,12 @@ class QuadraticWorld:
         self.fingerprint = {"centres": digest[:16]}
         self.kind: Hashable = ("quadratic", digest)
 
+    def to(self, device: torch.device) -> Self:
+        """Centres, curvatures and first model there."""
+        self.centres, self.curvature = self.centres.to(device), self.curvature.to(device)
+        self.optimum, self._first = self.optimum.to(device), self._first.to(device)
+        return self
+
     def initial(self) -> Tensor:
         """θ^0 [d]."""
         return self._first.clone()
@@ -125,4 +131,4 @@ class QuadraticWorld:
         return Evaluation({"distance": distance, "excess_loss": excess}, losses)
 
     def _losses(self, model: Tensor) -> np.ndarray:
-        return (self.curvature[:, 0] / 2 * ((model - self.centres) ** 2).sum(1)).numpy()
+        return (self.curvature[:, 0] / 2 * ((model - self.centres) ** 2).sum(1)).cpu().numpy()

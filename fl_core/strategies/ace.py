@@ -43,7 +43,7 @@ class ACE(Strategy):
         if self.form == "incremental":
             memory.mean += (caches.rows(memory.cache, client, model) - old) / server.n
         else:
-            everyone = torch.ones(server.n, dtype=torch.bool)
+            everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
             memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
         memory.heard += 1
         if memory.heard >= server.n:  # the first step waits for everyone

@@ -34,7 +34,7 @@ class ACED(Strategy):
 
     def start(self, server: Server) -> None:
         server.memory.cache = caches.empty(server, self.cache)  # U_i
-        server.memory.stamp = torch.zeros(server.n, dtype=torch.long)  # t_i
+        server.memory.stamp = torch.zeros(server.n, dtype=torch.long, device=server.model.device)  # t_i
         server.memory.heard = 0
 
     def receive(self, server: Server, update: Update) -> None:

@@ -27,7 +27,7 @@ class Malenia(Strategy):
 
     def start(self, server: Server) -> None:
         server.memory.total = server.zeros(server.n)  # Σ_j g_ij
-        server.memory.count = torch.zeros(server.n, dtype=server.model.dtype)  # B_i
+        server.memory.count = torch.zeros_like(server.memory.total[:, 0])  # B_i
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory

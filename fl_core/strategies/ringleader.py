@@ -50,4 +50,5 @@ class Ringleader(Strategy):
     @staticmethod
     def table(server: Server) -> tuple[torch.Tensor, torch.Tensor]:
         """Empty sums [n, d] and counts [n]."""
-        return server.zeros(server.n), torch.zeros(server.n, dtype=server.model.dtype)
+        total = server.zeros(server.n)
+        return total, torch.zeros_like(total[:, 0])

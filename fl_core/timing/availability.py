@@ -18,6 +18,8 @@ from fl_core.timing.chosen import chosen
 from fl_core.timing.clock import MICRO, Clock
 from fl_core.timing.labels import label
 
+NEVER: Iterator[tuple[Fraction, Fraction | None]] = iter(())  # one for all clients, since it holds nothing
+
 
 class Availability(Part):
     """Base of all availability laws."""
@@ -45,7 +47,7 @@ class Always(Availability):
     name: ClassVar[str] = "always"
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
-        return iter(())
+        return NEVER
 
 
 class Dropouts(Availability):

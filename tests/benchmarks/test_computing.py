@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from recorded import write_suite
 
-from benchmarks import computing
-from benchmarks.computing import Computer, Leave
+from benchmarks import attempt
+from benchmarks.attempt import Leave
+from benchmarks.computing import Computer
 from benchmarks.outbox import Outbox, Record
 from benchmarks.suite import load
 from benchmarks.tasks import PooledTask, RunTask, Task, tasks
@@ -58,7 +59,7 @@ def test_a_run_that_left_goes_on_bit_for_bit(tmp_path: Path, outbox: Outbox, eve
     assert left.exists()
 
     shares = []
-    Computer(outbox, {}, tell=lambda message: shares.append(message.share)).compute(task)
+    Computer(outbox, {}, tell=lambda _, message: shares.append(message.share)).compute(task)
     truth = measure.run(task.run.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
@@ -79,8 +80,8 @@ def test_time_spent_before_counts(tmp_path: Path, outbox: Outbox) -> None:
 def test_long_runs_are_saved_on_the_way(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(computing, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(computing, "SAVE_SHARE", 1.0)
+    monkeypatch.setattr(attempt, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(attempt, "SAVE_SHARE", 1.0)
     task = one_run(tmp_path)
     saved = outbox.checkpoint(task.suite, task.key)
     seen: set[bool] = set()

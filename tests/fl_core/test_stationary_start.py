@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from worlds import play
 
-from fl_core.execution import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.scenario import Scenario
+from fl_core.schedule_only import ScheduleOnly
 from fl_core.simulation import Simulation, simulate
 from fl_core.strategies.generalized_asyncsgd import GeneralizedAsyncSGD
 from fl_core.theory.jackson import Occupancy

@@ -14,10 +14,11 @@ from worlds import scenario
 from fl_core import checkpoint
 from fl_core.all_in_flight import AllInFlight, work_together
 from fl_core.auto import Auto
-from fl_core.execution import Need, OneByOne, ScheduleOnly, work
+from fl_core.execution import Need, OneByOne, work
 from fl_core.experiment import Experiment
 from fl_core.local_work import LocalWork
 from fl_core.measure import Record, Recorder, run
+from fl_core.schedule_only import ScheduleOnly
 from fl_core.simulation import Simulation, simulate
 from fl_core.strategy import Strategy
 from fl_core.together import advance, run_together

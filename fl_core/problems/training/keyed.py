@@ -66,10 +66,10 @@ def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:
     height, width = images.shape[2:]
     places, flipped = variants // 2, variants % 2
     top, left = places // (2 * PADDING + 1), places % (2 * PADDING + 1)
-    rows = top[:, None] + torch.arange(height)
-    across = torch.arange(width).expand(len(images), width)
+    rows = top[:, None] + torch.arange(height, device=images.device)
+    across = torch.arange(width, device=images.device).expand(len(images), width)
     columns = left[:, None] + torch.where(flipped[:, None] > 0, across.flip(1), across)
     padded = pad(images, (PADDING,) * 4)
-    each = torch.arange(len(images))
+    each = torch.arange(len(images), device=images.device)
     cut = padded[each[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
     return cut.permute(0, 3, 1, 2)

@@ -29,7 +29,7 @@ class Pool(Dataset[Batch]):
         return len(self.held)
 
     def __getitem__(self, items: list[int]) -> Batch:
-        return self.world.batch(self.held[items])
+        return self.world.batch(self.held[items].to(self.world.device))
 
 
 class PooledData(pl.LightningDataModule):
@@ -48,11 +48,11 @@ class PooledData(pl.LightningDataModule):
 
 def train(world: ClassificationWorld, seed: int, steps: int, batch: int = 128) -> Tensor:
     """The model [d] after so many steps of Adam on all clients' data, from the first model of the world."""
-    module = world.at(world.initial())
+    module, device = world.at(world.initial()), world.device
     with _quiet(), _interruptible():
         trainer = pl.Trainer(
-            accelerator="cpu",
-            devices=1,
+            accelerator=device.type,
+            devices=1 if device.index is None else [device.index],
             max_steps=steps,
             max_epochs=-1,
             logger=False,
@@ -61,6 +61,7 @@ def train(world: ClassificationWorld, seed: int, steps: int, batch: int = 128) -
             enable_progress_bar=False,
         )
         trainer.fit(module, PooledData(world, batch, seed))
+    world.to(device)  # Lightning leaves the module on the CPU
     return world.flat.vector(module)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -13,7 +13,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from fl_core.flat import Flat
-from fl_core.problems.problem import Evaluation, Impossible
+from fl_core.problems.data import placed
+from fl_core.problems.problem import CPU, Evaluation, Impossible
 from fl_core.problems.training.classifier import Batch, Classifier, Loss
 from fl_core.problems.training.linear import LinearGradients
 from fl_core.streams import Streams, torch_stream
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fl_core.problems.classification import Classification
 
 CHUNK = 256  # data points a pass: small enough for the cache, large enough to hide the calls
+CHUNK_GPU = 2048  # likewise; only where no gradients keep the way forward
 
 
 def first_module(problem: Classification, seed: int) -> Classifier:
@@ -60,7 +62,10 @@ class ClassificationWorld:
         self.p = problem.weights(self.sizes)
         counts = np.stack([np.bincount(labels[part], minlength=data.classes) for part in parts])
         self.labels = counts
-        self._tested = np.bincount(data.y_test.numpy(), minlength=data.classes)
+        # Who evaluates looks up on the CPU what a test label is and whose.
+        self._test_labels = data.y_test.numpy()
+        self._test_owners = None if data.owner_test is None else data.owner_test.numpy()
+        self._tested = np.bincount(self._test_labels, minlength=data.classes)
         self._mix = counts * (self._tested > 0)
         split = hashlib.sha256(self.sizes.astype("<i8").tobytes() + self.held.astype("<i8").tobytes())
         self.fingerprint = {"data": data.fingerprint, "partition": split.hexdigest()[:16]}
@@ -72,20 +77,37 @@ class ClassificationWorld:
         if origin := problem.model.origin():
             digest = hashlib.sha256(self._first.numpy().data).hexdigest()[:16]
             self.fingerprint["weights"] = f"{origin}, {digest}"
-        self._bound = self.flat.bind(self.module)  # [d]; what is written here is the module's parameters
-        self._parameters = self.flat.parameters(self.module)
         self.kind = (problem.model, problem.dtype, data.fingerprint, self._untrained())
         self._whole = Loss(self.module)
         fits = LinearGradients.fits(self.module, data)
         self._by_hand = LinearGradients(data, self._first.dtype) if fits else None
         self._by_autograd = vmap(grad(self._loss))
         self._batches = Streams(seed, "batches")
-        self._judged: dict[str, tuple[Tensor, Evaluation]] = {}
         # (x − mean) / std as x · scale + shift
         self._scale = torch.tensor([1 / std for std in data.std], dtype=self._first.dtype)[:, None, None]
         self._shift = torch.tensor(
             [-mean / std for mean, std in zip(data.mean, data.std, strict=True)], dtype=self._first.dtype
         )[:, None, None]
+        self._place(CPU)
+
+    def to(self, device: torch.device) -> Self:
+        """Move data and module there; labels and owners that are counted stay on the CPU as well."""
+        if device != self.device:
+            self.data = placed(self.data, device)
+        self.module.to(device)
+        self._first, self._scale, self._shift = (
+            part.to(device) for part in (self._first, self._scale, self._shift)
+        )
+        if self._by_hand:
+            self._by_hand = LinearGradients(self.data, self._first.dtype)
+        self._place(device)
+        return self
+
+    def _place(self, device: torch.device) -> None:
+        self.device = device
+        self._bound = self.flat.bind(self.module)  # [d]; what is written here is the module's parameters
+        self._parameters = self.flat.parameters(self.module)
+        self._judged: dict[str, tuple[Tensor, Evaluation]] = {}
 
     def initial(self) -> Tensor:
         """θ^0 [d]."""
@@ -133,17 +155,18 @@ class ClassificationWorld:
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """The same for stacked jobs: models [J, d], samples [J, B] → [J, d]."""
-        without_data = (
-            samples.flatten(1)[:, 0] < 0
-        )  # not looked up by client: jobs may come from several worlds
+        # Not looked up by client: jobs may come from several worlds.
+        without_data = samples.flatten(1)[:, 0] < 0
         stacked = (self._by_hand or self._vectorised)(models, samples.clamp(min=0))
-        return stacked.masked_fill(without_data[:, None], 0) if without_data.any() else stacked
+        # To ask whether there are any is to wait for a GPU, which fills in no time.
+        any_ = self.device.type != "cpu" or without_data.any()
+        return stacked.masked_fill(without_data[:, None], 0) if any_ else stacked
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Gradient [d] of the client's loss on all of its data."""
         size = int(self.sizes[client])
         start = self.starts[client]
-        held = torch.from_numpy(self.held[start : start + size])
+        held = torch.from_numpy(self.held[start : start + size]).to(self.device)
         total = torch.zeros_like(model)
         for chunk in torch.split(held, CHUNK) if size else ():
             total += self.gradient(model, client, chunk) * (len(chunk) / size)
@@ -207,19 +230,20 @@ class ClassificationWorld:
     def _judge(self, module: Classifier, stored: Tensor, labels: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Loss and whether the prediction is right, for each data point, as float64."""
         losses, right = [], []
-        for x, y in zip(torch.split(stored, CHUNK), torch.split(labels, CHUNK), strict=True):
+        chunk = CHUNK if self.device.type == "cpu" else CHUNK_GPU
+        for x, y in zip(torch.split(stored, chunk), torch.split(labels, chunk), strict=True):
             logits = module(self.normalise(x))
             losses.append(cross_entropy(logits, y, reduction="none"))
             right.append(logits.argmax(1) == y)
-        return torch.cat(losses).double().numpy(), torch.cat(right).double().numpy()
+        return torch.cat(losses).double().cpu().numpy(), torch.cat(right).double().cpu().numpy()
 
     def _client_accuracy(self, right: np.ndarray) -> np.ndarray:
-        if self._by_owner and self.data.owner_test is not None:
-            owner = self.data.owner_test.numpy()
+        if self._by_owner and self._test_owners is not None:
+            owner = self._test_owners
             tested = np.bincount(owner, minlength=self.n)
             own = np.bincount(owner, weights=right, minlength=self.n) / np.maximum(tested, 1)
             return np.where(tested > 0, own, right.mean())
-        hits = np.bincount(self.data.y_test.numpy(), weights=right, minlength=self.data.classes)
+        hits = np.bincount(self._test_labels, weights=right, minlength=self.data.classes)
         of_class = hits / np.maximum(self._tested, 1)
         weight = self._mix.sum(1)
         return np.where(weight > 0, self._mix @ of_class / np.maximum(weight, 1), right.mean())

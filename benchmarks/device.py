@@ -1,0 +1,67 @@
+"""Where worlds are computed: the device that ASYNCFL_DEVICE names, which worker processes inherit."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TypeVar
+
+import torch
+
+from benchmarks.errors import UserError
+from benchmarks.fork_server import cores
+from fl_core.problems.problem import World
+
+VARIABLE = "ASYNCFL_DEVICE"
+
+AnyWorld = TypeVar("AnyWorld", bound=World)
+
+
+def chosen() -> torch.device:
+    """The device of this process's worlds; UserError if it cannot be had."""
+    return named(os.environ.get(VARIABLE) or "cpu")
+
+
+def named(name: str) -> torch.device:
+    """The device of that name, a GPU with its number; UserError if it cannot be had."""
+    if name == "cpu":
+        return torch.device("cpu")
+    found = re.fullmatch(r"cuda(?::(\d+))?", name)
+    if found is None:
+        raise UserError(f"--device {name}: no device of that name; there are cpu, cuda and cuda:N")
+    if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
+        raise UserError(f"--device {name}: this PyTorch has no CUDA; use --device cpu")
+    count, number = torch.cuda.device_count(), int(found[1] or 0)
+    if not count:
+        raise UserError(f"--device {name}: PyTorch finds no GPU here; use --device cpu")
+    if number >= count:
+        there = "only GPU here is cuda:0" if count == 1 else f"GPUs here are cuda:0 … cuda:{count - 1}"
+        raise UserError(f"--device {name}: the {there}")
+    return torch.device("cuda", number)
+
+
+def place(world: AnyWorld) -> AnyWorld:
+    """The world on the chosen device, to be called where it is computed.
+
+    There a single-precision number is one: no TF32 in convolutions, and the same algorithm every time.
+    """
+    device = chosen()
+    if device.type == "cpu":
+        return world
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.deterministic = True
+    return world.to(device)
+
+
+def label() -> str:
+    """What a run was computed on, for the record: cpu, or the GPU's name."""
+    device = chosen()
+    return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
+
+
+def processes() -> int:
+    """How many processes to compute with unless the user says: one a core, but one alone on a GPU.
+
+    Each would hold a context and a copy of the data there, and count on the whole of its memory.
+    """
+    return cores() if chosen().type == "cpu" else 1

@@ -1,0 +1,177 @@
+"""`--device`: where worlds are computed, what is said where there is no GPU, what is recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+import torch
+from click.testing import CliRunner
+from torch.autograd import DeviceType
+
+from benchmarks import device
+from benchmarks.commands import claims, options, run, speed, tune
+from benchmarks.errors import UserError
+from benchmarks.fork_server import TRAINING
+from benchmarks.speed import gpu
+from benchmarks.speed.arms import Case
+from benchmarks.speed.gpu import kernels
+from fl_core.auto import Auto
+from fl_core.problems.quadratic import Quadratic
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test begins without a choice, and leaves none behind."""
+    monkeypatch.setenv("ASYNCFL_DEVICE", "cpu")
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, *, cuda: bool = True) -> None:
+    """So many GPUs, as PyTorch would find them."""
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "cuda", "told"),
+    [
+        ("cuda", 0, False, "--device cuda: this PyTorch has no CUDA; use --device cpu"),
+        ("cuda:1", 0, True, "--device cuda:1: PyTorch finds no GPU here; use --device cpu"),
+        ("cuda:2", 2, True, "--device cuda:2: the GPUs here are cuda:0 … cuda:1"),
+        ("cuda:1", 1, True, "--device cuda:1: the only GPU here is cuda:0"),
+        ("gpu", 2, True, "--device gpu: no device of that name; there are cpu, cuda and cuda:N"),
+        ("cuda:-1", 2, True, "--device cuda:-1: no device of that name; there are cpu, cuda and cuda:N"),
+    ],
+)
+def test_what_cannot_be_had_is_said_in_a_line(
+    name: str, gpus: int, cuda: bool, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is computed, and the choice that stood is kept."""
+    machine(monkeypatch, gpus, cuda=cuda)
+
+    @click.command()
+    @options.device
+    def command() -> None:
+        raise AssertionError("it must not get so far")
+
+    done = CliRunner().invoke(command, ["--device", name])
+    assert isinstance(done.exception, UserError)
+    assert done.exception.lines == (told,)
+    assert device.chosen() == torch.device("cpu")
+
+
+def test_from_the_shell(tmp_path: Path) -> None:
+    """One line, exit code 2; the environment says the same as the option."""
+    if torch.backends.cuda.is_built():
+        pytest.skip("this PyTorch has CUDA")
+    main = "from benchmarks.cli import main; main()"
+    command = [sys.executable, "-c", main, "run", "quickstart", "--store", str(tmp_path / "store")]
+    told = "Error: --device cuda: this PyTorch has no CUDA; use --device cpu\n"
+    for more, variable in ((["--device", "cuda"], "cpu"), ([], "cuda")):
+        done = subprocess.run(
+            [*command, *more],
+            env={**os.environ, "ASYNCFL_DEVICE": variable},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("command", [run.command, tune.command, claims.run, speed.command])
+def test_every_command_that_trains_has_it(command: click.Command) -> None:
+    """The same option, with its default and its variable."""
+    (option,) = (one for one in command.params if one.name == "device")
+    assert (option.opts, option.envvar, option.default) == (["--device"], "ASYNCFL_DEVICE", "cpu")
+
+
+def test_what_is_chosen_is_where_worlds_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU has its number; one process works on it; a number of single precision is one there."""
+    machine(monkeypatch, 2)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", False)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda one: f"Model {one.index}")
+    world = Quadratic().world(0)
+    moved: list[torch.device] = []
+    monkeypatch.setattr(type(world), "to", lambda self, there: moved.append(there) or self)
+    assert device.place(world) is world
+    assert not moved  # a user's own world need not know of devices
+    assert torch.backends.cudnn.allow_tf32
+    assert device.label() == "cpu"
+    for name, number in (("cuda", 0), ("cuda:1", 1)):
+        monkeypatch.setenv("ASYNCFL_DEVICE", name)
+        assert device.place(world) is world
+        assert moved.pop() == device.chosen() == torch.device("cuda", number)
+        assert (device.processes(), device.label()) == (1, f"Model {number}")
+    assert torch.backends.cudnn.deterministic
+    assert not torch.backends.cudnn.allow_tf32
+
+
+def test_the_fork_server_leaves_cuda_alone() -> None:
+    """What workers are forked from has not so much as asked for a GPU: a fork could not use it any more."""
+    script = f"""
+import importlib, torch
+def asked(*_, **__):
+    raise SystemExit("CUDA was asked for")
+for name in ("is_available", "device_count", "current_device", "_lazy_init", "get_device_capability"):
+    setattr(torch.cuda, name, asked)
+for module in {("benchmarks.preload", *TRAINING)!r}:
+    importlib.import_module(module)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_one_by_one_and_many_at_once_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a measurement, with a CPU in the GPU's place, and a microsecond in kernels an update."""
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "no GPU")
+    monkeypatch.setattr(Auto, "known", {})
+    monkeypatch.setattr(gpu, "SIMULATIONS", 3)
+    monkeypatch.setattr(gpu, "_in_kernels", lambda compute, device: 1e-6)
+    alone, together = gpu.compared(Case("logistic", 5, updates=30), 2, torch.device("cpu"))
+    assert [alone["arm"], together["arm"]] == ["one by one", "3 at once"]
+    assert together["chosen"].startswith("auto: ")
+    assert alone["of_one_by_one"] == 1
+    ratio = together["updates_per_second"] / alone["updates_per_second"]
+    assert together["of_one_by_one"] == pytest.approx(ratio)
+    for row in (alone, together):
+        assert row["updates_per_second"] == pytest.approx(1 / median(row["seconds"]))
+        assert row["computing"] == pytest.approx(1e-6 * row["updates_per_second"])
+        json.dumps(row)
+
+
+@needs_gpu
+def test_a_gpu_is_measured() -> None:
+    """It computes for some of the time, and not for more than that."""
+    for row in gpu.compared(Case("logistic", 5, updates=200), 2, torch.device("cuda", 0)):
+        assert 0 < row["computing"] < 1
+
+
+def test_time_in_kernels() -> None:
+    """Of what the profiler saw: on the GPU, and neither a copy nor a label of ours."""
+
+    def event(name: str, microseconds: float, where: DeviceType, label: bool = False) -> Any:
+        span = SimpleNamespace(elapsed_us=lambda: microseconds)
+        return SimpleNamespace(name=name, device_type=where, time_range=span, is_user_annotation=label)
+
+    seen = [
+        event("gemm", 300.0, DeviceType.CUDA),
+        event("Memcpy HtoD (Pageable -> Device)", 50.0, DeviceType.CUDA),
+        event("Memset (Device)", 5.0, DeviceType.CUDA),
+        event("step", 900.0, DeviceType.CUDA, label=True),
+        event("aten::mm", 700.0, DeviceType.CPU),
+        event("elementwise", 200.0, DeviceType.CUDA),
+    ]
+    assert kernels(seen) == pytest.approx(500e-6)

@@ -1,0 +1,298 @@
+"""Runs side by side, in one process and in workers: each leaves what it leaves alone, whatever befalls."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import runs, tables, write_suite
+from test_session import session
+
+from benchmarks import progress
+from benchmarks.attempt import Leave
+from benchmarks.computing import Computer
+from benchmarks.messages import Advanced, Died, Finished, Room
+from benchmarks.outbox import Outbox, Record
+from benchmarks.progress import Board, Heard
+from benchmarks.store import Store
+from benchmarks.suite import load
+from benchmarks.tasks import RunTask, Task, tasks
+from fl_core import measure
+from fl_core.all_in_flight import AllInFlight
+from fl_core.auto import Auto
+from fl_core.execution import Need
+
+STRATEGIES = "fedbuff, asgd, ace, fedavg, {name: asgd, local: {name: scaffold}}"
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Outbox:
+    return Outbox(tmp_path / "outbox")
+
+
+def grid(
+    folder: Path, strategies: str = STRATEGIES, *, execution: str = "all_in_flight", **suite: Any
+) -> list[RunTask]:
+    """Runs of a suite that may go on side by side."""
+    path = shared(write_suite(folder, strategies, **suite), execution)
+    return [task for task in tasks(load(str(path)).runs()) if isinstance(task, RunTask)]
+
+
+def shared(path: Path, execution: str = "all_in_flight") -> Path:
+    """A suite with an execution that shares calls."""
+    path.write_text(path.read_text() + f"execution: {execution}\n")
+    return path
+
+
+def together(
+    outbox: Outbox,
+    found: Iterable[RunTask],
+    leave: Callable[[], bool] = lambda: False,
+    tell: Callable[[Task, Advanced | Room], None] = lambda *_: None,
+) -> dict[str, Finished]:
+    """All of them side by side, the way a worker does it; how each ended, by key."""
+    waiting = iter(found)
+    computer = Computer(outbox, {}, tell, leave, lambda: next(waiting, None))
+    return {task.key: finished for task, finished in computer.work(next(waiting))}
+
+
+def record_of(outbox: Outbox, task: Task) -> Record:
+    record = outbox.get(task.suite, task.key)
+    assert record is not None
+    return record
+
+
+def assert_as_alone(outbox: Outbox, task: RunTask) -> None:
+    """Its record has the clocks of the run alone exactly, and all that is measured to 1e-10."""
+    truth, curve = measure.run(task.run.experiment), record_of(outbox, task).curve
+    assert len(curve) == len(truth.curve)
+    for row, other in zip(curve, truth.curve, strict=True):
+        for clock in ("iteration", "updates", "time", "uploads_bytes"):
+            assert row[clock] == other[clock]
+        assert row == pytest.approx(other, rel=1e-10, abs=1e-10)
+    staleness = sum(truth.arrivals["staleness"]) / len(truth.arrivals["staleness"])
+    assert record_of(outbox, task).result.metrics["staleness/mean"] == pytest.approx(staleness)
+
+
+def test_each_leaves_what_it_leaves_alone(tmp_path: Path, outbox: Outbox) -> None:
+    """Seeds and strategies of a grid, some with another kind of local work."""
+    found = grid(tmp_path)
+    ended = together(outbox, found)
+    assert len(ended) == len(found) == 10
+    assert {one.status for one in ended.values()} == {"done"}
+    for task in found:
+        assert_as_alone(outbox, task)
+        said = record_of(outbox, task).result.about["execution"]
+        assert said == "all in flight, up to 32 together, 8 runs side by side"
+    folder = outbox.folder / "small"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(ended)  # no checkpoint is left
+
+
+def test_their_times_add_up_to_the_time_of_the_process(
+    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that only a slow server and shared calls move: each run pays for its server and its jobs."""
+    now, pause, each = [0.0], 5.0, 1.0  # seconds: of the slow server for an update, of a call for a job
+    plain = AllInFlight.fill
+
+    def fill(self: AllInFlight, needs: list[Need]) -> int:
+        computed = plain(self, needs)
+        now[0] += each * computed
+        return computed
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(AllInFlight, "fill", fill)
+    monkeypatch.setattr("benchmarks.stopwatch.perf_counter", lambda: now[0])
+    monkeypatch.setattr("time.sleep", sleep)
+    short = grid(tmp_path, "asgd, fedavg", name="short", seeds=1, updates=30)
+    slow = grid(tmp_path, f"{{name: 'sluggish:Slow', pause: {pause}}}", name="slow", seeds=1, updates=120)
+    together(outbox, [*short, *slow])
+    *shorter, longer = (record_of(outbox, task).result.seconds for task in (*short, *slow))
+    assert shorter[0] + shorter[1] + longer == pytest.approx(now[0])
+    # Three clients: three jobs at most are computed and not used.
+    assert all(30 * each <= seconds <= 33 * each for seconds in shorter)
+    assert 120 * (pause + each) <= longer <= 120 * (pause + each) + 3 * each
+
+
+@pytest.mark.parametrize("events", [3, 40, 190])
+def test_those_that_left_go_on_in_other_company(tmp_path: Path, outbox: Outbox, events: int) -> None:
+    """Stopped together, then continued alone, or in pairs that never were together."""
+    found = grid(tmp_path, "fedbuff, asgd, ace", seeds=2)
+    asked = iter([False] * events + [True] * 9)
+    with pytest.raises(Leave):
+        together(outbox, found, leave=lambda: next(asked))
+    waiting = [task for task in found if outbox.get(task.suite, task.key) is None]
+    assert waiting and any(outbox.checkpoint(task.suite, task.key).exists() for task in waiting)
+    for company in (waiting[:1], waiting[1:][::2], waiting[1:][1::2]):
+        if company:
+            together(outbox, company)
+    for task in found:
+        assert_as_alone(outbox, task)
+
+
+def test_an_error_ends_one_run_alone(tmp_path: Path, outbox: Outbox) -> None:
+    failing = f"{{name: 'sluggish:Failing', mended: '{tmp_path / 'mended'}'}}"
+    found = grid(tmp_path, f"fedbuff, {failing}, ace", seeds=2)
+    ended = together(outbox, found)
+    for task in found:
+        if "Failing" in task.run.strategy:
+            assert ended[task.key].reason == "RuntimeError: the twentieth update"
+            trace = (record_of(outbox, task).artifacts / "traceback.txt").read_text()
+            assert "sluggish.py" in trace
+        else:
+            assert_as_alone(outbox, task)
+
+
+def test_an_error_in_a_shared_call_ends_its_run_alone(
+    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is to blame shows when each is computed by itself; the others go on together."""
+    plain = AllInFlight.fill
+    guilty: list[object] = []
+
+    def fill(self: AllInFlight, needs: list[Need]) -> int:
+        guilty[:] = guilty or [needs[1].world] if len(needs) > 3 else guilty
+        if any(need.world in guilty for need in needs):
+            raise ValueError("a world that cannot be stacked")
+        return plain(self, needs)
+
+    monkeypatch.setattr(AllInFlight, "fill", fill)
+    found = grid(tmp_path, "asgd", seeds=4)
+    ended = together(outbox, found)
+    assert sorted(one.status for one in ended.values()) == ["done", "done", "done", "error"]
+    monkeypatch.undo()
+    for task in found:
+        if ended[task.key].status == "done":
+            assert_as_alone(outbox, task)
+
+
+def test_one_by_one_goes_alone(tmp_path: Path, outbox: Outbox) -> None:
+    """Nobody is asked for company, and the record is that of the run alone, bit for bit."""
+    (task, *others) = grid(tmp_path, "asgd", execution="one_by_one")
+    assert task.likeness is None
+    told: list[object] = []
+    assert list(together(outbox, [task, *others], tell=lambda _, message: told.append(message))) == [task.key]
+    assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
+    assert not any(isinstance(message, Room) for message in told)
+
+
+def test_runs_are_alike_where_they_can_share_calls(tmp_path: Path) -> None:
+    found = grid(tmp_path)
+    kinds = {task.likeness for task in found}
+    assert len(kinds) == 2  # SCAFFOLD's local work is another
+    assert len({task.likeness for task in found if task.run.experiment.strategy.local.name == "sgd"}) == 1
+
+
+@pytest.mark.parametrize(("faster", "rooms"), [(True, [8]), (False, [])])
+def test_auto_asks_for_company_where_stacks_are_faster(
+    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch, faster: bool, rooms: list[int]
+) -> None:
+    """As it measures, here on a clock on which a stack costs as much as one job, or as its square."""
+    now = [0.0]
+    plain = AllInFlight.fill
+
+    def timed(self: AllInFlight, needs: list[Need]) -> int:
+        computed = plain(self, needs)
+        now[0] += 1.0 if faster else computed**2
+        return computed
+
+    monkeypatch.setattr(AllInFlight, "fill", timed)
+    monkeypatch.setattr("fl_core.auto.thread_time", lambda: now[0])
+    monkeypatch.setattr(Auto, "known", {})
+    told: list[int] = []
+
+    def tell(_: Task, message: Advanced | Room) -> None:
+        if isinstance(message, Room):
+            told.append(message.runs)
+
+    together(outbox, grid(tmp_path, "fedbuff", execution="auto", seeds=1, updates=300), tell=tell)
+    assert told == rooms
+
+
+def test_memory_bounds_how_many_there_are(
+    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three clients and one parameter: 12 numbers a run; with room for 40 there are three runs."""
+    monkeypatch.setattr("benchmarks.side_by_side.largest", lambda _: 40)
+    found = grid(tmp_path, "asgd, fedbuff, ace")
+    together(outbox, found)
+    said = {record_of(outbox, task).result.about["execution"] for task in found}
+    assert said == {"all in flight, up to 32 together, 3 runs side by side"}
+
+
+def test_a_display_names_a_few(tmp_path: Path) -> None:
+    found = grid(tmp_path)
+    board = Board(len(found))
+    for share in (0.1, 0.2):
+        for task in found:
+            board.see((task, Advanced(share)))
+    shown, more = board.shown(3)
+    assert [one.task for one in shown] == found[:3] and more == "and 7 more"
+    board.see((found[0], Died("killed by SIGKILL")))
+    assert [one.task for one in board.shown(9)[0]] == found[1:] and not board.shown(9)[1]
+    line = " | ".join(progress.Lines(3)._life())
+    assert "more" not in line
+
+
+@pytest.mark.usefixtures("fork_server")
+class TestWorkers:
+    """The same with real processes and a real database."""
+
+    def test_who_kills_the_worker_is_given_up_alone(self, tmp_path: Path, store: Store) -> None:
+        tally = tmp_path / "deaths"
+        deadly = f"{{name: 'sluggish:Deadly', deaths: 3, tally: '{tally}'}}"
+        path = shared(write_suite(tmp_path, f"fedbuff, asgd, ace, {deadly}, fedavg", seeds=1))
+        deaths: list[Heard] = []
+
+        def hear(heard: Heard) -> None:
+            if heard is not None and isinstance(heard[1], Died):
+                deaths.append(heard)
+
+        found = session(path, store, workers=1, hear=hear)
+        assert found.now == {"done": 5, "error": 1}  # and a baseline
+        (failed,) = [run for run in runs(store) if run.info.status == "FAILED"]
+        assert failed.data.tags["asyncfl.reason"].startswith("its worker process died 3 times")
+        assert len(deaths) > 2, "it died in company, which was taken up again"
+
+    def test_a_worker_killed_in_company_costs_nobody_a_record(self, tmp_path: Path, store: Store) -> None:
+        slow = "{name: 'sluggish:Slow', pause: 0.004}"
+        path = shared(write_suite(tmp_path, f"{slow}, asgd, fedbuff", seeds=3, updates=400))
+        killed: list[int] = []
+
+        def kill_once(heard: Heard) -> None:
+            if not killed and len(list(store.outbox.glob("small/*.checkpoint"))) > 1:
+                killed.append(len(list(store.outbox.glob("small/*/result.json"))))
+                for worker in multiprocessing.active_children():
+                    os.kill(worker.pid or 0, signal.SIGKILL)
+
+        found = session(path, store, hear=kill_once)
+        assert killed
+        assert found.now == {"done": 12}  # three of them baselines
+        assert len(tables(store)) == 9
+        folder = tmp_path / "alone"
+        folder.mkdir()
+        for task in grid(folder, f"{slow}, asgd, fedbuff", seeds=3, updates=400):
+            truth = measure.run(task.run.experiment)
+            status, curve, arrivals, _ = tables(store)[task.key]
+            assert status == truth.status
+            assert arrivals == {name: list(column) for name, column in truth.arrivals.items()}
+            assert curve["fp/loss"] == pytest.approx([row["fp/loss"] for row in truth.curve], rel=1e-10)
+
+    def test_a_stopped_group_is_continued(self, tmp_path: Path, store: Store) -> None:
+        slow = "{name: 'sluggish:Slow', pause: 0.002}"
+        path = shared(write_suite(tmp_path, slow, seeds=4, updates=400))
+
+        def stop(heard: Heard) -> None:
+            if heard is not None and isinstance(heard[1], Advanced) and 0.3 < heard[1].share < 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            session(path, store, workers=1, hear=stop)
+        assert len(list(store.outbox.glob("small/*.checkpoint"))) == 4, "all that were open are saved"
+        assert session(path, store, workers=2).now == {"done": 4}
+        assert len(tables(store)) == 4
