@@ -108,6 +108,7 @@ def within(found: Estimate, band: Band, *, closed: bool = False) -> Verdict:
         found.high,
         found.n,
         min(1.0, 2 * min(max(inside), *outside)),
+        why="" if closed or not found.low == found.high == nearest else f"exactly {nearest:g} in every seed",
         short_of=_short_of(found, nearest),
     )
 

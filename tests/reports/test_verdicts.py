@@ -81,6 +81,12 @@ def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
     assert powers[0] < 0.8 <= powers[1]
 
 
+def test_equal_in_every_seed_is_undecided_and_says_so() -> None:
+    one = judge(BETTER, pair([0.0] * 5))
+    assert (one.word, one.why) == ("undecided", "exactly 0 in every seed")
+    assert judge(BETTER, pair(TIE)).why == ""
+
+
 def test_nothing_ran() -> None:
     assert judge(BETTER, {}).word == "not run"
     assert judge(BETTER, {"a": {0: 1.0}, "b": {1: 1.0}}).word == "not run"  # no seed in common
