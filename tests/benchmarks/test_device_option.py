@@ -118,6 +118,7 @@ def test_what_is_chosen_is_where_worlds_go(monkeypatch: pytest.MonkeyPatch) -> N
     assert not torch.backends.cudnn.allow_tf32
 
 
+@pytest.mark.slow
 def test_the_fork_server_leaves_cuda_alone() -> None:
     """What workers are forked from has not so much as asked for a GPU: a fork could not use it any more."""
     script = f"""

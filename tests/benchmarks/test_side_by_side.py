@@ -259,6 +259,7 @@ class TestWorkers:
         assert failed.data.tags["asyncfl.reason"].startswith("its worker process died 3 times")
         assert len(deaths) > 2, "it died in company, which was taken up again"
 
+    @pytest.mark.slow
     def test_a_worker_killed_in_company_costs_nobody_a_record(self, tmp_path: Path, store: Store) -> None:
         slow = "{name: 'sluggish:Slow', pause: 0.004}"
         path = shared(write_suite(tmp_path, f"{slow}, asgd, fedbuff", seeds=3, updates=400))

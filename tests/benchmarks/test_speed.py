@@ -102,6 +102,7 @@ def test_shares_are_shares() -> None:
         assert 0 < found["outside_local_work"] < found["outside_gradients"] < 1
 
 
+@pytest.mark.slow
 def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small measurement from end to end: table, JSON, SVG."""
     monkeypatch.setattr(Auto, "known", {})

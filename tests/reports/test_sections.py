@@ -225,6 +225,7 @@ def test_local_steps_that_change_are_not_made_up(changed: dict[str, str]) -> Non
     assert isnan(cost.local_steps(run))
 
 
+@pytest.mark.slow
 def test_every_figure_leads_to_its_runs() -> None:
     suite = records(*quickstart(2), name="quickstart")
     text = render(suite)

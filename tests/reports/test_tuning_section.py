@@ -420,6 +420,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_real_campaign_end_to_end(tuned: Path) -> None:
     (path,) = tuned.glob("tuned-small.yaml")
     written = yaml.safe_load(path.read_text())
