@@ -43,5 +43,5 @@ def test_the_template_says_all_of_it(paper: Paper) -> None:
     assert section is not None
     text = _environment().get_template(section.template).render(shows=section.shows)
     for line in section.shows["blocks"][0]["lines"]:
-        assert f">{line['claim'].id}</th>" in text and line["claim"].place in text
+        assert f"<small>{line['claim'].id} · {line['claim'].place}" in text
     assert render(Suite("claims-fraboni-small", "sqlite://"))  # a page without runs is a page
