@@ -40,7 +40,7 @@ class Records:
 
     def open(self, ledgers: Sequence[Ledger]) -> None:
         """Find or make what trials are written below; soon."""
-        self._submit(lambda: self._open(ledgers))
+        self._submit(lambda: self._begin(ledgers))
 
     def begin(self, study: str, number: int, origin: str) -> Future[str | None]:
         """The id of a trial's run, soon; None if MLflow is away."""
@@ -70,15 +70,17 @@ class Records:
             self.away = what_happened(error)
             return None
 
-    def _open(self, ledgers: Sequence[Ledger]) -> StudyTracking:
-        """Under the lock: of several processes one makes what is missing, and the others find it."""
+    def _begin(self, ledgers: Sequence[Ledger]) -> None:
         keep_quiet()
         with self.locks.held(WRITING):
-            if database.is_new(self.store.tracking_uri):
-                database.create(self.store.tracking_uri)
-            tracking = StudyTracking(self.store, self.suite)
-            tracking.open(self.description, [study_record(ledger) for ledger in ledgers])
-        self._tracking = tracking
+            self._tracking = self._opened(ledgers)
+
+    def _opened(self, ledgers: Sequence[Ledger]) -> StudyTracking:
+        """Under the lock: of several processes one makes what is missing, and the others find it."""
+        if database.is_new(self.store.tracking_uri):
+            database.create(self.store.tracking_uri)
+        tracking = StudyTracking(self.store, self.suite)
+        tracking.open(self.description, [study_record(ledger) for ledger in ledgers])
         return tracking
 
     def _write(self, ledger: Ledger, number: int) -> None:
@@ -86,8 +88,8 @@ class Records:
             self._tracking.write(trial_record(ledger, ledger.trials()[number]))
 
     def _finish(self, ledgers: Sequence[Ledger], status: str) -> None:
-        tracking = self._open(ledgers)  # with what others have written meanwhile
-        with self.locks.held(WRITING):
+        with self.locks.held(WRITING):  # all the while, lest two processes bring the same lost trial
+            tracking = self._opened(ledgers)  # with what others have written meanwhile
             for ledger in ledgers:
                 for trial in ledger.trials():
                     if trial.state.is_finished():

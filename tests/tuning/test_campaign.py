@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,8 @@ from benchmarks.suite import load
 from tuning import results
 from tuning.campaign import Driver
 from tuning.ledger import LOST
+from tuning.locks import FileLocks
+from tuning.records import WRITING
 from tuning.storage import open_storage
 from tuning.study import Campaign
 
@@ -119,6 +121,22 @@ def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: 
     back = tune(make(), store)
     assert back.before == 6 and not back.records.away
     assert Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial")) == {"complete": 6}
+
+
+def test_what_is_missing_is_looked_for_and_brought_under_one_lock(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two processes that end together would both find a lost trial missing, and both bring it."""
+    taken: list[str] = []
+    held = FileLocks.held
+
+    def seen(locks: FileLocks, name: str) -> AbstractContextManager[None]:
+        taken.append(name)
+        return held(locks, name)
+
+    monkeypatch.setattr(FileLocks, "held", seen)
+    tune(make(), store)
+    assert taken.count(WRITING) == 2  # at the beginning, and at the end
 
 
 def test_a_grid_is_tried_exactly_once_each(make: Make, store: Store) -> None:
