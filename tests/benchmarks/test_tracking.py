@@ -3,6 +3,8 @@
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -332,3 +334,23 @@ def test_a_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         database.create(f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED_WHILE_WRITING = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+database.executescript("CREATE TABLE alembic_version (v); CREATE TABLE experiments (v)")
+database.execute("PRAGMA cache_size = 1")  # so that the file is written to before the end
+database.execute("BEGIN")
+database.executemany("INSERT INTO experiments VALUES (?)", (("x" * 1000,) for _ in range(1000)))
+os._exit(9)
+"""
+
+
+def test_what_a_killed_process_was_writing_is_rolled_back(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(path)], check=False)
+    assert (tmp_path / "mlflow.db-journal").stat().st_size
+    database.check(f"sqlite:///{path}")
+    with sqlite3.connect(path) as left:
+        assert left.execute("SELECT count(*) FROM experiments").fetchone() == (0,)
