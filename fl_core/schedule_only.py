@@ -37,11 +37,6 @@ class Zeros(Tensor):
 
     __rmul__, __iadd__ = __mul__, __add__
 
-    def new_zeros(self, shape: Sequence[int], **options: Any) -> Tensor:  # type: ignore[override]
-        """Fresh zeros of any shape; of this one they are `Zeros` again."""
-        zeros = super().new_zeros(shape, **options)
-        return zeros.as_subclass(Zeros) if zeros.shape == self.shape else zeros
-
 
 class ScheduleOnly:
     """Every update is zero and costs nothing; data and models are not touched.

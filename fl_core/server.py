@@ -54,7 +54,6 @@ class Server:
         self.flight: dict[int, MutableSequence[Job]] = {}  # client → its jobs, the head in service
         self.versions: dict[int, Tensor] = {0: model}  # the last `history` versions, newest last
         self.briefs: dict[int, dict[str, Tensor]] = {}  # what travels with each of them
-        self.newest = model  # the last update; `zeros` are of its kind, so that ScheduleOnly's cost nothing
         self.history = history
         self.alarm: int | None = None
         self.stepped = False  # in this event
@@ -106,8 +105,7 @@ class Server:
 
     def zeros(self, *shape: int) -> Tensor:
         """Zeros like a model [*shape, d]."""
-        model = self.model
-        return self.newest.new_zeros((*shape, model.shape[-1]), dtype=model.dtype)
+        return self.model.new_zeros((*shape, self.model.shape[-1]))
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
         """Make a new version: the newest plus `delta`, or `model`, or the same again (an empty tick)."""

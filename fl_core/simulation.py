@@ -158,7 +158,7 @@ class Simulation:
             job.began,
             server.now,
         )
-        self.arrived, server.newest = job, job.delta
+        self.arrived = job
         self.local.receive(server, update)
         self.strategy.receive(server, update)
         if client in server.flight:

@@ -46,5 +46,5 @@ class ACE(Strategy):
             everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
             memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
         memory.heard += 1
-        if memory.heard >= server.n:  # the first step waits for a pass over all clients
+        if memory.heard >= server.n:  # the first step waits for as many updates as there are clients
             server.step(self.server_lr * memory.mean)

@@ -42,7 +42,7 @@ class ACED(Strategy):
         caches.put(memory.cache, update.client, update.delta, server)
         memory.stamp[update.client] = server.version if self.stamp == "arrival" else update.version
         memory.heard += 1
-        if memory.heard < server.n:  # the first step waits for a pass over all clients
+        if memory.heard < server.n:  # the first step waits for as many updates as there are clients
             return
         active = server.version - memory.stamp <= self.max_age  # A(t)
         newest = caches.rows(memory.cache, active, server.model)

@@ -115,7 +115,7 @@ def test_zeros_are_zeros(work: Callable[[Tensor], Tensor]) -> None:
 def test_sums_in_place() -> None:
     """`+=` with zeros stays zeros, with anything else it becomes a plain tensor; no other zeros move."""
     zeros = torch.zeros(3).as_subclass(Zeros)
-    total = zeros.new_zeros((3,))
+    total = torch.zeros(3).as_subclass(Zeros)
     total += zeros / 2
     assert type(total) is Zeros
     total += X
