@@ -8,16 +8,16 @@ from pathlib import Path
 
 from benchmarks import device
 from benchmarks.messages import Advanced, Finished, one_line
-from benchmarks.outbox import Result
 from benchmarks.recording import Recording
 from benchmarks.stopwatch import Clock
 from benchmarks.tasks import RunTask
-from fl_core import checkpoint
-from fl_core.execution import Execution, Need
-from fl_core.jobs import Job
-from fl_core.measure import Recorder
+from benchmarks.tracking.outbox import Result
+from fl_core.execution.one_by_one import Execution, Need
+from fl_core.loop.simulation import Simulation
 from fl_core.problems.problem import World
-from fl_core.simulation import Simulation
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder
+from fl_core.server.jobs import Job
 
 SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
 SAVE_SHARE = 0.05  # of its time goes into checkpoints at most

@@ -43,7 +43,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from benchmarks.document import nearest
+        from benchmarks.suite.document import nearest
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"no command '{args[0]}'{nearest(args[0], COMMANDS)} There are: {', '.join(COMMANDS)}")
@@ -52,7 +52,7 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from benchmarks.provenance import version
+        from benchmarks.tracking.provenance import version
 
         click.echo(f"asyncfl {version('asyncfl-bench') or 'from its sources, not installed'}")
         ctx.exit()

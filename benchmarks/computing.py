@@ -10,14 +10,14 @@ from weakref import WeakValueDictionary
 from benchmarks import device
 from benchmarks.attempt import Attempt
 from benchmarks.messages import Advanced, Finished, Room, one_line
-from benchmarks.outbox import Outbox
 from benchmarks.recording import Recording
 from benchmarks.side_by_side import SideBySide
 from benchmarks.stopwatch import Clock
 from benchmarks.tasks import PooledTask, RunTask, Task
-from fl_core.all_in_flight import AllInFlight
-from fl_core.auto import Auto
-from fl_core.execution import Execution, OneByOne
+from benchmarks.tracking.outbox import Outbox
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import Execution, OneByOne
+from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem, World
 
 EXECUTIONS: dict[str, Callable[[], Execution]] = {

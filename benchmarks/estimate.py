@@ -8,9 +8,9 @@ from time import perf_counter
 import torch
 
 from benchmarks import device
-from benchmarks.suite import Run
+from benchmarks.suite.suite import Run
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem, World
-from fl_core.simulation import Simulation, simulate
 
 MOST = 32  # so many runs are looked at, evenly spaced
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from benchmarks.outbox import Result
+from benchmarks.tracking.outbox import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
 from benchmarks.messages import Advanced, Died, Finished
-from benchmarks.summary import duration
+from benchmarks.suite.summary import duration
 from benchmarks.tasks import Task
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.outbox import Outbox, Result
 from benchmarks.stopwatch import Stopwatch, now
 from benchmarks.tasks import Task
+from benchmarks.tracking.outbox import Outbox, Result
 from fl_core.diagnostics import summary as diagnostics
-from fl_core.measure import Record
+from fl_core.recording.recorder import Record
 
 
 class Recording:

@@ -20,9 +20,9 @@ from time import monotonic
 from typing import Any
 
 from benchmarks.messages import Advanced, Died, Finished, Room
-from benchmarks.outbox import Outbox
 from benchmarks.recording import Recording
 from benchmarks.tasks import Task
+from benchmarks.tracking.outbox import Outbox
 from benchmarks.worker import serve
 
 DEATHS = 3  # of a task's workers, after which it is given up

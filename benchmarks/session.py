@@ -10,16 +10,16 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from benchmarks.delivery import Delivery
 from benchmarks.errors import UserError
 from benchmarks.messages import Finished
-from benchmarks.outbox import Outbox
 from benchmarks.progress import Progress
-from benchmarks.provenance import provenance
 from benchmarks.runner import Runner
-from benchmarks.store import Store
-from benchmarks.suite import Run
+from benchmarks.suite.suite import Run
 from benchmarks.tasks import RunTask, Task, tasks
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.store import Store
 
 
 class Runs(Protocol):

@@ -14,8 +14,8 @@ from benchmarks.attempt import Attempt, Leave
 from benchmarks.messages import Finished
 from benchmarks.stopwatch import Clock
 from benchmarks.tasks import RunTask
-from fl_core.auto import Auto, largest
-from fl_core.execution import Execution, OneByOne
+from fl_core.execution.auto import Auto, largest
+from fl_core.execution.one_by_one import Execution, OneByOne
 
 AT_ONCE = {"cpu": 8, "cuda": 64}  # runs at most
 HELD = 4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from benchmarks.suite import Run
+from benchmarks.suite.suite import Run
 from fl_core.experiment import RESULTS
 from fl_core.problems.problem import Problem
 

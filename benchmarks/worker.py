@@ -19,8 +19,8 @@ import torch
 from benchmarks.attempt import Leave
 from benchmarks.computing import Computer
 from benchmarks.messages import Advanced, Finished, Room
-from benchmarks.outbox import Outbox
 from benchmarks.tasks import RunTask, Task
+from benchmarks.tracking.outbox import Outbox
 
 LOOK_EVERY = 0.02  # seconds between two looks for more runs; a look takes as long as a local step
 

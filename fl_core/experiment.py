@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt, SerializeAsAny, model_validator
 
 from fl_core.parts import Frozen
 from fl_core.scenario import Scenario
-from fl_core.strategy import Strategy
+from fl_core.strategies.strategy import Strategy
 
 # Part of every key: raised when the same description gives other numbers than before.
 RESULTS = 1

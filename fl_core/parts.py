@@ -62,27 +62,26 @@ Length = Annotated[Exact, Field(gt=0)]
 class Part(Frozen):
     """Base of everything that a suite chooses by name.
 
-    A *family* is a direct subclass that says in which package its members live (`home`); a *member* has a
-    `name`, and the first line of its docstring is what `asyncfl list` prints: what it is, and its paper.
+    A *family* is a direct subclass that says in which modules and packages its members live (`homes`); a
+    *member* has a `name`, and the first line of its docstring is what `asyncfl list` prints: what it is, and
+    its paper.
     """
 
-    home: ClassVar[str]
+    homes: ClassVar[tuple[str, ...]]
     name: ClassVar[str]
 
     @classmethod
     def family(cls) -> type[Part]:
         """The family that this class belongs to."""
-        return next(base for base in cls.__mro__ if "home" in vars(base))
+        return next(base for base in cls.__mro__ if "homes" in vars(base))
 
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
         """Every member of the family that this package ships, by name."""
-        home = importlib.import_module(cls.home)
-        modules = [home]
-        if hasattr(home, "__path__"):
-            modules += [
-                importlib.import_module(f"{cls.home}.{m.name}") for m in pkgutil.iter_modules(home.__path__)
-            ]
+        modules = []
+        for home in map(importlib.import_module, cls.homes):
+            inside = pkgutil.iter_modules(getattr(home, "__path__", ()), f"{home.__name__}.")
+            modules += [home, *(importlib.import_module(module.name) for module in inside)]
         found = (
             item
             for module in modules
@@ -116,12 +115,12 @@ class Part(Frozen):
     @classmethod
     def reference(cls) -> str:
         """The name by which a suite file finds this class again."""
-        ours = "name" in vars(cls) and cls.__module__.startswith(cls.family().home)
+        ours = "name" in vars(cls) and cls.__module__.startswith(cls.family().homes)
         return cls.name if ours else f"{cls.__module__}:{cls.__qualname__}"
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        if "home" not in vars(cls):
+        if "homes" not in vars(cls):
             return handler(core_schema)
         members = [_member_schema(member, handler) for member in cls.members().values()]
         path = {"type": "string", "pattern": r"^[\w.]+:\w+$"}
@@ -141,7 +140,7 @@ P = TypeVar("P", bound=Part)
 
 def find(cls: type[P], name: Any) -> type[P]:
     """The class that `name` stands for where a `cls` is wanted; errors name the nearest right name."""
-    if name is None and "home" not in vars(cls):
+    if name is None and "homes" not in vars(cls):
         return cls
     kind = cls.family().__name__.lower()
     known = _known(cls.family())

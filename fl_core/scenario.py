@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import SerializeAsAny, model_validator
 
-from fl_core.arrangement import Arrangement
+from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.timing.timing import Timing

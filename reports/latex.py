@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reports.ranking import Entry
+    from reports.statistics.ranking import Entry
 
 # What LaTeX takes for a command, and letters that its usual fonts do not have.
 SPECIAL: dict[str, str | int | None] = {

@@ -9,28 +9,25 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import files, look, numbers
-from reports.records import Suite
+from reports import files, numbers
+from reports.figures import look
+from reports.records.records import Suite
+from reports.records.store import load
 from reports.sections import (
     behind,
-    claims,
     cost,
     curves,
-    errata,
     errors,
     fairness,
     heat,
-    methods,
-    overview,
     participation,
-    provenance,
     ranked,
     reaching,
     staleness,
-    tuning,
 )
+from reports.sections.about import claims, errata, methods, overview, provenance
 from reports.sections.section import Results, Section
-from reports.store import load
+from reports.sections.tuning import tuning
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reports.numbers import many
-from reports.ranking import Entry, Ranking, seeds
-from reports.records import Suite
+from reports.records.records import Suite
+from reports.records.store import load
 from reports.sections.section import Results
-from reports.store import load
+from reports.statistics.ranking import Entry, Ranking, seeds
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from benchmarks.store import Store
+from benchmarks.tracking.store import Store
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; subprocesses inherit all three
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -24,8 +24,8 @@ settings.load_profile("ci" if "CI" in os.environ else "default")
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database without anything in it."""
-    from benchmarks import database
-    from benchmarks.tracking import keep_quiet
+    from benchmarks.tracking import database
+    from benchmarks.tracking.tracking import keep_quiet
 
     keep_quiet()
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"

@@ -96,11 +96,11 @@ def test_imports_only_what_stands_below(module: str) -> None:
 
 
 def test_the_rule_tells_up_from_down() -> None:
-    assert may_import("fl_core.strategies.ace", "fl_core.server")
-    assert not may_import("fl_core.server", "fl_core.strategies.ace")
-    assert not may_import("fl_core.server", "fl_core.strategy")
-    assert not may_import("fl_core.simulation", "fl_core.strategies.ace")
-    assert not may_import("fl_core.measure", "benchmarks.tracking")
+    assert may_import("fl_core.strategies.tables.ace", "fl_core.server.server")
+    assert not may_import("fl_core.server.server", "fl_core.strategies.tables.ace")
+    assert not may_import("fl_core.server.server", "fl_core.strategies.strategy")
+    assert not may_import("fl_core.loop.simulation", "fl_core.strategies.tables.ace")
+    assert not may_import("fl_core.recording.recorder", "benchmarks.tracking.tracking")
     assert not may_import("benchmarks.runner", "reports.page")
     assert not may_import("benchmarks.runner", "benchmarks.cli")
     assert not may_import("tuning.study", "reports.page")
@@ -120,9 +120,9 @@ def test_the_science_knows_no_tracker_tuner_or_command_line(module: str) -> None
 
 def test_a_problem_without_data_loads_no_lightning() -> None:
     program = (
-        "import sys, fl_core.simulation, fl_core.measure\n"
+        "import sys, fl_core.loop.simulation, fl_core.recording.recorder\n"
         "from fl_core.problems.problem import Problem\n"
-        "from fl_core.strategy import Strategy\n"
+        "from fl_core.strategies.strategy import Strategy\n"
         "Problem.members(), Strategy.members()\n"
         "print(*{'pytorch_lightning', 'torchvision', 'sklearn', 'mlflow', 'pandas'} & sys.modules.keys())"
     )

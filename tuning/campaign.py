@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks.messages import Died
-from benchmarks.store import Store
+from benchmarks.tracking.store import Store
 from tuning.computing import Batch, BatchDone, Ended, Evaluated
 from tuning.ledger import ORIGIN, Ledger, Result
 from tuning.objective import Curve

@@ -15,14 +15,14 @@ import torch
 
 from benchmarks import device
 from benchmarks.messages import one_line
-from fl_core.execution import Need
+from fl_core.execution.one_by_one import Need
 from fl_core.experiment import Experiment
-from fl_core.measure import Recorder
+from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import Problem, World
+from fl_core.recording.recorder import Recorder
+from fl_core.recording.together import advance
 from fl_core.scenario import Scenario
-from fl_core.simulation import Event, Simulation
-from fl_core.strategy import Strategy
-from fl_core.together import advance
+from fl_core.strategies.strategy import Strategy
 from tuning.objective import Point
 
 AT_ONCE = 32  # simulations side by side

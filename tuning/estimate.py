@@ -8,9 +8,9 @@ import torch
 
 from benchmarks import device
 from fl_core.experiment import Experiment
-from fl_core.measure import Recorder
-from fl_core.simulation import Simulation
-from fl_core.together import advance
+from fl_core.loop.simulation import Simulation
+from fl_core.recording.recorder import Recorder
+from fl_core.recording.together import advance
 from tuning.computing import AT_ONCE
 from tuning.study import Campaign, Study
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from benchmarks import tuned
-from benchmarks.document import nearest
 from benchmarks.errors import UserError
-from benchmarks.suite import Run, Suite
-from benchmarks.suite_file import SuiteFile
-from benchmarks.tuning_section import Tuning
+from benchmarks.suite import tuned
+from benchmarks.suite.document import nearest
+from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.suite import Run, Suite
+from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
-from fl_core.measure import metrics
 from fl_core.problems.problem import Problem
+from fl_core.recording.recorder import metrics
 from fl_core.scenario import Scenario
 from tuning.objective import HIGHER, TO_TARGET, Objective
 from tuning.space import Space, Values, read

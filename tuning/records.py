@@ -11,12 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from benchmarks import database
-from benchmarks.delivery import troubles, what_happened
 from benchmarks.stopwatch import now
-from benchmarks.store import Store
-from benchmarks.study_tracking import StudyRecord, StudyTracking, TrialRecord
-from benchmarks.tracking import keep_quiet
+from benchmarks.tracking import database
+from benchmarks.tracking.delivery import troubles, what_happened
+from benchmarks.tracking.store import Store
+from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
+from benchmarks.tracking.tracking import keep_quiet
 from tuning.ledger import LOST, ORIGIN, RESULT, Ledger
 from tuning.locks import Locks
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from benchmarks import tuned
-from benchmarks.provenance import version, versions
-from benchmarks.suite import Run
-from benchmarks.tuned import Entry, TunedFile
+from benchmarks.suite import tuned
+from benchmarks.suite.suite import Run
+from benchmarks.suite.tuned import Entry, TunedFile
+from benchmarks.tracking.provenance import version, versions
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.study import Campaign
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.document import nearest, split
-from benchmarks.tuned import FACTOR, default_of, fields_of, with_parameters
-from benchmarks.tuning_section import Span
+from benchmarks.suite.document import nearest, split
+from benchmarks.suite.tuned import FACTOR, default_of, fields_of, with_parameters
+from benchmarks.suite.tuning_section import Span
 from fl_core.scenario import Scenario
-from fl_core.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Candidates, Range, Strategy
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

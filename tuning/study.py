@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import tuned
-from benchmarks.suite import Run, Suite
-from benchmarks.tuning_section import Tuning
+from benchmarks.suite import tuned
+from benchmarks.suite.suite import Run, Suite
+from benchmarks.suite.tuning_section import Tuning
 from fl_core.scenario import Scenario
-from fl_core.strategy import Strategy
+from fl_core.strategies.strategy import Strategy
 from tuning.objective import TO_TARGET, Objective
 from tuning.space import Space, Values
 

@@ -28,7 +28,7 @@ A file in `benchmarks/claims/` holds entries of one paper:
 
 What gives a number a seed is a `Sample`; its keys may stand at the entry, for all of its samples. An entry
 with `each` or `table` stands for many (`claims.families`). Files are read by `claims.files`, scenarios become
-runs in `claims.plan`, and verdicts are made in `reports.verdicts`.
+runs in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
 """
 
 from __future__ import annotations

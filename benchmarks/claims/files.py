@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError
 
 from benchmarks.claims import SCALES, Claim, Scale
 from benchmarks.claims.families import members
-from benchmarks.complaints import complaints
-from benchmarks.document import nearest, read
 from benchmarks.errors import UserError
+from benchmarks.suite.complaints import complaints
+from benchmarks.suite.document import nearest, read
 from fl_core.parts import Frozen
 
 FOLDER = Path(__file__).parent

@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks import labels, scales
 from benchmarks.claims import SCALES, Claim, Sample
 from benchmarks.claims.files import Paper
-from benchmarks.document import Setting, nearest, read, split
 from benchmarks.errors import UserError
-from benchmarks.suite import Run, Suite, build, shipped
+from benchmarks.suite import labels, scales
+from benchmarks.suite.document import Setting, nearest, read, split
+from benchmarks.suite.suite import Run, Suite, build, shipped
 
 Picked = dict[int, tuple[Run, ...]]  # seed → the runs that give its number
 

@@ -37,9 +37,9 @@ def command(
     Final metric, updates to the target, schedule and losses of every run are read from MLflow; the speed of
     each strategy is measured now.
     """
-    from benchmarks.store import Store
-    from benchmarks.suite import load
-    from reports import baseline
+    from benchmarks.suite.suite import load
+    from benchmarks.tracking.store import Store
+    from reports.gate import baseline
 
     store, planned = Store(folder, tracking_uri), load(suite, scale=scale).runs()
     store.must_exist()

@@ -12,7 +12,7 @@ import click
 from benchmarks.commands import options
 
 if TYPE_CHECKING:
-    from benchmarks.suite import Run
+    from benchmarks.suite.suite import Run
 
 File = click.Path(dir_okay=False, path_type=Path)
 
@@ -55,10 +55,11 @@ def command(
     more than the spread over seeds explains, or if it takes half as long again beside the yardstick.
     Schedules must be the recorded ones exactly, losses but for rounding.
     """
-    from benchmarks.store import Store
-    from benchmarks.suite import load
-    from benchmarks.tables import print_rich
-    from reports import baseline, gate, gate_output
+    from benchmarks.commands.tables import print_rich
+    from benchmarks.suite.suite import load
+    from benchmarks.tracking.store import Store
+    from reports.gate import baseline, gate
+    from reports.gate import output as gate_output
 
     store, planned = Store(folder, tracking_uri), load(suite, scale=scale).runs()
     path = against or baseline.shipped(planned[0].suite)
@@ -92,7 +93,7 @@ def measured(planned: Sequence[Run], strategies: Collection[str]) -> dict[str, f
 
 def _speed(planned: Sequence[Run], before: dict[str, float]) -> dict[str, float]:
     """The speed now; what seems too slow is measured once more, and the better time counts."""
-    from reports.gate import too_slow
+    from reports.gate.gate import too_slow
 
     found = measured(planned, before)
     slow = too_slow(before, found)
@@ -102,8 +103,8 @@ def _speed(planned: Sequence[Run], before: dict[str, float]) -> dict[str, float]
 
 def _warn_of_old_records(recorded: str) -> None:
     """What is recorded is not run again: records of another commit say nothing about this one."""
-    from benchmarks.provenance import commit
     from benchmarks.session import warn
+    from benchmarks.tracking.provenance import commit
 
     here = commit()
     if here and recorded and here.removesuffix("+") != recorded.removesuffix("+"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.claims import Claim
     from benchmarks.claims.files import Paper
     from benchmarks.claims.plan import Plan
-    from benchmarks.store import Store
+    from benchmarks.tracking.store import Store
 
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
@@ -46,8 +46,8 @@ def command(ctx: click.Context, wanted: str | None, folder_of_claims: Path | Non
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
         return
-    from benchmarks.tables import print_table
-    from reports import claims_table
+    from benchmarks.commands.tables import print_table
+    from reports.claims import table as claims_table
 
     chosen = _papers(folder_of_claims, wanted)
     found = claims_table.all_of(chosen.values(), _results(folder_of_claims))
@@ -82,9 +82,9 @@ def check(folder_of_claims: Path | None) -> None:
 @files
 def show(id_: str, folder_of_claims: Path | None) -> None:
     """Show one claim: what is said, how it is judged, what was found, each seed's numbers and runs."""
-    from benchmarks.document import nearest
     from benchmarks.errors import UserError
-    from reports.claims_show import told
+    from benchmarks.suite.document import nearest
+    from reports.claims.show import told
 
     papers = _papers(folder_of_claims, None)
     known = {name: one for one in papers.values() for name in one.claims}
@@ -128,7 +128,7 @@ def run(
     is computed where it is not known yet, or named by --id.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
-    from benchmarks.store import Store
+    from benchmarks.tracking.store import Store
 
     papers = _papers(folder_of_claims, wanted)
     chosen = {name: _chosen(one, ids) for name, one in papers.items()}
@@ -165,8 +165,8 @@ def _must_stand_behind(ctx: click.Context) -> None:
 
 def _papers(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
     from benchmarks.claims.files import FOLDER, papers
-    from benchmarks.document import nearest
     from benchmarks.errors import UserError
+    from benchmarks.suite.document import nearest
 
     found = papers(folder or FOLDER)
     if wanted is None:
@@ -210,7 +210,7 @@ def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str,
 def _forecast(plans: list[Plan]) -> None:
     from benchmarks.device import processes
     from benchmarks.estimate import core_seconds
-    from benchmarks.summary import duration
+    from benchmarks.suite.summary import duration
 
     size, total = processes(), 0.0
     for plan in plans:
@@ -227,7 +227,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     from benchmarks.claims import kept
     from benchmarks.claims.kept import COMPUTED
     from benchmarks.messages import one_line
-    from reports.claims import computed, recipe
+    from reports.claims.claims import computed, recipe
 
     file = kept.path(paper.name, COMPUTED, results)
     known = {(one.claim, one.runs) for one in kept.read(file)}
@@ -249,8 +249,8 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
     from benchmarks.fork_server import warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
-    from reports.claims import measured
-    from reports.store import load
+    from reports.claims.claims import measured
+    from reports.records.store import load
 
     session = Session(plan, store, baselines=False)
     warm_up(task.problem for task in session.tasks)

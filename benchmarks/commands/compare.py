@@ -12,7 +12,7 @@ from benchmarks.commands import options
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
-    from reports.records import Scenario, Suite
+    from reports.records.records import Scenario, Suite
 
 
 @click.command()
@@ -44,7 +44,7 @@ def command(
 
     Everything is read from MLflow, paired over seeds; intervals are of 95 %.
     """
-    from benchmarks.store import Store
+    from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
     store.must_exist()
@@ -58,8 +58,8 @@ def command(
 
 
 def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> None:
-    from reports.answers import answer
-    from reports.compare import compare, overall
+    from reports.statistics.answers import answer
+    from reports.statistics.compare import compare, overall
 
     asked = _with_metric(chosen, metric)
     found = compare(asked, first, second, metric)
@@ -77,7 +77,7 @@ def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> 
 
 
 def _title(scenario: Scenario, metric: str) -> str:
-    from reports.compare import AREA, REACHES, measured
+    from reports.statistics.compare import AREA, REACHES, measured
 
     if metric in REACHES:
         return f"{measured(scenario, metric).title} until the target is met"
@@ -88,7 +88,7 @@ def _load(tracking_uri: str, suite: str | None) -> Suite:
     """The suite's runs; the only suite's where none is named."""
     from mlflow import MlflowClient
 
-    from reports.store import load
+    from reports.records.store import load
 
     if suite is not None and (found := load(tracking_uri, suite)).runs:
         return found
@@ -127,8 +127,8 @@ def _scenarios(suite: Suite, text: str | None, pair: Iterable[str]) -> list[Scen
 
 def _with_metric(scenarios: Sequence[Scenario], metric: str) -> list[Scenario]:
     """Those in which the question can be asked."""
-    from reports.compare import AREA, REACHES
-    from reports.records import CLOCKS
+    from reports.records.records import CLOCKS
+    from reports.statistics.compare import AREA, REACHES
 
     if metric in REACHES:
         found = [one for one in scenarios if one.target is not None]
@@ -147,7 +147,7 @@ def _with_metric(scenarios: Sequence[Scenario], metric: str) -> list[Scenario]:
 
 
 def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
-    from benchmarks.document import nearest
+    from benchmarks.suite.document import nearest
 
     there = ", ".join(allowed) or "none"
     return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")

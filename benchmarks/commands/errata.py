@@ -21,9 +21,9 @@ def command(number: str | None) -> None:
 
     What is chosen is written into a suite, or given as asyncfl run SUITE --set KEY=VALUE.
     """
-    from benchmarks.document import nearest
     from benchmarks.errata import errata
     from benchmarks.errors import UserError
+    from benchmarks.suite.document import nearest
 
     known = {entry.id: entry for entry in errata()}
     if number is not None and number not in known:

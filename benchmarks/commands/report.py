@@ -28,10 +28,10 @@ def command(
 
     Everything is read from MLflow; nothing runs.
     """
+    from benchmarks.commands.tables import print_rich
     from benchmarks.errors import UserError
-    from benchmarks.store import Store
-    from benchmarks.suite import recorded_name
-    from benchmarks.tables import print_rich
+    from benchmarks.suite.suite import recorded_name
+    from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
     store.must_exist()
@@ -39,7 +39,7 @@ def command(
 
     from reports import page, terminal
     from reports.numbers import many
-    from reports.store import load
+    from reports.records.store import load
 
     found = load(store.tracking_uri, name)
     if not found.runs and not found.studies:

@@ -16,7 +16,7 @@ from benchmarks.commands import options
 
 if TYPE_CHECKING:
     from benchmarks.session import Session
-    from benchmarks.store import Store
+    from benchmarks.tracking.store import Store
 
 ENDS = {"done": "done", "diverged": "diverged", "error": "ended in error (see their traceback.txt in MLflow)"}
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
@@ -59,8 +59,8 @@ def command(
     from benchmarks.fork_server import warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
-    from benchmarks.store import Store
-    from benchmarks.suite import load
+    from benchmarks.suite.suite import load
+    from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
@@ -79,7 +79,7 @@ def command(
 
 def _what_happened(session: Session, seconds: float) -> str:
     """In a sentence: how many were computed, and how they ended."""
-    from benchmarks.summary import duration
+    from benchmarks.suite.summary import duration
 
     name, size = session.suite.name, session.size
     if not session.now:
@@ -90,9 +90,9 @@ def _what_happened(session: Session, seconds: float) -> str:
 
 
 def _show_results(session: Session, store: Store, *, page: bool) -> None:
-    from benchmarks.delivery import keep_page
+    from benchmarks.commands.tables import print_rich
     from benchmarks.session import warn
-    from benchmarks.tables import print_rich
+    from benchmarks.tracking.delivery import keep_page
 
     if session.waiting:
         warn(
@@ -104,7 +104,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> None:
 
     from reports import page as pages
     from reports import terminal
-    from reports.store import load
+    from reports.records.store import load
 
     found = load(store.tracking_uri, session.suite.name)
     print_rich(terminal.tables(found))
@@ -118,7 +118,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> None:
 
 def _ui(suite: str, store: Store) -> str:
     """The command that opens MLflow's pages on these runs."""
-    from benchmarks.store import Store
+    from benchmarks.tracking.store import Store
 
     # In tox's environments the command is not on the path of who called tox.
     script = Path(sys.argv[0])

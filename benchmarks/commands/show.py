@@ -10,7 +10,7 @@ import click
 from benchmarks.commands import options
 
 if TYPE_CHECKING:
-    from benchmarks.suite import Run
+    from benchmarks.suite.suite import Run
 
 
 @click.command()
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @options.data_dir
 def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     """Show the runs that SUITE expands to, and how long they will take."""
-    from benchmarks import summary
-    from benchmarks.suite import load
-    from benchmarks.tables import print_table
+    from benchmarks.commands.tables import print_table
+    from benchmarks.suite import summary
+    from benchmarks.suite.suite import load
 
     loaded = load(suite, settings, scale)
     runs = loaded.runs()
@@ -51,7 +51,7 @@ def _estimate(runs: list[Run]) -> str:
 
     from benchmarks.errors import users_mistake
     from benchmarks.estimate import core_seconds
-    from benchmarks.summary import duration
+    from benchmarks.suite.summary import duration
 
     try:
         seconds = core_seconds(runs)

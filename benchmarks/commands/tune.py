@@ -16,8 +16,8 @@ import click
 from benchmarks.commands import options
 
 if TYPE_CHECKING:
-    from benchmarks.suite import Suite
-    from benchmarks.tuned import Entry
+    from benchmarks.suite.suite import Suite
+    from benchmarks.suite.tuned import Entry
     from tuning.campaign import Driver
     from tuning.study import Campaign
 
@@ -83,8 +83,8 @@ def command(
 
     from benchmarks.device import processes
     from benchmarks.fork_server import warm_up
-    from benchmarks.store import Store
-    from benchmarks.suite import load
+    from benchmarks.suite.suite import load
+    from benchmarks.tracking.store import Store
     from tuning import samplers
     from tuning.plan import plan
 
@@ -118,7 +118,7 @@ def command(
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
-    from benchmarks.summary import duration
+    from benchmarks.suite.summary import duration
 
     campaign = driver.campaign
     size = f"{_studies(campaign)} of {campaign.studies[0].trials} trials"
@@ -142,9 +142,9 @@ def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]
 
 
 def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
-    from benchmarks import tuned
+    from benchmarks.commands.tables import print_table
     from benchmarks.session import warn
-    from benchmarks.tables import print_table
+    from benchmarks.suite import tuned
     from tuning.results import found
 
     campaign = driver.campaign
@@ -181,8 +181,8 @@ def _short(value: object) -> str:
 
 
 def _show_plan(campaign: Campaign, workers: int) -> None:
-    from benchmarks.summary import duration
-    from benchmarks.tables import print_table
+    from benchmarks.commands.tables import print_table
+    from benchmarks.suite.summary import duration
     from tuning.estimate import core_seconds
 
     study, says = campaign.studies[0], campaign.says

@@ -20,7 +20,7 @@ from benchmarks.errors import UserError
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
-    from benchmarks.store import Store
+    from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
     store.must_exist()
@@ -38,8 +38,8 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
     from mlflow import MlflowClient
 
-    from benchmarks import notes, views
-    from benchmarks.document import nearest
+    from benchmarks.suite.document import nearest
+    from benchmarks.tracking import notes, views
 
     client = MlflowClient(tracking_uri)
     experiment = client.get_experiment_by_name(suite)

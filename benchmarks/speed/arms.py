@@ -13,12 +13,12 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import yardstick
 from benchmarks.speed.noise import Babble, Noise
-from fl_core.execution import Execution, Need
+from fl_core.execution.one_by_one import Execution, Need
 from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.classification import Classification
 from fl_core.problems.problem import CPU
-from fl_core.simulation import Simulation, simulate
-from fl_core.together import simulate_together
+from fl_core.recording.together import simulate_together
 
 BATCH = 64
 SIMULATIONS = 16  # at once

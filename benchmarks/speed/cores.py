@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.speed.arms import SIMULATIONS, Case, plain_loop, side_by_side
-from fl_core.auto import Auto
+from fl_core.execution.auto import Auto
 
 
 def scaled(case: Case, processes: int, repeats: int) -> dict[str, Any]:

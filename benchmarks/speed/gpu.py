@@ -13,8 +13,8 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.speed.arms import Case, alone, side_by_side
-from fl_core.auto import Auto
-from fl_core.execution import OneByOne
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import OneByOne
 
 SIMULATIONS = 64  # at once
 CASES = (Case("logistic", 100, updates=2000), Case("cnn", 100, updates=500))

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from benchmarks.fork_server import cores
-from benchmarks.provenance import provenance
 from benchmarks.speed import gpu, memory, schedule, tracked
 from benchmarks.speed.arms import SIMULATIONS, Case, alone, gradients, plain_loop, products, side_by_side
 from benchmarks.speed.cores import scaled
 from benchmarks.speed.shares import shares
-from fl_core.all_in_flight import AllInFlight
-from fl_core.auto import Auto
-from fl_core.execution import OneByOne
+from benchmarks.tracking.provenance import provenance
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import CPU
 
 MINUTE = 60.0  # seconds of the run that the cost of tracking is a share of

@@ -19,9 +19,9 @@ def _measured(strategy: str, clients: int, in_flight: int) -> float:
     import torch
 
     from benchmarks.speed.noise import Crowd
-    from fl_core.all_in_flight import AllInFlight
+    from fl_core.execution.stacked import AllInFlight
     from fl_core.experiment import Experiment
-    from fl_core.simulation import Simulation, simulate
+    from fl_core.loop.simulation import Simulation, simulate
 
     torch.set_num_threads(1)
     experiment = Experiment.model_validate(

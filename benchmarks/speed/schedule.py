@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
+from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.quadratic import Quadratic
-from fl_core.schedule_only import ScheduleOnly
-from fl_core.simulation import Simulation, simulate
 
 STRATEGIES = ("asgd", "fedbuff")
 LAWS = ("fixed", "exponential")

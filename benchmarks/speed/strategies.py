@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from benchmarks.speed import yardstick
-from benchmarks.suite import Run
+from benchmarks.suite.suite import Run
 from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.scenario import Budget
-from fl_core.simulation import Simulation, simulate
 
 UPDATES, YARD = 60, 80  # that one measurement computes of a strategy, and of the yardstick
 REPEATS = 7

@@ -8,14 +8,14 @@ from time import process_time
 
 import numpy as np
 
-from benchmarks.delivery import Delivery
-from benchmarks.outbox import Outbox
 from benchmarks.recording import Recording
-from benchmarks.store import Store
-from benchmarks.suite import Run
+from benchmarks.suite.suite import Run
 from benchmarks.tasks import RunTask
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.store import Store
 from fl_core.experiment import Experiment
-from fl_core.measure import Record
+from fl_core.recording.recorder import Record
 
 EVALUATIONS, METRICS, ARRIVALS, CLIENTS = 100, 12, 20_000, 100
 

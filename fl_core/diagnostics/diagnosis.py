@@ -9,8 +9,8 @@ from torch import Tensor
 from fl_core.diagnostics.constants import constants
 from fl_core.diagnostics.error_terms import ErrorTerms, Terms, full_gradient, refuses
 from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Event, Simulation
 from fl_core.parts import Count, Frozen
-from fl_core.simulation import Event, Simulation
 from fl_core.streams import stream
 
 

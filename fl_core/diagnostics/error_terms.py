@@ -22,11 +22,11 @@ from torch import Tensor
 
 from fl_core.diagnostics.shadow import Content, Shadow, one_hot
 from fl_core.experiment import Experiment
-from fl_core.jobs import Job
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
-from fl_core.simulation import Event, Simulation
+from fl_core.server.jobs import Job
 from fl_core.theory.ace import Errors
-from fl_core.timing.events import Kind
 
 NEGLIGIBLE = 1e-9  # of the largest weight: what is left of a client whose weight was taken back
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fl_core.simulation import Simulation
+from fl_core.loop.simulation import Simulation
 
 
 def overhead(simulation: Simulation) -> dict[str, int]:

@@ -12,10 +12,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from fl_core.execution import Need
+from fl_core.execution.one_by_one import Need
+from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
-from fl_core.simulation import Event, Simulation
-from fl_core.strategy import Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fl_core.simulation import Simulation
+from fl_core.loop.simulation import Simulation
 from fl_core.theory.jackson import Array
 from fl_core.theory.routing import Network
 from fl_core.timing.durations import Exponential

@@ -75,7 +75,7 @@ class World(Protocol):
 class Problem(Part):
     """Base of all problems: how many clients, how much each matters, which result counts as reached."""
 
-    home: ClassVar[str] = "fl_core.problems"
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
     metric: ClassVar[str] = "test/accuracy"  # the metric that ranks strategies
     higher_is_better: ClassVar[bool] = True
 

@@ -24,7 +24,7 @@ NEVER: Iterator[tuple[Fraction, Fraction | None]] = iter(())  # one for all clie
 class Availability(Part):
     """Base of all availability laws."""
 
-    home: ClassVar[str] = "fl_core.timing.availability"
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.availability",)
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
         """When `client` leaves and returns (None: never), in virtual time.

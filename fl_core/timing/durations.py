@@ -27,7 +27,7 @@ from fl_core.timing.labels import label, plain
 class Durations(Part):
     """Base of all duration laws."""
 
-    home: ClassVar[str] = "fl_core.timing.durations"
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.durations",)
     unit: ClassVar[Fraction] = MICRO  # the tick on which a random law rounds; exact laws derive theirs
 
     per_step: bool = False  # lengths are those of one local step: a job of K steps takes K times as long

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from reports import numbers, svg
-from reports.differences import Difference
+from reports import numbers
 from reports.downloads import file_name, link
-from reports.measures import Measure
-from reports.ranking import Entry
-from reports.records import Scenario
+from reports.figures import svg
+from reports.records.measures import Measure
+from reports.records.records import Scenario
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, Table, figures
+from reports.statistics.differences import Difference
+from reports.statistics.ranking import Entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +69,7 @@ def _note(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> str:
 
 def _caption(scenario: Scenario, of: Sequence[Difference]) -> str:
     """What is open, and what would settle the nearest question."""
-    from reports.paired import seeds_to_decide
+    from reports.statistics.paired import seeds_to_decide
 
     best, *others = of
     compared = [one for one in others if one.effect]

@@ -10,10 +10,10 @@ import pandas as pd
 
 from reports import numbers
 from reports.downloads import file_name, link
-from reports.ranking import Entry
-from reports.records import Run, Scenario
+from reports.records.records import Run, Scenario
+from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
-from reports.summary import time_to_target
+from reports.statistics.ranking import Entry
 
 NOTE = (
     "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "

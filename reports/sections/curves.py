@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from reports import look, svg
-from reports.bands import Band, band
 from reports.downloads import file_name, link
-from reports.measures import Measure
-from reports.records import CLOCKS, Scenario
-from reports.scale import Scale
+from reports.figures import look, svg
+from reports.figures.scale import Scale
+from reports.records.measures import Measure
+from reports.records.records import CLOCKS, Scenario
 from reports.sections.section import Results, Section, Table, mean_over
+from reports.statistics.bands import Band, band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from reports import look, numbers, svg
+from reports import numbers
 from reports.downloads import file_name, link
-from reports.ranking import Entry
-from reports.records import Cell, Scenario
-from reports.scale import Scale
+from reports.figures import look, svg
+from reports.figures.scale import Scale
+from reports.records.records import Cell, Scenario
+from reports.records.steps import Array
 from reports.sections.section import Results, Section, Table
-from reports.steps import Array
+from reports.statistics.ranking import Entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports import svg
-from reports.records import Cell, Run, Scenario
+from reports.figures import svg
+from reports.records.records import Cell, Run, Scenario
+from reports.records.steps import Array
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, figures, mean_over
-from reports.steps import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from reports import look, svg
 from reports.downloads import file_name, link
-from reports.grids import Grid, grids
-from reports.ranking import Entry
-from reports.records import Cell
+from reports.figures import look, svg
+from reports.figures.grids import Grid, grids
+from reports.records.records import Cell
 from reports.sections.section import Results, Section, Table
+from reports.statistics.ranking import Entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports import look, svg
-from reports.records import Cell, Run, Scenario
-from reports.scale import Scale
+from reports.figures import look, svg
+from reports.figures.scale import Scale
+from reports.records.records import Cell, Run, Scenario
+from reports.records.steps import Array
 from reports.sections.section import Card, Results, Section, figures
-from reports.steps import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

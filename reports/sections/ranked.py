@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from reports.downloads import file_name, link
-from reports.measures import Measure
-from reports.ranking import Entry, Ranking, seeds, spread_text
-from reports.records import Scenario
+from reports.records.measures import Measure
+from reports.records.records import Scenario
+from reports.records.summary import Row, best, frame
 from reports.sections.section import Results, Section, Table
-from reports.summary import Row, best, frame
+from reports.statistics.ranking import Entry, Ranking, seeds, spread_text
 
 
 @dataclass(frozen=True, slots=True)

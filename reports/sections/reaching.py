@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from reports import look, svg
 from reports.downloads import file_name, link
-from reports.records import CLOCKS, Cell, Scenario
-from reports.scale import Scale
+from reports.figures import look, svg
+from reports.figures.scale import Scale
+from reports.records.records import CLOCKS, Cell, Scenario
+from reports.records.steps import Array
+from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
-from reports.steps import Array
-from reports.summary import time_to_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from reports import svg
-from reports.records import Cell
+from reports.figures import svg
+from reports.records.records import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

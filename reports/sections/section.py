@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.differences import Difference, differences
-from reports.ranking import Entry, Ranking, ranking
-from reports.records import Cell, Scenario, Suite
-from reports.summary import Row, summarise
-from reports.svg import Drawing
+from reports.figures.svg import Drawing
+from reports.records.records import Cell, Scenario, Suite
+from reports.records.summary import Row, summarise
+from reports.statistics.differences import Difference, differences
+from reports.statistics.ranking import Entry, Ranking, ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)

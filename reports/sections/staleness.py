@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports import svg
+from reports.figures import svg
 from reports.numbers import tick
-from reports.records import Cell, Scenario
+from reports.records.records import Cell, Scenario
+from reports.records.steps import Array
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, figures
-from reports.steps import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

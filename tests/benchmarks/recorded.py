@@ -9,9 +9,9 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 
 from benchmarks import recording
-from benchmarks.store import Store
-from benchmarks.suite import load
-from fl_core import measure
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
+from fl_core.recording import recorder as measure
 
 QUADRATICS = """
 name: {name}

@@ -5,10 +5,10 @@ import signal
 import time
 from pathlib import Path
 
-from fl_core.jobs import Update
 from fl_core.parts import Count
-from fl_core.server import Server
-from fl_core.strategies.asgd import ASGD
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.every_arrival.asgd import ASGD
 
 
 class Slow(ASGD):

@@ -13,8 +13,8 @@ from benchmarks.commands.run import command
 from benchmarks.errors import users_mistake
 from benchmarks.progress import Quiet
 from benchmarks.session import Session
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
 from fl_core.problems.models import Model
 from fl_core.problems.problem import Impossible, Problem
 

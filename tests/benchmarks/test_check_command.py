@@ -19,10 +19,10 @@ from benchmarks.errors import UserError
 from benchmarks.progress import Quiet
 from benchmarks.session import Session
 from benchmarks.speed import strategies
-from benchmarks.store import Store
-from benchmarks.suite import load
-from fl_core.strategy import Strategy
-from reports import baseline as baselines
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
+from fl_core.strategies.strategy import Strategy
+from reports.gate import baseline as baselines
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
@@ -95,7 +95,7 @@ def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: py
     invoke(baseline.command, suite, "--store", store.folder, "--out", file, "--no-speed")
     warned = {}
     for here in ("a" * 40, "a" * 40 + "+", "b" * 40, ""):
-        monkeypatch.setattr("benchmarks.provenance.commit", lambda here=here: here)
+        monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda here=here: here)
         done = invoke(check.command, suite, "--store", store.folder, "--baseline", file)
         warned[here[:1]] = (
             "the runs are of commit aaaaaaaaaaaa, not of bbbbbbbbbbbb" in done.output + done.stderr
@@ -121,8 +121,8 @@ def worsened(folder: Path) -> Path:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     home = folder / "fl_core" / "strategies"
     for name, old, new in (
-        ("fedbuff", "memory.total / self.buffer", "0.5 * memory.total / self.buffer"),
-        ("asgd", "        server.step(", "        sum(range(100_000))\n        server.step("),
+        ("buffered/fedbuff", "memory.total / self.buffer", "0.5 * memory.total / self.buffer"),
+        ("every_arrival/asgd", "        server.step(", "        sum(range(100_000))\n        server.step("),
     ):
         text = (home / f"{name}.py").read_text()
         assert text.count(old) == 1

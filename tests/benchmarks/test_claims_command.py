@@ -15,8 +15,8 @@ from benchmarks.claims.files import papers
 from benchmarks.claims.plan import Plan
 from benchmarks.commands.claims import command
 from benchmarks.errors import UserError
-from benchmarks.store import Store
-from fl_core import measure
+from benchmarks.tracking.store import Store
+from fl_core.recording import recorder as measure
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])

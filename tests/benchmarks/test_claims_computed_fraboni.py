@@ -13,8 +13,8 @@ from benchmarks.claims.computed import fraboni as claims
 from benchmarks.claims.computed import fraboni_quadratics as quadratics
 from benchmarks.claims.computed import fraboni_schedules as schedules
 from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.scenario import Budget, Scenario
-from fl_core.simulation import Simulation, simulate
 from fl_core.theory import fraboni
 
 TIMES = schedules.hardware(4, 80)

@@ -12,8 +12,8 @@ from test_claims_files import CLAIM, written
 
 from benchmarks.claims.plan import Plan
 from benchmarks.errors import UserError
-from reports.claims import computed, measured
-from reports.records import Files, Run
+from reports.claims.claims import computed, measured
+from reports.records.records import Files, Run
 
 CURVES: Mapping[str, Sequence[float]] = {"a": [0.9, 0.5, 0.7, 0.3], "b": [0.8, 0.6, 0.4]}
 

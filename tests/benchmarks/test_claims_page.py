@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.claims.files import Paper, papers
 from reports.page import SECTIONS, render
-from reports.records import Suite
-from reports.sections import claims
+from reports.records.records import Suite
+from reports.sections.about import claims
 from reports.sections.section import Results, Section
 
 

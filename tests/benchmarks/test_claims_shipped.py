@@ -10,14 +10,14 @@ import click.testing
 import pytest
 import yaml
 
-from benchmarks import tuned as tuned_values
 from benchmarks.claims import SCALES, Claim, Exact, Value, kept
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kept import COMPUTED
 from benchmarks.claims.plan import Plan, mistakes
 from benchmarks.commands.claims import command
-from benchmarks.suite import load
-from reports.claims import judged, recipe
+from benchmarks.suite import tuned as tuned_values
+from benchmarks.suite.suite import load
+from reports.claims.claims import judged, recipe
 
 README = Path(__file__).parents[2] / "README.md"
 BEGIN, END = "<!-- claims -->\n", "<!-- /claims -->"
@@ -83,7 +83,7 @@ def test_every_number_of_the_text_is_in_exactly_one_entry(
 
 
 def test_what_is_printed_can_be_compared(claims: list[tuple[Paper, Claim]]) -> None:
-    from reports.verdicts import flat
+    from reports.claims.verdicts import flat
 
     for _, claim in claims:
         if isinstance(claim, Exact):

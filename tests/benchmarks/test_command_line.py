@@ -131,7 +131,7 @@ def test_a_command_that_does_not_exist(asyncfl: AsyncFL) -> None:
 
 def test_a_bug_keeps_its_traceback(asyncfl: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "from fl_core.strategies.ace import ACE\n"
+        "from fl_core.strategies.tables.ace import ACE\n"
         "class Mine(ACE):\n"
         "    def refuses(self, scenario):\n"
         "        return 1 / 0\n"

@@ -8,10 +8,10 @@ from recorded import write_suite
 from benchmarks import attempt
 from benchmarks.attempt import Leave
 from benchmarks.computing import Computer
-from benchmarks.outbox import Outbox, Record
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 from benchmarks.tasks import PooledTask, RunTask, Task, tasks
-from fl_core import measure
+from benchmarks.tracking.outbox import Outbox, Record
+from fl_core.recording import recorder as measure
 
 
 @pytest.fixture

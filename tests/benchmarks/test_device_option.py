@@ -24,7 +24,7 @@ from benchmarks.fork_server import TRAINING
 from benchmarks.speed import gpu
 from benchmarks.speed.arms import Case
 from benchmarks.speed.gpu import kernels
-from fl_core.auto import Auto
+from fl_core.execution.auto import Auto
 from fl_core.problems.quadratic import Quadratic
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")

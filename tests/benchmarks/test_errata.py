@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.document import split
 from benchmarks.errata import Erratum, Settings, errata
-from benchmarks.overrides import override
-from benchmarks.suite_file import SuiteFile
+from benchmarks.suite.document import split
+from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.overrides import override
 from fl_core.parts import Part
 
 ALL = errata()

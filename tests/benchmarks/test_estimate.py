@@ -6,13 +6,13 @@ from typing import ClassVar
 from torch import Tensor
 
 from benchmarks.estimate import core_seconds
-from benchmarks.suite import Run
-from benchmarks.summary import duration
+from benchmarks.suite.suite import Run
+from benchmarks.suite.summary import duration
 from fl_core.experiment import Experiment
-from fl_core.local_work import SGD
+from fl_core.local.work import SGD
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 from fl_core.scenario import Budget, Scenario
-from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.every_arrival.asgd import ASGD
 
 GRADIENT = 0.002  # seconds
 

@@ -15,18 +15,18 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
-from benchmarks import views
-from benchmarks.colours import COLOURS
 from benchmarks.computing import Computer
-from benchmarks.delivery import Delivery, keep_page
-from benchmarks.groups import mean_curve
-from benchmarks.outbox import Outbox
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
-from benchmarks.tracking import Place, Tracking
-from reports import look
-from reports.store import load as load_report
+from benchmarks.tracking import views
+from benchmarks.tracking.colours import COLOURS
+from benchmarks.tracking.delivery import Delivery, keep_page
+from benchmarks.tracking.groups import mean_curve
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.store import Store
+from benchmarks.tracking.tracking import Place, Tracking
+from reports.figures import look
+from reports.records.store import load as load_report
 
 
 def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> list[Task]:

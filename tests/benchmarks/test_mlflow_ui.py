@@ -16,12 +16,12 @@ from mlflow import MlflowClient
 from recorded import write_suite
 
 from benchmarks.commands.ui import pages
-from benchmarks.delivery import keep_page
 from benchmarks.errors import UserError
 from benchmarks.progress import display
 from benchmarks.session import Session
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
+from benchmarks.tracking.delivery import keep_page
+from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")

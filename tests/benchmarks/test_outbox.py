@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import outbox as module
-from benchmarks.outbox import Outbox, Result
+from benchmarks.tracking import outbox as module
+from benchmarks.tracking.outbox import Outbox, Result
 
 
 def result(key: str = "k", status: str = "done", **more: object) -> Result:

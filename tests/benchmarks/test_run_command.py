@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from recorded import runs, tables, undisturbed, write_suite
 
-from benchmarks.store import Store
+from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from benchmarks.cli import main; main()"

@@ -16,9 +16,9 @@ from benchmarks.errors import UserError
 from benchmarks.messages import Advanced
 from benchmarks.progress import Heard, Quiet
 from benchmarks.session import Session
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask
+from benchmarks.tracking.store import Store
 from fl_core.problems.data import Data, DataMissing
 from fl_core.problems.digits import Digits
 

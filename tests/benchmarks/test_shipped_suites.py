@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from benchmarks.document import read
-from benchmarks.suite import Run, load, recorded_name, shipped
+from benchmarks.suite.document import read
+from benchmarks.suite.suite import Run, load, recorded_name, shipped
 
 AT_SCALES = [
     (name, scale) for name, path in shipped().items() for scale in read(path).get("scales") or [None]

@@ -15,15 +15,15 @@ from benchmarks import progress
 from benchmarks.attempt import Leave
 from benchmarks.computing import Computer
 from benchmarks.messages import Advanced, Died, Finished, Room
-from benchmarks.outbox import Outbox, Record
 from benchmarks.progress import Board, Heard
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
-from fl_core import measure
-from fl_core.all_in_flight import AllInFlight
-from fl_core.auto import Auto
-from fl_core.execution import Need
+from benchmarks.tracking.outbox import Outbox, Record
+from benchmarks.tracking.store import Store
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import Need
+from fl_core.execution.stacked import AllInFlight
+from fl_core.recording import recorder as measure
 
 STRATEGIES = "fedbuff, asgd, ace, fedavg, {name: asgd, local: {name: scaffold}}"
 
@@ -202,7 +202,7 @@ def test_auto_asks_for_company_where_stacks_are_faster(
         return computed
 
     monkeypatch.setattr(AllInFlight, "fill", timed)
-    monkeypatch.setattr("fl_core.auto.thread_time", lambda: now[0])
+    monkeypatch.setattr("fl_core.execution.auto.thread_time", lambda: now[0])
     monkeypatch.setattr(Auto, "known", {})
     told: list[int] = []
 

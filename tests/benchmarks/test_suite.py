@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.suite import Run, load, recorded_name, shipped
-from fl_core.arrangement import Rounds
+from benchmarks.suite.suite import Run, load, recorded_name, shipped
+from fl_core.arrangements.arrangement import Rounds
 from fl_core.experiment import Experiment
-from fl_core.local_work import SGD, Prox
+from fl_core.local.work import SGD, Prox
 from fl_core.problems.quadratic import Quadratic
 from fl_core.scenario import Budget, Scenario
-from fl_core.strategies.ace import ACE
-from fl_core.strategies.fedavg import FedAvg
-from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.durations import FX, TwoSpeed
 from fl_core.timing.timing import Timing
 
@@ -158,7 +158,7 @@ def test_seeds_are_a_count_or_a_list(write: Write) -> None:
 def test_a_part_of_the_users_own(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine_for_the_suite.py").write_text(
         "from typing import ClassVar\n"
-        "from fl_core.strategies.ace import ACE\n"
+        "from fl_core.strategies.tables.ace import ACE\n"
         "class Mine(ACE):\n"
         '    """Mine, all mine."""\n'
         '    title: ClassVar[str] = "Mine"\n'

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UserError
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 
 GOOD = {
     "name": "small",
@@ -114,7 +114,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (
             {"strategies": "['json:JSONDecoder']"},
-            "s.yaml: strategies.0: 'json:JSONDecoder' is not a strategy: it must subclass fl_core.strategy.",
+            "s.yaml: strategies.0: 'json:JSONDecoder' is not a strategy: it must subclass fl_core.strategies",
         ),
         (
             {"strategies": "['json:Nothing']"},

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UserError
-from benchmarks.suite import Suite, load, recorded_name
+from benchmarks.suite.suite import Suite, load, recorded_name
 
 BODY = """
 name: sized

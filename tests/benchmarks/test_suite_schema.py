@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.schema import suite_schema
-from benchmarks.suite import shipped
+from benchmarks.suite.schema import suite_schema
+from benchmarks.suite.suite import shipped
 
 jsonschema = pytest.importorskip(
     "jsonschema", reason="jsonschema is not installed: nothing here to validate with"

@@ -15,16 +15,16 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 from recorded import keys, runs, write_suite
 
-from benchmarks import database
 from benchmarks.computing import Computer
-from benchmarks.delivery import Delivery
 from benchmarks.errors import UserError
-from benchmarks.outbox import Outbox
-from benchmarks.provenance import provenance
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
-from benchmarks.tracking import Tracking
+from benchmarks.tracking import database
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.store import Store
+from benchmarks.tracking.tracking import Tracking
 
 
 @pytest.fixture

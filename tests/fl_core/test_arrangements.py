@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from worlds import play, scenario
 
-from fl_core.arrangement import IterationDelay, Rounds
-from fl_core.local_work import SGD
-from fl_core.strategies.afa_cd import AFACD
-from fl_core.strategies.asgd import ASGD
-from fl_core.strategies.fedavg import FedAvg
+from fl_core.arrangements.arrangement import IterationDelay, Rounds
+from fl_core.local.work import SGD
+from fl_core.strategies.buffered.afa_cd import AFACD
+from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.rounds.fedavg import FedAvg
 
 
 def test_rounds_of_m_workers_from_the_last_five_versions() -> None:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import scenario
 
-from fl_core.auto import GAIN, LEAST, LONG, PATIENCE, TRIALS, WIDTHS, Auto, Choice
-from fl_core.execution import Need
+from fl_core.execution.auto import GAIN, LEAST, LONG, PATIENCE, TRIALS, WIDTHS, Auto, Choice
+from fl_core.execution.one_by_one import Need
 from fl_core.experiment import Experiment
-from fl_core.simulation import Simulation, simulate
+from fl_core.loop.simulation import Simulation, simulate
 
 
 def measured(seconds: Callable[[int], float]) -> tuple[Choice, list[int]]:

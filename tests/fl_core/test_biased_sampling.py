@@ -9,8 +9,8 @@ import pytest
 from worlds import play, recorded, scenario
 
 from fl_core.experiment import Experiment
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategies.fedavg import FedAvg
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.strategies.rounds.fedavg import FedAvg
 
 TIMES = ["1", "2.1", "3.7", "7.9"]
 CENTRES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]])

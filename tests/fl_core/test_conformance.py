@@ -12,18 +12,18 @@ import pytest
 import torch
 from worlds import scenario
 
-from fl_core import checkpoint
-from fl_core.all_in_flight import AllInFlight
-from fl_core.arrangement import Arrangement
-from fl_core.execution import OneByOne
+from fl_core.arrangements.arrangement import Arrangement
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local_work import LocalWork
-from fl_core.measure import Recorder, run
+from fl_core.local.work import LocalWork
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.parts import Part
 from fl_core.problems.partitions import Partition
 from fl_core.problems.problem import Problem
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategy import Strategy
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder, run
+from fl_core.strategies.strategy import Strategy
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations, Lengths
 

@@ -18,20 +18,20 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 from worlds import scenario
 
-from fl_core import checkpoint
-from fl_core.all_in_flight import AllInFlight, work_together
-from fl_core.auto import Auto
 from fl_core.diagnostics.diagnosis import Diagnostics
-from fl_core.execution import Execution, Need, OneByOne
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import Execution, Need, OneByOne
+from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
-from fl_core.measure import Record, Recorder, run
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data
 from fl_core.problems.models import Model
 from fl_core.problems.problem import World
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategy import Strategy
-from fl_core.together import advance
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Record, Recorder, run
+from fl_core.recording.together import advance
+from fl_core.strategies.strategy import Strategy
 
 GPU = torch.device("cuda", 0)
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
@@ -159,7 +159,9 @@ def test_auto(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """It measures there."""
     monkeypatch.setattr(Auto, "known", {})
     if device == stand_in.THERE:
-        monkeypatch.setattr("fl_core.auto.largest", lambda model: 1e6)  # CUDA is asked for its memory
+        monkeypatch.setattr(
+            "fl_core.execution.auto.largest", lambda model: 1e6
+        )  # CUDA is asked for its memory
     assert_same_run(digits("logistic"), device, Auto())
 
 

@@ -14,7 +14,6 @@ from scipy import stats
 from torch import Tensor
 from worlds import play, scenario
 
-from fl_core import checkpoint
 from fl_core.diagnostics.constants import constants, noise, smoothness
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.diagnostics.error_terms import ErrorTerms, Terms
@@ -24,17 +23,18 @@ from fl_core.diagnostics.staleness import by_client, one_job_each, part_share, q
 from fl_core.diagnostics.summary import summary
 from fl_core.diagnostics.volatility import volatility
 from fl_core.experiment import Experiment
-from fl_core.local_work import SGD, Prox, Scaffold
-from fl_core.measure import Recorder, run
+from fl_core.local.work import SGD, Prox, Scaffold
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.quadratic import Quadratic
-from fl_core.simulation import Event, Simulation, simulate
-from fl_core.strategies.ace import ACE
-from fl_core.strategies.aced import ACED
-from fl_core.strategies.asgd import ASGD
-from fl_core.strategies.fedavg import FedAvg
-from fl_core.strategies.fedbuff import FedBuff
-from fl_core.strategy import Strategy
-from fl_core.timing.events import Kind
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder, run
+from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.ace import ACE
+from fl_core.strategies.tables.aced import ACED
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]

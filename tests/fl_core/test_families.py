@@ -16,17 +16,17 @@ from pydantic import SerializeAsAny
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from fl_core import checkpoint
-from fl_core.all_in_flight import AllInFlight
-from fl_core.execution import Execution
+from fl_core.execution.one_by_one import Execution
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.measure import Recorder
+from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data
 from fl_core.problems.models import Model
-from fl_core.simulation import Event, Simulation, simulate
-from fl_core.strategy import Strategy
-from fl_core.together import simulate_together
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder
+from fl_core.recording.together import simulate_together
+from fl_core.strategies.strategy import Strategy
 
 BOUND = 1e-10
 SEEDS = (1, 2)

@@ -12,8 +12,8 @@ import pytest
 from worlds import scenario
 
 from fl_core.experiment import Experiment
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategy import Strategy
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.strategies.strategy import Strategy
 
 GOLDEN = Path(__file__).with_name("golden.json")
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0]]

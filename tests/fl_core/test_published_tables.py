@@ -12,8 +12,8 @@ from scipy import stats
 
 import benchmarks
 from fl_core.experiment import Experiment
-from fl_core.measure import run
 from fl_core.problems.data import data_dir
+from fl_core.recording.recorder import run
 
 SEEDS = range(5)
 TABLE = Path(benchmarks.__file__).parent / "claims" / "published" / "afl_table2.csv"

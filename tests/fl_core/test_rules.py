@@ -11,22 +11,22 @@ import pytest
 import torch
 from worlds import Scripted, play, recorded, scenario
 
-from fl_core import checkpoint
-from fl_core.arrangement import Arrangement
+from fl_core.arrangements.arrangement import Arrangement
 from fl_core.experiment import Experiment
-from fl_core.jobs import Send, Update
-from fl_core.local_work import SGD, LocalWork, Scaffold
-from fl_core.measure import Recorder, run
+from fl_core.local.work import SGD, LocalWork, Scaffold
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Budget
-from fl_core.server import Server
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategies.ace import ACE
-from fl_core.strategies.asgd import ASGD
-from fl_core.strategies.ca2fl import CA2FL
-from fl_core.strategies.fedavg import FedAvg
-from fl_core.strategies.fedbuff import FedBuff
-from fl_core.strategies.fedfix import FedFix
-from fl_core.timing.events import Kind
+from fl_core.server.jobs import Send, Update
+from fl_core.server.server import Server
+from fl_core.strategies.buffered.ca2fl import CA2FL
+from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.tables.ace import ACE
 
 
 def test_1_order_within_an_event() -> None:

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from worlds import scenario
 
-from fl_core.execution import Need
+from fl_core.execution.one_by_one import Need
+from fl_core.execution.schedule_only import ScheduleOnly, Zeros
 from fl_core.experiment import Experiment
-from fl_core.measure import run
-from fl_core.schedule_only import ScheduleOnly, Zeros
-from fl_core.simulation import Event, Simulation, simulate
-from fl_core.strategy import Strategy
+from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.recording.recorder import run
+from fl_core.strategies.strategy import Strategy
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
 AWAY = {"name": "dropouts", "share": 0.4, "at": 3, "back": 5}

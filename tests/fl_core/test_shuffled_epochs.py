@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import recorded, scenario
 
-from fl_core.all_in_flight import AllInFlight
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local_work import SGD, LocalWork
-from fl_core.measure import run
+from fl_core.local.work import SGD, LocalWork
 from fl_core.problems.problem import Problem, World
-from fl_core.strategies.asgd import ASGD
+from fl_core.recording.recorder import run
+from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.streams import stream
 
 DIGITS = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from worlds import play
 
+from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.scenario import Scenario
-from fl_core.schedule_only import ScheduleOnly
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategies.generalized_asyncsgd import GeneralizedAsyncSGD
+from fl_core.strategies.every_arrival.generalized_asyncsgd import GeneralizedAsyncSGD
 from fl_core.theory.jackson import Occupancy
 
 MEANS = [4.0, 1.0, 0.5]  # 1/μ

@@ -11,17 +11,17 @@ import pytest
 import torch
 from worlds import scenario
 
-from fl_core import checkpoint
-from fl_core.all_in_flight import AllInFlight, work_together
-from fl_core.auto import Auto
-from fl_core.execution import Need, OneByOne, work
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import Need, OneByOne, work
+from fl_core.execution.schedule_only import ScheduleOnly
+from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
-from fl_core.local_work import LocalWork
-from fl_core.measure import Record, Recorder, run
-from fl_core.schedule_only import ScheduleOnly
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategy import Strategy
-from fl_core.together import advance, run_together
+from fl_core.local.work import LocalWork
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Record, Recorder, run
+from fl_core.recording.together import advance, run_together
+from fl_core.strategies.strategy import Strategy
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
@@ -185,7 +185,7 @@ def test_stacks_are_no_wider_than_asked(monkeypatch: pytest.MonkeyPatch) -> None
         widths.append(len(pairs))
         work_together(pairs, local)
 
-    monkeypatch.setattr("fl_core.all_in_flight.work_together", counted)
+    monkeypatch.setattr("fl_core.execution.stacked.work_together", counted)
     grid = [quadratics("asgd", seed=seed) for seed in range(16)]
     assert len(list(run_together(grid, execution=AllInFlight(max_batch=4)))) == 16
     assert max(widths) == 4

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from fl_core.arrangement import Arrangement
+from fl_core.arrangements.arrangement import Arrangement
 from fl_core.experiment import Experiment
-from fl_core.jobs import Send, Update
-from fl_core.measure import Recorder
+from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget, Scenario
-from fl_core.server import Server
-from fl_core.simulation import Event, Simulation, simulate
-from fl_core.strategy import Strategy
+from fl_core.server.jobs import Send, Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
 
 
 def scenario(

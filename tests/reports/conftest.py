@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from synthetic import POOLED, Fake, curve, write_store
 
-from reports.records import Pooled
+from reports.records.records import Pooled
 
 CHROMIUM = Path("/usr/bin/chromium")
 NOTHING_EXTRA = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

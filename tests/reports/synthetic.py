@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from reports.records import Files, Pooled, Suite, latest
-from reports.tags import read_run
+from reports.records.records import Files, Pooled, Suite, latest
+from reports.records.tags import read_run
 
 START = 1_760_000_000_000  # milliseconds
 TWO_CLIENTS: dict[str, Any] = {

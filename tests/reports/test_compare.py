@@ -15,10 +15,10 @@ from synthetic import Fake, curve, diverged, records
 
 from benchmarks.cli import asyncfl
 from benchmarks.errors import UserError
-from reports.answers import answer
-from reports.compare import Comparison, compare, overall
-from reports.measures import measure
-from reports.paired import seeds_to_decide
+from reports.records.measures import measure
+from reports.statistics.answers import answer
+from reports.statistics.compare import Comparison, compare, overall
+from reports.statistics.paired import seeds_to_decide
 
 ONE, TWO = (0.90, 0.93, 0.95, 0.91), (0.88, 0.92, 0.95, 0.90)
 

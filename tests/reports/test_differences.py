@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
-from reports.differences import Difference, differences
 from reports.page import render
+from reports.records.summary import summarise
 from reports.sections import behind
-from reports.sections.overview import how_sure
+from reports.sections.about.overview import how_sure
 from reports.sections.section import Results
-from reports.summary import summarise
+from reports.statistics.differences import Difference, differences
 
 NOISE = [0.004, -0.002, 0.001, -0.005, 0.003, 0.0]  # of the seeds, shared by all strategies
 

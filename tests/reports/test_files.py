@@ -17,9 +17,9 @@ from benchmarks.errors import UserError
 from reports import latex
 from reports.files import write_files
 from reports.page import sections
-from reports.ranking import Entry
-from reports.records import Suite
+from reports.records.records import Suite
 from reports.sections.section import Results
+from reports.statistics.ranking import Entry
 
 NASTY = r"50 % & $x_1$ {a}^2 ~ \input{/etc/passwd} #1 <b>"
 

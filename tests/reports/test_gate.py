@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from benchmarks.errors import UserError
-from reports import baseline, gate
-from reports.baseline import Baseline, Goal, Outcome
-from reports.gate import ERRORS, GOLDEN, SLOWER, compare, tolerances
+from reports.gate import baseline, gate
+from reports.gate.baseline import Baseline, Goal, Outcome
+from reports.gate.gate import ERRORS, GOLDEN, SLOWER, compare, tolerances
 
 ACCURACY = Goal(metric="test/accuracy", higher=True, target=0.85)
 DISTANCE = Goal(metric="distance", higher=False, target=0.5)

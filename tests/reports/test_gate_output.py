@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from reports import gate_output
-from reports.baseline import Baseline
-from reports.gate import Check
+from reports.gate import output as gate_output
+from reports.gate.baseline import Baseline
+from reports.gate.gate import Check
 
 HOSTILE = 'A|<b>`*_[x](y)\\\n& "q"'
 

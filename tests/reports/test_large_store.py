@@ -12,7 +12,7 @@ import pytest
 from synthetic import START, Fake, plausible, write_store
 
 from reports.page import write
-from reports.store import load
+from reports.records.store import load
 
 STRATEGIES = ("ACE", "FedAvg", "FedBuff", "FedFix", "Vanilla ASGD")
 SCENARIOS = (

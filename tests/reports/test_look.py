@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from reports import look
+from reports.figures import look
 
 # Machado, Oliveira, Fernandes (2009), severity 1, for linear RGB.
 EYES = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fl_core.streams import stream
-from reports.paired import Effect, effect, holm, seeds_to_decide
+from reports.statistics.paired import Effect, effect, holm, seeds_to_decide
 
 REPEATS = 500
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from synthetic import POOLED, diverged, plausible, quickstart, records
 
-from reports import look
+from reports.figures import look
 from reports.page import write
-from reports.records import Suite
+from reports.records.records import Suite
 
 SCENARIOS = ("digits · i.i.d. · F80", "digits · Dirichlet 0.1 · two-speed")
 WIDTHS = {"phone": 375, "desktop": 1280}

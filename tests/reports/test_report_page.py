@@ -22,7 +22,7 @@ from synthetic import POOLED, Fake, curve, diverged, plausible, quickstart, reco
 
 from benchmarks.errata import errata
 from reports.page import render, write
-from reports.records import Suite
+from reports.records.records import Suite
 
 HOSTILE = (
     '<img src=x onerror="document.title=\'owned\'"> $\\frac{1}$ {{7*7}} "\'&</script>\x07☃ id="figure_1"'

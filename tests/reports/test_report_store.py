@@ -17,10 +17,10 @@ import pytest
 from synthetic import POOLED, Fake, curve, write_store
 
 from benchmarks.errors import UserError
-from reports import store as reader
 from reports.page import write_page
-from reports.store import load, local_path, without_credentials
-from reports.summary import summarise
+from reports.records import store as reader
+from reports.records.store import load, local_path, without_credentials
+from reports.records.summary import summarise
 
 
 def test_what_was_written_comes_back(store: str) -> None:

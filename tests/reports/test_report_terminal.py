@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from synthetic import POOLED, Fake, curve, diverged, quickstart, records
 
-from reports.records import Suite
+from reports.records.records import Suite
 from reports.terminal import tables
 
 

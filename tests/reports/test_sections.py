@@ -15,20 +15,20 @@ from synthetic import Fake, curve, diverged, quickstart, records, write_store
 from benchmarks import recording
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
-from fl_core.measure import run
 from fl_core.problems.quadratic import Quadratic
+from fl_core.recording.recorder import run
 from fl_core.scenario import Budget, Scenario
-from fl_core.strategies.ace import ACE
-from fl_core.strategies.asgd import ASGD
-from fl_core.strategy import Strategy
+from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.durations import Exponential
 from fl_core.timing.timing import Timing
-from reports import look
-from reports.grids import grids
+from reports.figures import look
+from reports.figures.grids import grids
 from reports.page import render
+from reports.records.store import load
 from reports.sections import cost, errors, heat, reaching
 from reports.sections.section import Results
-from reports.store import load
 
 QUADRATIC = Scenario(
     problem=Quadratic(clients=4, centres=((1, 0), (-2, 1), (3, 3), (0.5, -1)), noise=0.1),

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
-from reports.bands import band
-from reports.ranking import leader, ranking, seeds
-from reports.records import Pooled, Scenario, Suite
+from reports.records.records import Pooled, Scenario, Suite
+from reports.records.summary import Row, Spread, frame, summarise
 from reports.sections import fairness, participation, staleness
-from reports.sections.overview import what_is_amiss, who_leads
+from reports.sections.about.overview import what_is_amiss, who_leads
 from reports.sections.section import Results
-from reports.summary import Row, Spread, frame, summarise
+from reports.statistics.bands import band
+from reports.statistics.ranking import leader, ranking, seeds
 
 MARKS = [0, 10, 20, 30]
 REACHES_AT_20 = Fake(curve=curve([0.1, 0.5, 0.86, 0.9], MARKS))

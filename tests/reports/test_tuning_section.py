@@ -24,15 +24,17 @@ from synthetic import Fake, curve, records
 
 from benchmarks.cli import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
-from reports.records import Suite
-from reports.sections import methods, tuning, tuning_says
-from reports.sections.best_so_far import best_so_far
+from reports.records.records import Suite
+from reports.records.space import Parameter
+from reports.records.store import load
+from reports.records.studies import Study, read_studies
+from reports.sections.about import methods
 from reports.sections.section import Results, Section
-from reports.sections.tuned import best_frame
-from reports.sensitivity import sensitivity, shares
-from reports.space import Parameter
-from reports.store import load
-from reports.studies import Study, read_studies
+from reports.sections.tuning import tuning
+from reports.sections.tuning import words as tuning_says
+from reports.sections.tuning.best_so_far import best_so_far
+from reports.sections.tuning.tuned import best_frame
+from reports.statistics.sensitivity import sensitivity, shares
 
 ROOT = Path(__file__).parents[2]
 RATES = {

@@ -9,8 +9,8 @@ from scipy import stats
 
 from benchmarks.claims import Claim
 from fl_core.streams import stream
-from reports.estimates import Rank, Ratio, VarianceRatio
-from reports.verdicts import Values, Verdict, flat, judge, verdicts
+from reports.claims.verdicts import Values, Verdict, flat, judge, verdicts
+from reports.statistics.estimates import Rank, Ratio, VarianceRatio
 
 REPEATS = 500
 

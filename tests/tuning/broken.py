@@ -1,8 +1,8 @@
 """A strategy of a user's own with an error in it."""
 
-from fl_core.jobs import Update
-from fl_core.server import Server
-from fl_core.strategies.asgd import ASGD
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.every_arrival.asgd import ASGD
 
 
 class Broken(ASGD):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from small import SUITE, Make, Write
 
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
 from tuning.plan import plan
 
 

@@ -17,10 +17,10 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from small import QUADRATIC, RATE, Make, Write
 
-from benchmarks import tuned
 from benchmarks.errors import UserError
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite import tuned
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
 from tuning import results
 from tuning.campaign import Driver
 from tuning.ledger import LOST

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from small import QUADRATIC, RATE, Make, Write
 
 from benchmarks.errors import UserError
-from benchmarks.suite import load
-from benchmarks.suite_file import SuiteFile
+from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.suite import load
 from tuning.plan import plan, tuning_seeds
 
 GRID = [1.0e-4, 2.0e-4, 5.0e-4, 1.0e-3, 2.0e-3, 5.0e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]  # Fraboni et al.

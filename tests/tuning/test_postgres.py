@@ -16,8 +16,8 @@ from mlflow import MlflowClient
 from small import RATE, Write
 
 from benchmarks.errors import UserError
-from benchmarks.store import Store
-from benchmarks.suite import load
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
 from tuning.ledger import LOST, ORIGIN, RETRIES, WORKER, Ledger
 from tuning.plan import plan
 from tuning.storage import open_storage

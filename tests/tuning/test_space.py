@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from benchmarks import tuned
-from benchmarks.tuning_section import Span
-from fl_core.local_work import SGD
+from benchmarks.suite import tuned
+from benchmarks.suite.tuning_section import Span
+from fl_core.local.work import SGD
 from fl_core.scenario import Budget, Scenario
-from fl_core.strategies.fedbuff import FedBuff
-from fl_core.strategies.fedfix import FedFix
-from fl_core.strategy import Range, Strategy
+from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.strategy import Range, Strategy
 from tuning.space import read
 
 SCENARIO = Scenario.model_validate({"problem": "quadratic", "budget": {"updates": 50, "iterations": 8}})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UserError
-from benchmarks.store import Store
+from benchmarks.tracking.store import Store
 from tuning.storage import open_storage, without_password
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small import Write
 
-from benchmarks.store import Store
+from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl_core import caches
-from fl_core.execution import OneByOne
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
-from fl_core.simulation import Simulation, simulate
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.strategies.tables import caches
 from fl_core.theory.ace import dropout_limit
 
 CENTRES = ((1.0, 0.0), (0.0, 2.0), (-1.0, 1.0), (2.0, -1.0), (0.5, 0.5))

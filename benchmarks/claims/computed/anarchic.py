@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fl_core.execution import OneByOne
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
-from fl_core.measure import Record, run
-from fl_core.server import Server
-from fl_core.simulation import Simulation, simulate
-from fl_core.strategies.afa_cs import AFACS
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import Record, run
+from fl_core.server.server import Server
+from fl_core.strategies.tables.afa_cs import AFACS
 from fl_core.streams import stream
 
 BIASED = (0.9, 0.04, 0.03, 0.02, 0.01)  # chances of five workers

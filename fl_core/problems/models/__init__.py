@@ -13,7 +13,7 @@ from fl_core.parts import Part
 class Model(Part):
     """A network for inputs of a given shape, as a recipe."""
 
-    home: ClassVar[str] = "fl_core.problems.models"
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.models",)
     pooled_steps: ClassVar[int] = 2000  # of the centralised baseline: Adam on mini-batches of 128,
     pooled_lr: ClassVar[float] = 1e-3  # from this rate down to 0
 

@@ -20,7 +20,7 @@ from fl_core.streams import stream
 class Partition(Part):
     """How labelled data are dealt out to clients."""
 
-    home: ClassVar[str] = "fl_core.problems.partitions"
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.partitions",)
     may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
     may_leave_out: ClassVar[bool] = False  # whether its paper leaves some data points to nobody
     by_owner: ClassVar[bool] = False  # whether the data must come from clients already

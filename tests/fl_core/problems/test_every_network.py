@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fl_core.all_in_flight import AllInFlight
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.measure import run
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data
 from fl_core.problems.models import Model
 from fl_core.problems.models.transformer import Transformer
 from fl_core.problems.training.world import ClassificationWorld
+from fl_core.recording.recorder import run
 from fl_core.streams import torch_stream
 
 SMALL: dict[str, dict[str, Any]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.timing.events import EventQueue, Kind
+from fl_core.loop.events import EventQueue, Kind
 
 entries = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(Kind), st.integers(-1, 3)), max_size=40)
 

@@ -1,0 +1,56 @@
+"""What a suite can choose from: parts by family, and the shipped suites; each in a line, with its paper."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import dataclass
+
+from benchmarks.suite.document import read
+from benchmarks.suite.labels import first_line
+from benchmarks.suite.suite import shipped
+from fl_core.parts import Part
+
+# kind → where its family stands
+FAMILIES = {
+    "strategies": "fl_core.strategies.strategy:Strategy",
+    "problems": "fl_core.problems.problem:Problem",
+    "partitions": "fl_core.problems.partitions:Partition",
+    "models": "fl_core.problems.models:Model",
+    "durations": "fl_core.timing.durations:Durations",
+    "availability": "fl_core.timing.availability:Availability",
+    "arrangements": "fl_core.arrangements.arrangement:Arrangement",
+    "local": "fl_core.local.work:LocalWork",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing to choose."""
+
+    name: str
+    what: str
+    paper: str
+
+
+def entries(kind: str) -> list[Entry]:
+    """All entries of a kind, by name."""
+    if kind == "suites":
+        return [_suite(name) for name in shipped()]
+    module, _, name = FAMILIES[kind].partition(":")
+    family: type[Part] = getattr(importlib.import_module(module), name)
+    return [_described(name, first_line(member)) for name, member in family.members().items()]
+
+
+def _described(name: str, line: str) -> Entry:
+    """A docstring's first line ends with its source, where it has one: `What it is (Author, venue, year).`"""
+    text = line.rstrip(".")
+    found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
+    return Entry(name, found[1], found[2]) if found else Entry(name, text, "")
+
+
+def _suite(name: str) -> Entry:
+    document = read(shipped()[name])
+    description = " ".join(str(document.get("description", "")).split())
+    first = re.split(r"\. (?=[A-Z])", description)[0]
+    return Entry(name, first.rstrip("."), str(document.get("paper") or ""))

@@ -1,0 +1,122 @@
+"""pydantic's errors as sentences for the person who wrote the file: where, what is wrong, what is allowed."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from benchmarks.suite.document import as_part, nearest, part_name
+from fl_core.parts import Part, find
+
+# pydantic's words for what YAML calls otherwise, and a tone that tells what to do.
+WORDS = (
+    (r"^Value error, ", ""),
+    (r"^Input should be", "must be"),
+    (r"^Input should", "should"),
+    (r"\bvalid (tuple|list)\b", "list"),
+    (r"\bvalid dictionary\b", "mapping"),
+    (r"\bvalid string\b", "text"),
+    (r"\bvalid integer\b", "whole number"),
+    (r"\bvalid number\b", "number"),
+    (r", unable to parse string as an? \w+$", ""),
+    (r", got a number with a fractional part$", ""),
+    (r"^Tuple should have at least 1 item.*$", "must not be empty"),
+)
+# Of these the message says already what stood there, or nothing did.
+SELF_EXPLAINING = {"value_error", "missing", "name", "import", "extra_forbidden", "too_short"}
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong at one place of a document."""
+
+    steps: tuple[str | int, ...]  # the place
+    sentence: str
+
+
+def complaints(
+    error: ValidationError, model: type[BaseModel], document: dict[str, Any]
+) -> Iterator[Complaint]:
+    """What `error`, raised when `document` was read as a `model`, means; one complaint a place."""
+    found: dict[tuple[str | int, ...], list[str]] = {}
+    for detail in error.errors(include_url=False):
+        steps = _in_document(detail, document)
+        sentence = _sentence(detail, steps, model, document)
+        key, colon, rest = sentence.partition(": ")
+        if colon and key in model_at(model, steps, document).model_fields:  # `times: 3 given for 2 clients`
+            steps, sentence = (*steps, key), rest
+        found.setdefault(steps, []).append(sentence)
+    for steps, sentences in found.items():
+        yield Complaint(steps, " or ".join(dict.fromkeys(sentences)))
+
+
+def _in_document(detail: ErrorDetails, document: Any) -> tuple[str | int, ...]:
+    """The place as the file's author sees it: without pydantic's names for the branches of a union."""
+    steps: list[str | int] = []
+    node: Any = document
+    for step in detail["loc"]:
+        in_list = isinstance(node, list) and isinstance(step, int) and step < len(node)
+        if in_list or (isinstance(node, dict) and step in node):
+            node = node[step]
+            steps.append(step)
+    if detail["type"] == "missing":
+        steps.append(detail["loc"][-1])
+    return tuple(steps)
+
+
+def _sentence(
+    detail: ErrorDetails, steps: Sequence[str | int], model: type[BaseModel], document: dict[str, Any]
+) -> str:
+    if detail["type"] == "missing":
+        return "is missing"
+    if detail["type"] == "extra_forbidden":
+        here = model_at(model, steps[:-1], document)
+        allowed = [*(["name"] if issubclass(here, Part) else []), *here.model_fields]
+        return f"no such key{nearest(str(steps[-1]), allowed)} Allowed: {', '.join(allowed)}"
+    sentence = detail["msg"]
+    for pattern, word in WORDS:
+        sentence = re.sub(pattern, word, sentence)
+    value = detail["input"]
+    if detail["type"] in SELF_EXPLAINING or not isinstance(value, str | int | float | None):
+        return sentence
+    return f"{sentence}, not {'empty' if value is None else repr(value)}"
+
+
+def model_at(model: type[BaseModel], steps: Sequence[str | int], document: Any) -> type[BaseModel]:
+    """The class that reads what stands at `steps` of a document that `model` reads."""
+    chosen, candidates, node = model, [model], document
+    for step in steps:
+        if isinstance(node, dict):
+            field = chosen.model_fields.get(str(step))
+            candidates = list(_models(field.annotation)) if field else candidates
+            node = node.get(step)
+        elif isinstance(node, list | tuple) and isinstance(step, int):
+            node = node[step]
+        chosen = _chosen(candidates, node) or chosen
+    return chosen
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in typing.get_args(annotation):
+        yield from _models(inner)
+
+
+def _chosen(candidates: Sequence[type[BaseModel]], node: Any) -> type[BaseModel] | None:
+    """Which class a node is read as: the part that it names, or the first there is."""
+    if not candidates:
+        return None
+    first = candidates[0]
+    if issubclass(first, Part) and isinstance(as_part(node), dict):
+        try:
+            return find(first, part_name(node))
+        except PydanticCustomError:
+            return first
+    return first

@@ -1,0 +1,160 @@
+"""From a suite's document to the points of its grid.
+
+Everything is validated before anything runs, over the whole grid, and every mistake is reported, each once.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from benchmarks.errors import UserError
+from benchmarks.suite import labels
+from benchmarks.suite.complaints import Complaint, complaints
+from benchmarks.suite.document import Setting, Steps, dotted, part_name, put, split
+from benchmarks.suite.file import SuiteFile
+from fl_core.experiment import Experiment
+
+# What a grid may span: what all strategies share. A strategy's own values are listed under `strategies`.
+SPANNABLE = ("problem", "timing", "arrangement", "budget", "local", "lr")
+
+Grid = dict[str, tuple[Any, ...]]  # dotted key → the values it takes
+Place = Mapping[str, Any]  # dotted key → its value at one point
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a suite says at one point of its grid."""
+
+    place: Place
+    says: SuiteFile
+
+
+def read_grid(path: Path, document: dict[str, Any]) -> Grid:
+    """Take the grid out of a document; UserError with all that is wrong with it."""
+    grid = document.pop("grid", None) or {}
+    if not isinstance(grid, dict):
+        raise UserError(f"{path}: grid: must be a mapping of dotted keys to lists of values")
+    wrong = [f"{path}: grid.{axis}: {why}" for axis, values in grid.items() if (why := _wrong(axis, values))]
+    if wrong:
+        raise UserError(*wrong)
+    return {axis: tuple(values) for axis, values in grid.items()}
+
+
+def _wrong(axis: Any, values: Any) -> str | None:
+    if not isinstance(axis, str) or split(axis)[0] not in SPANNABLE:
+        return f"a grid spans keys of {', '.join(SPANNABLE)}; strategies and seeds are lists of their own"
+    if not isinstance(values, list):
+        return f"must be a list of values, not {values!r}"
+    if not values:
+        return "is empty: the suite expands to no run"
+    if any(value in values[:place] for place, value in enumerate(values)):
+        return "the same value stands there twice"
+    return None
+
+
+def expand(
+    path: Path, document: dict[str, Any], grid: Grid, settings: Sequence[Setting]
+) -> tuple[Point, ...]:
+    """Every point of the grid, validated; UserError with every mistake in the file.
+
+    `settings` are in the document already: a mistake in what they set is told where they stand.
+    """
+    places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    points: list[Point] = []
+    mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
+    for place in places:
+        here = _at(path, document, place)
+        try:
+            point = Point(place, SuiteFile.model_validate(here))
+        except ValidationError as error:
+            found = list(complaints(error, SuiteFile, here))
+        else:
+            found = [*_refused(point.says), *_repeated(point, points)]
+            points.append(point)
+        for complaint in found:
+            line = f"{_source(path, complaint, here, place, settings)}: {complaint.sentence}"
+            mistakes.setdefault(line, []).append(place)
+    if mistakes:
+        raise UserError(*(line + _where(grid, failed) for line, failed in mistakes.items()))
+    return tuple(points)
+
+
+def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
+    """The document at one point of the grid; `problem` is set before `problem.partition`."""
+    here = copy.deepcopy(document)
+    for axis in sorted(place, key=lambda axis: len(split(axis))):
+        try:
+            put(here, split(axis), copy.deepcopy(place[axis]))
+        except ValueError as error:
+            raise UserError(f"{path}: grid.{axis}: {error}") from None
+    return here
+
+
+def _refused(says: SuiteFile) -> Iterator[Complaint]:
+    """What does not go together: durations with the number of clients, a strategy with the scenario."""
+    try:
+        says.timing.durations.means(says.problem.clients, says.seeds[0])
+    except ValueError as error:
+        yield Complaint(("timing", "durations"), str(error))
+        return
+    for number, strategy in enumerate(says.strategies):
+        try:
+            Experiment(scenario=says.scenario, strategy=strategy, seed=says.seeds[0])
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                reason = detail["msg"].removeprefix("Value error, ")
+                yield Complaint(("strategies", number), f"{strategy.label()} does not go with this: {reason}")
+
+
+def _repeated(point: Point, before: Sequence[Point]) -> Iterator[Complaint]:
+    """Strategies that stand there twice, values of the grid that change nothing: each run is made once."""
+    strategies = point.says.strategies
+    for number, strategy in enumerate(strategies):
+        if (first := strategies.index(strategy)) < number:
+            yield Complaint(("strategies", number), f"the same as entry {first}")
+    for twin in before:
+        if twin.says.scenario == point.says.scenario:
+            axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
+            for strategy in strategies:
+                if strategy in twin.says.strategies:
+                    yield Complaint(("grid", *axes), f"makes no difference to {strategy.label()}")
+
+
+def _source(
+    path: Path, complaint: Complaint, here: dict[str, Any], place: Place, settings: Sequence[Setting]
+) -> str:
+    """File and key as their author knows them: the setting that made it, or the value of the grid."""
+    steps = tuple(str(step) for step in complaint.steps)
+    key = dotted(complaint.steps, here)
+    setting = next((one for one in reversed(settings) if _reaches(one.steps, steps, split(key))), None)
+    axes = [axis for axis in place if _reaches(split(axis), steps)]
+    axis = max(axes, key=lambda axis: len(split(axis)), default=None)
+    if axis is None or (setting and len(setting.steps) >= len(split(axis))):
+        return f"{setting.source if setting else f'{path}: '}{key}"
+    value, depth = place[axis], len(split(axis))
+    inner = dotted(complaint.steps[depth:], value)
+    words = ["grid", axis, *([part_name(value) or labels.value(value), inner] if inner else [])]
+    grids = (one.source for one in reversed(settings) if one.steps == ("grid", *split(axis)))
+    return next(grids, f"{path}: ") + ".".join(words)
+
+
+def _reaches(outer: Steps, *inner: Steps) -> bool:
+    """Whether any of these keys lies at or inside of `outer`."""
+    return any(one[: len(outer)] == outer for one in inner)
+
+
+def _where(grid: Grid, failed: Sequence[Place]) -> str:
+    """` (where KEY is VALUE)`, for a mistake that shows only at some values of a key of the grid."""
+    parts = []
+    for axis, values in grid.items():
+        bad = [value for value in values if any(place[axis] == value for place in failed)]
+        if len(bad) < len(values):
+            parts.append(f"{axis} is {' or '.join(labels.value(value) for value in bad)}")
+    return f" (where {' and '.join(parts)})" if parts else ""

@@ -1,0 +1,170 @@
+"""What a suite file says: its keys, their types and limits, and what all strategies of a suite share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    NonNegativeInt,
+    SerializeAsAny,
+    Tag,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from benchmarks.suite.document import as_part, part_name
+from benchmarks.suite.tuning_section import Tuning
+from fl_core.arrangements.arrangement import Arrangement
+from fl_core.diagnostics.diagnosis import Diagnostics
+from fl_core.local.work import SGD, LocalWork
+from fl_core.parts import Count, Frozen, Rate, find
+from fl_core.problems.problem import Problem
+from fl_core.scenario import Budget, Scenario
+from fl_core.strategies.strategy import Strategy
+from fl_core.timing.timing import Timing
+
+EVERYONE = "*"
+TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
+
+
+class Rates(Frozen):
+    """Learning rates of one strategy; a number alone is the local one."""
+
+    local: Rate | None = None  # η_l
+    server: Rate | None = None  # η_g
+
+
+def _rates(value: Any) -> Any:
+    return value if isinstance(value, dict | Rates) else {"local": value}
+
+
+def _rates_of_each(value: Any) -> Any:
+    return value if isinstance(value, dict) else {EVERYONE: value}
+
+
+def _strategy_name(name: str) -> str:
+    if name != EVERYONE:
+        find(Strategy, name)
+    return name
+
+
+def _seeds(value: Any) -> Any:
+    return list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if not seeds:
+        raise ValueError("there must be one seed at least: the suite expands to no run")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("the same seed stands there twice")
+    return seeds
+
+
+def _plain_sgd(value: Any) -> Any:
+    return {"name": SGD.name, **value} if isinstance(value, dict) and "name" not in value else value
+
+
+ListOfSeeds = Annotated[list[NonNegativeInt], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
+Seeds = Annotated[
+    tuple[NonNegativeInt, ...],
+    BeforeValidator(_seeds, json_schema_input_type=Count | ListOfSeeds),
+    AfterValidator(_distinct),
+]
+NumberOrRates = Annotated[Rates, BeforeValidator(_rates, json_schema_input_type=Rate | Rates)]
+RatesOfEach = dict[Annotated[str, AfterValidator(_strategy_name)], NumberOrRates]
+EachRates = Annotated[RatesOfEach, BeforeValidator(_rates_of_each, json_schema_input_type=Rate | RatesOfEach)]
+
+RatesOrTuned = Annotated[
+    Annotated[EachRates, Tag("rates")] | Annotated[Literal["tuned"], Tag(TUNED)],
+    Discriminator(lambda value: TUNED if value == TUNED else "rates"),
+]
+
+
+class SuiteFile(Frozen):
+    """What a suite file says, at one point of its grid."""
+
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
+    description: str = ""
+    paper: str | None = None
+    seeds: Seeds
+    problem: SerializeAsAny[Problem]
+    timing: Timing = Timing()
+    arrangement: SerializeAsAny[Arrangement] | None = None
+    budget: Budget
+    evaluations: Count = 20
+    local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
+    lr: RatesOrTuned = Field(default_factory=dict)
+    strategies: tuple[SerializeAsAny[Strategy], ...]
+    grid: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    show: tuple[str, ...] = ()
+    tuning: Tuning = Tuning()
+    diagnostics: Diagnostics = Diagnostics()  # left out for strategies whose steps are not linear
+    # How jobs are computed. Stacking them differs in the last bits of a sum, and `auto` decides by a clock:
+    # only the default repeats bit for bit on every occasion.
+    execution: Literal["one_by_one", "all_in_flight", "auto"] = "one_by_one"
+    scale: str | None = None  # of `scales`, the one that is meant unless the command line says otherwise
+    scales: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @field_validator("strategies", mode="before")
+    @classmethod
+    def _with_what_all_share(cls, items: Any, info: ValidationInfo) -> Any:
+        if not isinstance(items, list):
+            return items
+        if not items:
+            raise ValueError("there must be one strategy at least: the suite expands to no run")
+        local, lr = info.data.get("local", SGD()), info.data.get("lr", {})
+        return [_completed(item, local, {} if lr == TUNED else lr) for item in items]
+
+    @property
+    def scenario(self) -> Scenario:
+        """What the strategies are tried on."""
+        return Scenario(
+            problem=self.problem,
+            timing=self.timing,
+            arrangement=self.arrangement,
+            budget=self.budget,
+            evaluations=self.evaluations,
+        )
+
+
+def _completed(item: Any, local: LocalWork, lr: Mapping[str, Rates]) -> Any:
+    """A strategy as written, with the suite's local work and rates where it has none of its own."""
+    item = as_part(item)
+    if not isinstance(item, dict):
+        return item
+    rates = lr.get(part_name(item) or EVERYONE) or lr.get(EVERYONE) or Rates()
+    shared = {"local_lr": rates.local, "server_lr": rates.server}
+    return {
+        **{key: value for key, value in shared.items() if value is not None},
+        **item,
+        "local": _completed_local(as_part(item.get("local")), _usual_local(item, local)),
+    }
+
+
+def _usual_local(item: dict[str, Any], shared: LocalWork) -> LocalWork:
+    """The suite's local work, or the strategy's by its paper (FedAsync's proximal one) with its K and B."""
+    try:
+        default = find(Strategy, item.get("name")).model_fields["local"].default
+    except PydanticCustomError:
+        return shared  # validation will say what is wrong with the name
+    if default == Strategy.model_fields["local"].default:
+        return shared
+    unset = LocalWork.model_fields.keys() - default.model_fields_set
+    return default.model_copy(update={key: getattr(shared, key) for key in unset})
+
+
+def _completed_local(own: Any, usual: LocalWork) -> Any:
+    """What a strategy says of its local work, completed; another kind of it has the usual K and B."""
+    if own is None:
+        return usual
+    if not isinstance(own, dict):
+        return own
+    same = own.get("name", usual.reference()) == usual.reference()
+    fields = usual.model_dump() if same else {key: getattr(usual, key) for key in LocalWork.model_fields}
+    return {**fields, **own}

@@ -1,0 +1,119 @@
+"""Short readable names of scenarios and strategies, unique within a suite: they head tables and figures."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from benchmarks.suite.document import as_part
+from fl_core.local.work import LocalWork
+from fl_core.parts import Part
+from fl_core.scenario import Scenario
+from fl_core.strategies.strategy import Strategy
+from fl_core.timing.timing import Timing
+
+
+class HasStrategies(Protocol):
+    """What the labels of strategies depend on."""
+
+    @property
+    def local(self) -> LocalWork:
+        """The local work of every strategy that has none of its own."""
+
+    @property
+    def strategies(self) -> Sequence[Strategy]:
+        """All strategies of the suite."""
+
+
+def first_line(cls: type) -> str:
+    """The first line of a docstring."""
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+
+def problem(scenario: Scenario) -> str:
+    """The problem's name."""
+    return scenario.problem.reference().rpartition(":")[2]
+
+
+def partition(scenario: Scenario) -> str:
+    """How the data are split; empty where a problem has nothing to split."""
+    part = getattr(scenario.problem, "partition", None)
+    return part.label() if isinstance(part, Part) else ""
+
+
+def timing(scenario: Scenario) -> str:
+    """How long jobs take, and who is there."""
+    return scenario.timing.label()
+
+
+def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A label each, from what the scenarios are and from `places`, the values of the grid's keys there."""
+    base = [" · ".join(filter(None, _words(one))) for one in of]
+    for extra in (_unsaid, list):  # where these do not tell them apart, all keys do
+        told = [_with(label, place, extra(place)) for label, place in zip(base, places, strict=True)]
+        if len(set(told)) == len(told):
+            break
+    return told
+
+
+def _words(scenario: Scenario) -> tuple[str, ...]:
+    arrangement = scenario.arrangement
+    when = "" if arrangement and scenario.timing == Timing() else timing(scenario)  # rounds need no durations
+    return problem(scenario), partition(scenario), when, arrangement.label() if arrangement else ""
+
+
+def _unsaid(place: Mapping[str, Any]) -> list[str]:
+    """The keys of the grid that problem, partition, timing and arrangement do not show."""
+    said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
+    return [axis for axis in place if not said.fullmatch(axis)]
+
+
+def _with(label: str, place: Mapping[str, Any], axes: Sequence[str]) -> str:
+    return " · ".join([label, *(f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes)])
+
+
+def value(written: Any) -> str:
+    """A value of a grid's key as a person would say it."""
+    if isinstance(as_part(written), dict):
+        fields = dict(as_part(written))
+        name = [fields.pop("name")] if fields.get("name") else []
+        return " ".join([*name, *(key if of is True else f"{key} {of}" for key, of in fields.items())])
+    return "none" if written is None else str(written)
+
+
+def strategies(suite: HasStrategies) -> list[str]:
+    """A label each: the title, what differs from the paper's defaults, and whatever else tells them apart."""
+    told = [_strategy(one, suite) for one in suite.strategies]
+    twins = {
+        label: [one for one, its in zip(suite.strategies, told, strict=True) if its == label]
+        for label in told
+    }
+    return [
+        label if len(twins[label]) == 1 else f"{label} [{_apart(one, twins[label])}]"
+        for one, label in zip(suite.strategies, told, strict=True)
+    ]
+
+
+def _strategy(strategy: Strategy, suite: HasStrategies) -> str:
+    label = strategy.label()
+    siblings = [one for one in suite.strategies if type(one) is type(strategy)]
+    own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
+    variant = _apart(strategy, siblings, own)
+    if variant and not label.endswith(")"):  # the paper's own variant, beside others of it
+        label = f"{label} ({variant})"
+    by_paper = type(strategy).model_fields["local"].default
+    expected = type(strategy.local) in (type(suite.local), type(by_paper))
+    return label if expected else f"{label} + {strategy.local.reference()}"
+
+
+def _apart(strategy: Strategy, others: Sequence[Strategy], keys: Collection[str] = ()) -> str:
+    """The hyper-parameters (of `keys`, if given) in which a strategy differs from others."""
+    mine, theirs = _flat(strategy), [_flat(other) for other in others]
+    differ = (key for key, own in mine.items() if any(other.get(key) != own for other in theirs))
+    return ", ".join(f"{key} {mine[key]}" for key in differ if not keys or key in keys)
+
+
+def _flat(strategy: Strategy) -> dict[str, Any]:
+    return {**strategy.model_dump(mode="json"), "local": strategy.local.label()}

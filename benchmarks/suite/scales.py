@@ -1,0 +1,65 @@
+"""Scales of a suite: named sets of overrides, such as the paper's own size and one for two cores.
+
+    scale: small                  # the one that is meant unless `--scale` says otherwise
+    scales:
+      paper: {}                   # the file as it stands
+      small: {seeds: 2, budget.updates: 3000, grid.problem.clients: [20]}
+
+A scale's keys are those of `--set`, which comes after it. Runs of one suite at two scales are recorded as two
+suites, "ace-small" and "ace-paper": nothing ever mixes them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import UserError
+from benchmarks.suite.document import Setting, nearest, split
+
+OWN = ("name", "scale", "scales")  # keys that no scale changes
+
+
+def recorded(name: str, scale: str | None) -> str:
+    """The name under which a suite's runs at one scale are recorded."""
+    return f"{name}-{scale}" if scale else name
+
+
+def take(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str | None, list[Setting]]:
+    """Take the scales out of a document: the one that is meant, `wanted` if given, and what it sets.
+
+    (None, []) for a suite without scales; UserError with all that is wrong with them.
+    """
+    usual, scales = document.pop("scale", None), document.pop("scales", None)
+    if wrong := _wrong(usual, scales):
+        raise UserError(*(f"{path}: {line}" for line in wrong))
+    if not scales:
+        if wanted is not None:
+            raise UserError(f"--scale {wanted}: {path} has no scales")
+        return None, []
+    chosen = usual if wanted is None else wanted
+    if chosen not in scales:
+        where = f"{path}: scale" if wanted is None else f"--scale {wanted}"
+        raise UserError(
+            f"{where}: no scale '{chosen}'{nearest(chosen, scales)} There are: {', '.join(scales)}"
+        )
+    source = f"{path}: scales.{chosen}."
+    return chosen, [Setting(split(key), value, source) for key, value in scales[chosen].items()]
+
+
+def _wrong(usual: Any, scales: Any) -> list[str]:
+    if scales is None:
+        return ["scale: there are no scales to choose from"] if usual is not None else []
+    if not isinstance(scales, dict) or not scales:
+        return ["scales: must be a mapping of names to dotted keys and their values"]
+    if not isinstance(usual, str):
+        return [f"scale: must say which one is meant unless `--scale` does: {', '.join(map(str, scales))}"]
+    return [line for name, keys in scales.items() for line in _wrong_scale(name, keys)]
+
+
+def _wrong_scale(name: Any, keys: Any) -> list[str]:
+    if not isinstance(keys, dict) or not all(isinstance(key, str) and all(split(key)) for key in keys):
+        return [
+            f"scales.{name}: must be a mapping of dotted keys to values, such as {{budget.updates: 3000}}"
+        ]
+    return [f"scales.{name}.{key}: no scale changes {', '.join(OWN)}" for key in keys if split(key)[0] in OWN]

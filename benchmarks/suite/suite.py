@@ -1,0 +1,168 @@
+"""Suites: a YAML file that expands to runs, the product of its grid, its strategies and its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import UserError
+from benchmarks.suite import labels, scales
+from benchmarks.suite import tuned as tuned_file
+from benchmarks.suite.document import Setting, assignment, is_path, nearest, read
+from benchmarks.suite.expansion import Grid, Point, expand, read_grid
+from benchmarks.suite.file import TUNED, SuiteFile
+from benchmarks.suite.overrides import override
+from benchmarks.suite.tuned import Tuned
+from fl_core.diagnostics.diagnosis import Diagnostics
+from fl_core.experiment import Experiment
+from fl_core.scenario import Scenario
+from fl_core.strategies.strategy import Strategy
+
+SUITES = Path(__file__).parents[1] / "suites"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One experiment of a suite, with the names under which people find it again."""
+
+    suite: str
+    experiment: Experiment
+    scenario: str  # unique in the suite, e.g. "digits · Dirichlet 0.1 · F80"
+    problem: str
+    partition: str  # empty where the problem has none
+    timing: str
+    strategy: str  # unique in the suite
+    paper: str  # what the strategy is, and its paper
+    show: tuple[str, ...] = ()  # metrics that a report shows first
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    execution: str = "one_by_one"
+    scale: str | None = None  # None where the suite has no scales
+
+    @property
+    def key(self) -> str:
+        """The run's identity: a hash of the experiment."""
+        return self.experiment.key
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A validated suite: what its file says at every point of its grid."""
+
+    grid: Grid
+    points: tuple[Point, ...]
+    scale: str | None = None
+    source: Path = Path()  # of its file
+    tuned: Tuned | None = None  # what stands in for the file's own values
+    as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
+
+    @property
+    def says(self) -> SuiteFile:
+        """The file at the first point, for all that the grid does not change."""
+        return self.points[0].says
+
+    @property
+    def name(self) -> str:
+        """The name under which its runs are recorded: the file's, the scale, and whether it is tuned."""
+        return scales.recorded(self.says.name, self.scale) + ("-tuned" if self.as_variant else "")
+
+    @property
+    def tuned_values(self) -> Path:
+        """Where its tuned values lie: with the package for a shipped suite, beside their file for others."""
+        name = f"{scales.recorded(self.says.name, self.scale)}.yaml"
+        shipped = self.source.parent == SUITES
+        return tuned_file.FOLDER / name if shipped else self.source.with_name(f"tuned-{name}")
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return self.says.description
+
+    def runs(self) -> list[Run]:
+        """All runs in the order of the file, seeds next to each other."""
+        described = [point.says.scenario for point in self.points]
+        names = labels.scenarios(described, [point.place for point in self.points])
+        return [
+            Run(
+                self.name,
+                Experiment(
+                    scenario=scenario, strategy=self._tuned(scenario, strategy, name, label), seed=seed
+                ),
+                scenario=name,
+                problem=labels.problem(scenario),
+                partition=labels.partition(scenario),
+                timing=labels.timing(scenario),
+                strategy=label,
+                paper=labels.first_line(type(strategy)),
+                show=self.says.show,
+                scale=self.scale,
+                diagnostics=self.says.diagnostics,
+                execution=self.says.execution,
+            )
+            for point, scenario, name in zip(self.points, described, names, strict=True)
+            for strategy, label in zip(point.says.strategies, labels.strategies(point.says), strict=True)
+            for seed in self.says.seeds
+        ]
+
+    def _tuned(self, scenario: Scenario, strategy: Strategy, *labels: str) -> Strategy:
+        return self.tuned.strategy(scenario, strategy, *labels) if self.tuned else strategy
+
+
+def shipped() -> dict[str, Path]:
+    """The suites that come with the package, by name."""
+    return {path.stem: path for path in sorted(SUITES.glob("*.yaml"))}
+
+
+def load(
+    name_or_path: str,
+    overrides: Sequence[str] = (),
+    scale: str | None = None,
+    tuned: bool | Path | None = None,
+) -> Suite:
+    """The suite of that name or file, at a scale, with `KEY=VALUE` overrides.
+
+    With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. Raises
+    UserError with every mistake in it.
+    """
+    path = _find(name_or_path)
+    suite = build(path, read(path), map(assignment, overrides), scale)
+    if tuned is False or (tuned is None and suite.says.lr != TUNED):
+        return suite
+    values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
+    values.must_not_know(suite.says.seeds)
+    return replace(suite, tuned=values, as_variant=bool(tuned))
+
+
+def build(
+    path: Path, document: dict[str, Any], overrides: Iterable[Setting] = (), scale: str | None = None
+) -> Suite:
+    """The suite that a document, read from `path`, describes; it is changed on the way. Raises as `load`."""
+    chosen, scaled = scales.take(path, document, scale)
+    settings = [*scaled, *overrides]
+    for setting in settings:
+        try:
+            override(document, setting.steps, setting.value)
+        except ValueError as error:
+            raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
+    grid = read_grid(path, document)
+    return Suite(grid, expand(path, document, grid, settings), chosen, path)
+
+
+def recorded_name(name_or_path: str, scale: str | None = None) -> str:
+    """The name under which a suite's runs at a scale are recorded; the suite need not exist any more."""
+    if not is_path(name_or_path) and name_or_path not in shipped():
+        return scales.recorded(name_or_path, scale)
+    document = read(_find(name_or_path))
+    return scales.recorded(str(document.get("name")), scale or document.get("scale"))
+
+
+def _find(name: str) -> Path:
+    if name in shipped():
+        return shipped()[name]
+    if is_path(name) or Path(name).is_file():
+        return Path(name)
+    known = ", ".join(shipped()) or "none"
+    raise UserError(
+        f"no suite is called '{name}'{nearest(name, shipped())} Known: {known}; or a YAML file's path"
+    )

@@ -1,0 +1,67 @@
+"""A suite before it runs: what its grid spans, and with which hyper-parameters its strategies are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.suite import labels
+from benchmarks.suite.suite import Run, Suite
+from fl_core.strategies.strategy import Strategy
+
+
+def grid(suite: Suite) -> list[tuple[str, str]]:
+    """The grid's keys, and the values that each takes."""
+    return [
+        (axis, " | ".join(labels.value(value) for value in values)) for axis, values in suite.grid.items()
+    ]
+
+
+def scenarios(runs: list[Run]) -> list[str]:
+    """The labels of the scenarios."""
+    return list(dict.fromkeys(run.scenario for run in runs))
+
+
+def strategies(runs: list[Run]) -> tuple[str, list[tuple[str, str]]]:
+    """The hyper-parameters that all strategies share, and each label with the others, over the whole grid."""
+    tables: dict[str, dict[str, dict[str, None]]] = {}
+    for run in runs:
+        table = tables.setdefault(run.strategy, {})
+        for key, value in _hyper_parameters(run.experiment.strategy):
+            table.setdefault(key, {})[value] = None
+    every = list(tables.values())
+    shared = {key: of for key, of in every[0].items() if all(table.get(key) == of for table in every)}
+    own = [(label, {k: of for k, of in table.items() if k not in shared}) for label, table in tables.items()]
+    return _listed(shared), [(label, _listed(table)) for label, table in own]
+
+
+def _listed(table: dict[str, dict[str, None]]) -> str:
+    return ", ".join(f"{key} {' | '.join(values)}" for key, values in table.items())
+
+
+def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
+    """Keys and values in readable order: local work first; what is left open or switched off is left out."""
+    fields: dict[str, Any] = strategy.model_dump(mode="json")
+    local: dict[str, Any] = fields.pop("local")
+    for key, value in {"local work": local.pop("name"), **local, **fields}.items():
+        if key != "name" and value is not None and value is not False:
+            yield key.replace("_", " "), labels.value(value)
+
+
+def budget(suite: Suite) -> str:
+    """Where each run ends, and how often it is evaluated."""
+    says = suite.says
+    budget = says.budget
+    ends = [
+        f"{budget.iterations} server iterations" if budget.iterations else "",
+        f"{budget.updates} client updates" if budget.updates else "",
+        f"{float(budget.time):g} units of virtual time" if budget.time else "",
+    ]
+    return f"{' or '.join(filter(None, ends))}, {says.evaluations} evaluations"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 40 s, 12 min, 3.5 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,169 @@
+"""Tuned values as data: the file `tuned/<suite>.yaml`, which `asyncfl tune` writes and suites pick up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import NonNegativeInt, ValidationError
+
+from benchmarks.errors import UserError
+from benchmarks.suite.document import nearest, read
+from fl_core.parts import Frozen
+from fl_core.scenario import Scenario
+from fl_core.strategies.strategy import Strategy
+
+FOLDER = Path(__file__).parents[1] / "tuned"
+FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
+
+
+class Entry(Frozen):
+    """What was found for one strategy in one scenario."""
+
+    scenario: str
+    strategy: str
+    digest: str  # of scenario and strategy, without seeds and what was tuned
+    parameters: dict[str, float | int | str]
+    value: float  # of the objective; mean over seeds
+    spread: float | None  # standard deviation over seeds; None for a single one
+    by_seed: tuple[float, ...]
+    diverged: int = 0  # seeds
+    unreached: int = 0  # seeds
+    before: float | None = None  # the objective of the suite's own values
+    study: str
+    reused_from: str | None = None  # the strategy whose parameters, and values, these are
+
+
+class TunedFile(Frozen):
+    """What a campaign found, and how."""
+
+    suite: str
+    objective: str
+    metric: str
+    direction: str
+    judged_on: str
+    trials: int  # of each strategy in each scenario
+    seeds: tuple[NonNegativeInt, ...]
+    budget: str
+    sampler: str
+    versions: dict[str, str]
+    tuned: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The tuned values of a suite, and the file that they come from."""
+
+    path: Path
+    says: TunedFile
+
+    def strategy(self, scenario: Scenario, strategy: Strategy, where: str, who: str) -> Strategy:
+        """The strategy with its tuned values; by the labels of scenario and strategy. Raises UserError."""
+        entry = next((one for one in self.says.tuned if (one.scenario, one.strategy) == (where, who)), None)
+        if entry is None:
+            known = list(dict.fromkeys(one.scenario for one in self.says.tuned))
+            missing = where if where not in known else f"{who} in {where}"
+            hint = nearest(where, known) if where not in known else "."
+            raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
+        if entry.digest != digest(scenario, strategy, entry.parameters):
+            raise UserError(
+                f"{self.path}: the values of {who} were tuned for another scenario or other hyper-parameters "
+                f"than {where} has here: run asyncfl tune again"
+            )
+        return with_parameters(strategy, entry.parameters, scenario)
+
+    def must_not_know(self, seeds: tuple[int, ...]) -> None:
+        """UserError if it was tuned on one of these seeds."""
+        if shared := sorted(set(seeds) & set(self.says.seeds)):
+            raise UserError(
+                f"{self.path}: it was tuned on seed {shared[0]}, on which results must not be reported"
+            )
+
+
+def load(path: Path, suite: str) -> Tuned:
+    """The values of the file; UserError if there is none, or it is not a suite's tuned values."""
+    if not path.is_file():
+        raise UserError(f"{suite} is not tuned: there is no {path}; make it with asyncfl tune")
+    document = read(path)
+    try:
+        says = TunedFile.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: {key}: {first['msg'].lower()}: not a file of asyncfl tune") from None
+    return Tuned(path, says)
+
+
+def write(path: Path, found: TunedFile) -> None:
+    """Put the file there, whole; UserError where it cannot be."""
+    text = yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(f"# Written by asyncfl tune; used by asyncfl run --tuned.\n{text}")
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}; name another file with --out") from None
+
+
+def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> str:
+    """A hash of all that tuned values depend on: the scenario, and what of the strategy is not tuned.
+
+    What has its default value is left out: a key that is new leaves old values valid.
+    """
+    where = scenario.model_dump(mode="json", exclude_defaults=True, exclude={"evaluations"})
+    where["problem"].pop("target", None)  # it changes no model, only what counts as reached
+    sets = {"local_lr" if name == FACTOR else name for name in tuned}
+    kept = {
+        key: str(of)
+        for key, of in fields_of(strategy).items()
+        if key not in sets and of != default_of(strategy, key)
+    }
+    text = json.dumps([where, strategy.reference(), kept], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def fields_of(strategy: Strategy) -> dict[str, Any]:
+    """A strategy's hyper-parameters by dotted key, fractions as numbers: `local_lr`, `local.steps`."""
+    own = {name: getattr(strategy, name) for name in type(strategy).model_fields if name != "local"}
+    local = {f"local.{name}": getattr(strategy.local, name) for name in type(strategy.local).model_fields}
+    fields = {**own, "local.name": strategy.local.reference(), **local}
+    return {name: _number(of) for name, of in fields.items()}
+
+
+def default_of(strategy: Strategy, key: str) -> Any:
+    """The default of a hyper-parameter by dotted key; None where there is none."""
+    of, name = (type(strategy.local), key.removeprefix("local.")) if "." in key else (type(strategy), key)
+    field = of.model_fields.get(name)
+    return None if field is None or field.is_required() else _number(field.get_default())
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction) else value
+
+
+def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
+    """The strategy with other values of some hyper-parameters, by dotted key; ValueError if it refuses them.
+
+    `c` sets η_l = c·√(n/T), n clients and T the budget's server iterations, or its updates where it has none.
+    """
+    own: dict[str, Any] = strategy.model_dump()
+    for name, value in values.items():
+        if name == FACTOR:
+            horizon = scenario.budget.iterations or scenario.budget.updates
+            if horizon is None:
+                raise ValueError(f"{FACTOR}: needs a budget of iterations or updates, the T of c·√(n/T)")
+            own["local_lr"] = value * math.sqrt(scenario.problem.clients / horizon)
+        elif name.startswith("local."):
+            own["local"][name.removeprefix("local.")] = value
+        else:
+            own[name] = value
+    return Strategy.model_validate(own)

@@ -1,0 +1,143 @@
+"""Records on their way from the outbox to MLflow: on a thread of its own, while workers compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from benchmarks.errors import UserError
+from benchmarks.messages import one_line
+from benchmarks.tracking import database
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.store import Store
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.tracking import Place, Tracking
+
+T = TypeVar("T")
+
+AGAIN = 30.0  # seconds until a store that does not answer is tried once more
+
+# MLflow's words for a request that would not do better another time.
+HOPELESS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
+
+
+class Delivery:
+    """Sends what waits in the outbox; if the store is away, it goes on waiting, and nothing is lost."""
+
+    def __init__(self, store: Store, outbox: Outbox) -> None:
+        database.check(store.tracking_uri)
+        self.store, self.outbox = store, outbox
+        self.away = ""  # why the store cannot be used, for now
+        self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
+        self._empty = database.is_new(store.tracking_uri)
+        self._announced: tuple[str, str, Mapping[str, Place]] | None = None
+        self._tracking: Tracking | None = None
+        self._heard: Tracking | None = None  # the one that knows what was announced
+        self._next_try = 0.0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
+        self._sent: list[Future[None]] = []
+
+    def finished(self, suite: str) -> set[str]:
+        """Keys of what MLflow has of the suite; of a new database that is known before it exists.
+
+        Raises UserError if it exists and cannot be used.
+        """
+        if self._empty:
+            return set()
+        return self._thread.submit(self._ask, lambda tracking: tracking.finished(suite), set[str]()).result()
+
+    def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:
+        """Say what the suite is, and which of its runs are meant (see `Tracking.select`)."""
+        self._announced = (suite, description, places)
+        self._heard = None
+        self.send()
+
+    def send(self) -> None:
+        """Send all that waits, soon."""
+        self._sent.append(self._thread.submit(self._ask, self._send_all, None))
+
+    def close(self) -> None:
+        """Send all that waits, now; raises what went wrong in a way that nobody foresaw."""
+        self._next_try = 0.0
+        self.send()
+        try:
+            for future in self._sent:
+                future.result()
+        finally:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, question: Callable[[Tracking], T], otherwise: T) -> T:
+        """The store's answer; `otherwise` if it is away."""
+        if monotonic() < self._next_try:
+            return otherwise
+        try:
+            self._tracking = self._tracking or self._open()
+            answer = question(self._tracking)
+        except troubles() as error:
+            if self._tracking is None and database.file(self.store.tracking_uri) is not None:
+                raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
+            self._tracking = None  # what it knows may have been overtaken by what failed
+            self._next_try = monotonic() + AGAIN
+            self.away = what_happened(error)
+            return otherwise
+        self.away = ""
+        return answer
+
+    def _open(self) -> Tracking:
+        from benchmarks.tracking.tracking import Tracking, keep_quiet
+
+        keep_quiet()
+        if database.is_new(self.store.tracking_uri):
+            database.create(self.store.tracking_uri)
+        return Tracking(self.store)
+
+    def _send_all(self, tracking: Tracking) -> None:
+        from mlflow.exceptions import MlflowException
+
+        if self._announced and self._heard is not tracking:
+            suite, description, places = self._announced
+            tracking.describe(suite, description)
+            tracking.select(suite, places)
+            self._heard = tracking
+        for record in self.outbox.waiting():
+            if record.key in self.refused:
+                continue
+            try:
+                tracking.write(record)
+                self.outbox.drop(record)
+            except troubles() as error:
+                if not isinstance(error, MlflowException) or error.error_code not in HOPELESS:
+                    raise
+                self.refused[record.key] = what_happened(error)
+            except Exception as error:  # noqa: BLE001 - a damaged record must not hold up the others
+                self.refused[record.key] = one_line(error)
+
+
+def keep_page(store: Store, suite: str, page: Path) -> str:
+    """Keep a report page in MLflow, beside the runs that it is about; why not, if MLflow cannot be used."""
+    from benchmarks.tracking.tracking import Tracking
+
+    try:
+        Tracking(store).keep_page(suite, page)
+    except troubles() as error:
+        return what_happened(error)
+    return ""
+
+
+def troubles() -> tuple[type[Exception], ...]:
+    """How MLflow, its database and its server say that they do not work."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, OSError  # of which all errors of HTTP are
+
+
+def what_happened(error: Exception) -> str:
+    """What an error of MLflow's says first, in a line."""
+    if "Max retries exceeded" in str(error):
+        return "the server does not answer"
+    return str(error).strip().partition("\n")[0].partition(". ")[0][:300]

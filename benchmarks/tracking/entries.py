@@ -1,0 +1,72 @@
+"""A record as MLflow's tags, parameters and metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.tracking.outbox import Record, Result
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric
+
+LONGEST_PARAM, LONGEST_TAG = 6000, 8000  # characters
+
+# Columns of a curve that are metrics under another name, and those that are none.
+METRICS = {"updates": "clock/updates", "time": "clock/virtual_time"}
+NO_METRICS = {"iteration", "uploads_bytes"}
+
+
+def tags_of(result: Result) -> dict[str, str]:
+    """What people search runs by."""
+    own = {
+        "kind": result.kind,
+        "key": result.key,
+        "suite": result.suite,
+        "status": result.status,
+        "reason": result.reason,
+        "wall_seconds": round(result.seconds, 3),
+    }
+    return {
+        f"asyncfl.{name}": cut(text(value), LONGEST_TAG) for name, value in {**result.about, **own}.items()
+    }
+
+
+def metrics_of(record: Record, result: Result) -> Iterator[Metric]:
+    """Every evaluation at its server iteration and real time, with the other clocks; then the whole run."""
+    from mlflow.entities import Metric
+
+    iteration = 0
+    for row, when in zip(record.curve, result.evaluated, strict=True):
+        iteration = int(row["iteration"])
+        for column, value in row.items():
+            if column not in NO_METRICS:
+                yield Metric(METRICS.get(column, column), value, when, iteration)
+    for name, value in {**result.metrics, "wall_seconds": result.seconds}.items():
+        yield Metric(name, value, result.ended, iteration)
+
+
+def params_of(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested data as dotted keys: `strategy.local_lr`, `problem.partition.alpha`."""
+    for key, value in description.items():
+        if isinstance(value, dict):
+            yield from params_of(value, "" if key == "scenario" else f"{prefix}{key}.")
+        elif value is not None:
+            yield f"{prefix}{key}", cut(text(value), LONGEST_PARAM)
+
+
+def text(value: Any) -> str:
+    """A value as a tag or parameter shows it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def cut(long: str, length: int) -> str:
+    """Not more than MLflow takes; the whole is in description.json."""
+    return long if len(long) <= length else long[: length - 1] + "…"

@@ -1,0 +1,85 @@
+"""What the seeds of a strategy in a scenario came to: the mean curve, and the spread of their last values."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+
+from benchmarks.tracking.entries import METRICS, NO_METRICS
+from benchmarks.tracking.outbox import CURVE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from mlflow.entities import Metric, Run
+
+
+def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
+    """All that MLflow is told of a group; runs that diverged are counted, and left out of means."""
+    from mlflow.entities import Metric
+
+    done = [seed for seed in seeds if not diverged(seed)]
+    ended, last = max(seed.info.end_time for seed in seeds), 0
+    finals: dict[str, float] = {}
+    if done:
+        curve = mean_curve([_curve(seed, tracking_uri) for seed in done]).rename(columns=METRICS)
+        last = int(curve.index[-1])
+        finals = dict(spread([seed.data.metrics for seed in done], curve))
+        for row in curve.drop(columns=list(NO_METRICS), errors="ignore").reset_index().to_dict("records"):
+            step = int(row.pop("iteration"))
+            yield from (Metric(str(name), value, ended, step) for name, value in row.items())
+    counts = {"seeds/done": len(done), "seeds/diverged": len(seeds) - len(done)}
+    for name, value in {**finals, **counts}.items():
+        yield Metric(name, value, ended, last)
+
+
+def unreadable() -> tuple[type[Exception], ...]:
+    """What `metrics_of` raises if a curve cannot be read."""
+    from mlflow.exceptions import MlflowException
+    from pyarrow import ArrowException
+
+    return MlflowException, OSError, ArrowException
+
+
+def diverged(seed: Run) -> bool:
+    """Whether its model or loss ceased to be finite."""
+    return bool(seed.data.tags["asyncfl.status"] == "diverged")
+
+
+def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The mean over seeds of all columns, clocks too, one row a server iteration.
+
+    A curve is a step function of its server iteration, constant between two evaluations and after the last.
+    The k-th row stands at the first iteration at which every seed was evaluated k times or had ended.
+    """
+    import pandas as pd
+
+    marks = pd.concat([curve["iteration"] for curve in curves], axis=1).ffill().max(axis=1).unique()
+    seeds = [curve.set_index("iteration").astype(float).reindex(marks, method="ffill") for curve in curves]
+    mean = np.mean([seed.to_numpy() for seed in seeds], axis=0)
+    return pd.DataFrame(mean, pd.Index(marks.astype(int), name="iteration"), seeds[0].columns)
+
+
+def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    """Means of what is measured once a run, and sample standard deviations of the last values of a curve."""
+    for name in finals[0]:
+        values = [one.get(name, np.nan) for one in finals]
+        if name not in curve:
+            yield name, float(np.mean(values))
+        elif len(values) > 1 and not name.startswith("clock/"):
+            yield f"std/{name}", float(np.std(values, ddof=1))
+
+
+def _curve(seed: Run, tracking_uri: str) -> pd.DataFrame:
+    import pyarrow.parquet as pq
+    from mlflow.artifacts import download_artifacts
+
+    where = urlsplit(seed.info.artifact_uri)
+    uri = urlunsplit(where._replace(path=f"{where.path.rstrip('/')}/{CURVE}"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = download_artifacts(artifact_uri=uri, dst_path=folder, tracking_uri=tracking_uri)
+        table: pd.DataFrame = pq.read_table(path, use_threads=False).to_pandas()
+    return table

@@ -1,0 +1,53 @@
+"""What MLflow's pages say about an experiment and about a group, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from benchmarks.tracking import views
+
+REPORT = "tags.`asyncfl.kind` = 'report'"
+DESCRIPTION = "asyncfl.description"  # tag: the suite's own, without what is added for MLflow's pages
+
+
+def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) -> str:
+    """What the suite is, and links to its saved views and to the run that holds the report page, if any."""
+    found = [f"- [{_plain(name)}]({views.page(experiment, key)})" for name, key in views.saved(tags)]
+    parts = [tags.get(DESCRIPTION, "").strip()]
+    if found:
+        about = "Mean over seeds against client updates, virtual time and server iterations"
+        parts.append("\n".join([f"**{about}** (also in the menu of views)", "", *found]))
+    if report:
+        parts.append(f"[Report page]({report_page(suite, experiment, report)})")
+    return "\n\n".join(filter(None, parts))
+
+
+def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged: int = 0) -> str:
+    """Strategy, paper and scenario; what the curve is the mean of, and where to compare it."""
+    scenario = tags["asyncfl.scenario"]
+    view = views.of_scenario(scenario, [tags["asyncfl.metric"]])
+    mean = f"Mean over the {_many(seeds)} below" if seeds else "Its seeds are below"
+    lost = f"; {diverged} more diverged and {'is' if diverged == 1 else 'are'} left out" if diverged else ""
+    page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={quote(REPORT)}"
+    return (
+        f"{_plain(tags['asyncfl.paper'])}\n\n"
+        f"Scenario: {_plain(scenario)}. {mean}{lost}.\n\n"
+        f"[Compare the strategies of this scenario]({views.page(experiment, view.key)}) · "
+        f"[Report page]({page}), an artifact of its own run"
+    )
+
+
+def report_page(suite: str, experiment: str, run: str) -> str:
+    """The address, after the server's, of the report page that this run holds."""
+    page = quote(f"{suite}.html")
+    return f"#/experiments/{experiment}/runs/{run}/artifacts/{page}?workflowType=machine_learning"
+
+
+def _plain(text: str) -> str:
+    """Text in which Markdown sees no mark-up."""
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#" else letter for letter in text)
+
+
+def _many(seeds: int) -> str:
+    return "one seed" if seeds == 1 else f"{seeds} seeds"

@@ -1,0 +1,219 @@
+"""What tuning studies look like in MLflow; with `tracking`, the only writer there.
+
+    experiment          <suite>.tuning
+    run, kind=study     a strategy's search in a scenario
+    run, kind=trial     one trial, its child
+
+Everything can be repeated: what was half-written when a process was killed is completed, and nothing is there
+twice. To be used from one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.tracking.store import Store
+from benchmarks.tracking.tracking import KIND, NOTE, PAGE, PARENT
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric, Run
+
+UNFINISHED = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """A study as MLflow shows it; every field is a tag, and plain data stand there as JSON."""
+
+    study: str
+    identity: str  # a study that is thrown away and made again has another one
+    scenario: str
+    strategy: str
+    problem: str
+    objective: str
+    metric: str
+    direction: str  # minimize, maximize
+    trials: int  # planned
+    seeds: Sequence[int]
+    budget: str
+    sampler: str
+    space: Mapping[str, Mapping[str, Any]]
+    judged_on: str
+    pruner: str
+    status: str = "running"  # finished, interrupted
+    best: Mapping[str, Any] = field(default_factory=dict)  # parameters
+    best_value: float | None = None
+    best_trial: str | None = None  # MLflow's id of its run
+    importance: Mapping[str, float] = field(default_factory=dict)  # parameter → share
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """A trial that has ended."""
+
+    study: str
+    number: int
+    state: str  # complete, pruned, failed
+    origin: str  # paper, grid, sampler, retry
+    parameters: Mapping[str, Any]
+    objective: float | None
+    by_seed: Mapping[int, float]  # seed → objective
+    curve: Sequence[tuple[int, float]]  # iteration and metric, means over seeds
+    diverged: int  # seeds
+    unreached: int  # seeds
+    reason: str  # why it failed
+    began: int  # milliseconds since 1970
+    ended: int
+
+
+@dataclass(slots=True)
+class Known:
+    """A trial's run that is in MLflow already."""
+
+    id: str
+    written: bool  # whether all of it is
+
+
+class StudyTracking:
+    """The studies of one suite in an open MLflow store. Methods raise what MLflow raises."""
+
+    def __init__(self, store: Store, suite: str) -> None:
+        from mlflow import MlflowClient
+
+        self._client = MlflowClient(store.tracking_uri)
+        self._artifacts = None if store.is_server else store.artifacts
+        self._name = f"{suite}.tuning"
+        self._experiment = ""
+        self._studies: dict[str, str] = {}  # name → run id
+        self.trials: dict[tuple[str, int], Known] = {}  # study and number → its run
+
+    def open(self, description: str, studies: Sequence[StudyRecord]) -> None:
+        """Find or make the experiment and a run for each study; one process at a time."""
+        found = self._client.get_experiment_by_name(self._name)
+        if found is None:
+            location = None if self._artifacts is None else (self._artifacts / self._name).as_uri()
+            tags = {KIND: "custom_model_development", NOTE: description}
+            self._experiment = self._client.create_experiment(self._name, location, tags)
+        else:
+            self._experiment = found.experiment_id
+            if found.lifecycle_stage == "deleted":
+                self._client.restore_experiment(self._experiment)
+        wanted = {record.study: record.identity for record in studies}
+        runs = list(self._runs())
+        replaced = {run.info.run_id for run in runs if self._is_replaced(run, wanted)}
+        for run in runs:
+            if run.info.run_id in replaced or run.data.tags.get(PARENT) in replaced:
+                self._supersede(run)
+            else:
+                self._index(run)
+        for record in studies:
+            if record.study not in self._studies:
+                run = self._client.create_run(
+                    self._experiment, tags=_study_tags(record), run_name=record.study
+                )
+                self._studies[record.study] = run.info.run_id
+
+    def begin(self, study: str, number: int, origin: str) -> str:
+        """The run of a trial, made if it is not there; its id."""
+        if (study, number) not in self.trials:
+            tags = {
+                PARENT: self._studies[study],
+                "asyncfl.kind": "trial",
+                "asyncfl.study": study,
+                "asyncfl.trial": str(number),
+                "asyncfl.from": origin,
+            }
+            run = self._client.create_run(self._experiment, tags=tags, run_name=f"trial {number}")
+            self.trials[study, number] = Known(run.info.run_id, written=False)
+        return self.trials[study, number].id
+
+    def write(self, trial: TrialRecord) -> None:
+        """Bring a trial into MLflow, if it is not there."""
+        from mlflow.entities import Param, RunTag
+
+        run = self.begin(trial.study, trial.number, trial.origin)
+        known = self.trials[trial.study, trial.number]
+        if known.written:
+            return
+        tags = [RunTag(name, value) for name, value in _trial_tags(trial).items()]
+        params = [Param(name, str(value)) for name, value in trial.parameters.items()]
+        self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
+        self._client.set_terminated(run, "FAILED" if trial.state == "failed" else "FINISHED", trial.ended)
+        known.written = True
+
+    def summarise(self, record: StudyRecord) -> None:
+        """Write down how a study stands, or what it ended with."""
+        from mlflow.entities import RunTag
+
+        run = self._studies[record.study]
+        tags = [RunTag(name, value) for name, value in _study_tags(record).items()]
+        self._client.log_batch(run, tags=tags, synchronous=True)
+        if record.status == "finished":
+            self._client.set_terminated(run, "FINISHED")
+
+    @staticmethod
+    def _is_replaced(run: Run, wanted: Mapping[str, str]) -> bool:
+        """Whether it is a study of which another one has the name now."""
+        tags = run.data.tags
+        identity = wanted.get(tags.get("asyncfl.study", ""))
+        return tags.get("asyncfl.kind") == "study" and identity not in (None, tags.get("asyncfl.identity"))
+
+    def _supersede(self, run: Run) -> None:
+        if "asyncfl.superseded" not in run.data.tags:
+            self._client.set_tag(run.info.run_id, "asyncfl.superseded", "true")
+
+    def _runs(self) -> Iterator[Run]:
+        token = None
+        while True:
+            page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+    def _index(self, run: Run) -> None:
+        tags = run.data.tags
+        if "asyncfl.superseded" in tags:
+            return
+        if tags.get("asyncfl.kind") == "study":
+            self._studies[tags["asyncfl.study"]] = run.info.run_id
+        elif tags.get("asyncfl.kind") == "trial":
+            place = (tags["asyncfl.study"], int(tags["asyncfl.trial"]))
+            self.trials[place] = Known(run.info.run_id, run.info.status != UNFINISHED)
+
+
+def _study_tags(record: StudyRecord) -> dict[str, str]:
+    said = {name: getattr(record, name) for name in StudyRecord.__slots__}
+    tags = {f"asyncfl.{name}": _text(value) for name, value in said.items() if value not in (None, {})}
+    return {**tags, "asyncfl.kind": "study"}
+
+
+def _trial_tags(trial: TrialRecord) -> dict[str, str]:
+    tags = {
+        "state": trial.state,
+        "from": trial.origin,
+        "diverged": str(trial.diverged),
+        "unreached": str(trial.unreached),
+        "reason": trial.reason,
+    }
+    return {f"asyncfl.{name}": value for name, value in tags.items() if value}
+
+
+def _metrics(trial: TrialRecord) -> Iterator[Metric]:
+    from mlflow.entities import Metric
+
+    if trial.objective is not None:
+        yield Metric("objective", trial.objective, trial.ended, 0)
+    for seed, value in trial.by_seed.items():
+        yield Metric("objective/seed", value, trial.ended, seed)
+    for iteration, value in trial.curve:
+        if math.isfinite(value):
+            yield Metric("value", value, trial.ended, iteration)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

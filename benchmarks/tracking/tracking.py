@@ -1,0 +1,309 @@
+"""The only writer to MLflow: what suites, runs, groups and baselines look like there.
+
+    experiment        a suite
+    run, kind=group   scenario × strategy: the parent of its seeds, and their mean once all are finished
+    run, kind=run     one run; asyncfl.key is its identity
+    run, kind=pooled  a centralised baseline
+    run, kind=report  the report page
+
+Everything can be repeated: what was half-written when a process was killed is completed, and nothing is there
+twice. To be used from one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.stopwatch import now
+from benchmarks.tracking import groups, notes, views
+from benchmarks.tracking.colours import colours
+from benchmarks.tracking.entries import LONGEST_TAG, cut, metrics_of, params_of, tags_of
+from benchmarks.tracking.outbox import Record, Result
+from benchmarks.tracking.store import Store
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric, Run
+
+PAGE = 1000  # runs a request
+NOTE, PARENT, COLOUR = "mlflow.note.content", "mlflow.parentRunId", "mlflow.runColor"
+OF = "asyncfl.mean_of"
+KIND = "mlflow.experimentKind"  # so that MLflow's pages open on runs, not on language models
+
+# What MLflow would print and send by itself; and a server that is away must not hold up a suite for minutes.
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+}
+
+# Tags that a group has in common with its seeds.
+SHARED = ("scenario", "problem", "partition", "timing", "strategy", "paper", "metric", "suite")
+
+Place = tuple[str, str, str]  # scenario, strategy, seed: what people take two runs for the same by
+Pair = tuple[str, str]  # scenario, strategy: a group
+
+
+@dataclass(slots=True)
+class Known:
+    """A run that is in MLflow already."""
+
+    id: str
+    status: str  # RUNNING until all of it is written
+    began: int
+    place: Place
+    superseded: bool
+    parent: str  # the group's id; empty for a baseline
+
+
+@dataclass(slots=True)
+class Group:
+    """The parent of a strategy's seeds in a scenario."""
+
+    id: str
+    of: str  # ids of the runs that its curve is the mean of; empty as long as it has none
+    finished: bool  # whether all of that is written
+    colour: str  # in charts
+
+
+@dataclass(slots=True)
+class Experiment:
+    """A suite in MLflow, and what is in it."""
+
+    id: str
+    name: str
+    tags: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, Known] = field(default_factory=dict)  # by key
+    groups: dict[Pair, Group] = field(default_factory=dict)
+    meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
+    report: str = ""  # id of the run that holds the page
+
+
+def keep_quiet() -> None:
+    """To be called before MLflow is imported."""
+    os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
+
+
+class Tracking:
+    """An open MLflow store. Methods raise what MLflow raises."""
+
+    def __init__(self, store: Store) -> None:
+        from mlflow import MlflowClient
+
+        self._artifacts = None if store.is_server else store.artifacts
+        self._client = MlflowClient(store.tracking_uri)
+        self._experiments: dict[str, Experiment] = {}
+
+    def finished(self, suite: str) -> set[str]:
+        """Keys of what need not be computed again: all but errors."""
+        return {key for key, known in self._experiment(suite).runs.items() if known.status == "FINISHED"}
+
+    def describe(self, suite: str, description: str) -> None:
+        """Say what the suite is."""
+        experiment = self._experiment(suite)
+        self._label(experiment, notes.DESCRIPTION, description)
+        self._annotate(experiment)
+
+    def select(self, suite: str, places: Mapping[str, Place]) -> None:
+        """Of runs that look alike, those with these keys are meant: a suite was edited, or run with --set.
+
+        The others get the tag asyncfl.superseded, which reports leave out; selected again they lose it.
+        """
+        taken = set(places.values())
+        for key, known in self._experiment(suite).runs.items():
+            superseded = key not in places and known.place in taken
+            if superseded and not known.superseded:
+                self._client.set_tag(known.id, "asyncfl.superseded", "true")
+            elif known.superseded and key in places:
+                self._client.delete_tag(known.id, "asyncfl.superseded")
+            known.superseded = superseded
+        experiment = self._experiment(suite)
+        experiment.meant = {}
+        for key, (scenario, strategy, _) in places.items():
+            experiment.meant.setdefault((scenario, strategy), set()).add(key)
+        for pair in experiment.meant:
+            self._sum_up(experiment, pair)
+        self._paint(experiment)
+
+    def write(self, record: Record) -> None:
+        """Bring a record into MLflow, if it is not there; an older error of the same run gives way to it."""
+        result = record.result
+        experiment = self._experiment(result.suite)
+        known = experiment.runs.get(result.key)
+        if known and known.status == "FINISHED":
+            return
+        if known and known.began != result.began:  # another attempt, which failed or was never completed
+            self._client.delete_run(known.id)
+            known = None
+        if known is None:
+            known = experiment.runs[result.key] = self._begin(experiment, result)
+        if known.status == "RUNNING":
+            self._fill(known.id, record, result)
+            known.status = "FAILED" if result.status == "error" else "FINISHED"
+            self._client.set_terminated(known.id, known.status, result.ended)
+            self._sum_up(experiment, known.place[:2])
+
+    def keep_page(self, suite: str, page: Path) -> None:
+        """Keep the report page as an artifact, in the place of an older one; the suite's note links to it."""
+        experiment = self._experiment(suite)
+        if not experiment.report:
+            tags = {"asyncfl.kind": "report", "asyncfl.suite": suite}
+            began = min((known.began for known in experiment.runs.values()), default=now())
+            run = self._client.create_run(experiment.id, began, tags, "report page")  # below all others
+            experiment.report = run.info.run_id
+        self._client.log_artifact(experiment.report, str(page))
+        self._client.set_terminated(experiment.report, "FINISHED")
+        self._annotate(experiment)
+
+    def _begin(self, experiment: Experiment, result: Result) -> Known:
+        tags = tags_of(result)
+        if result.kind == "run":
+            tags[PARENT] = self._group(experiment, tags, result.began).id
+        run = self._client.create_run(experiment.id, result.began, tags, result.name)
+        return _known(run)
+
+    def _group(self, experiment: Experiment, of: Mapping[str, str], began: int) -> Group:
+        """The parent of a run's seeds, from the tags of one of them."""
+        scenario, strategy = pair = of["asyncfl.scenario"], of["asyncfl.strategy"]
+        if pair not in experiment.groups:
+            tags = {name: of[name] for name in (f"asyncfl.{short}" for short in SHARED)}
+            tags |= {"asyncfl.kind": "group", NOTE: notes.of_group(experiment.id, of)}
+            run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
+            experiment.groups[pair] = Group(run.info.run_id, of="", finished=False, colour="")
+        return experiment.groups[pair]
+
+    def _fill(self, run: str, record: Record, result: Result) -> None:
+        from mlflow.entities import Param
+
+        params = [Param(name, text) for name, text in params_of(record.description)]
+        self._client.log_batch(run, list(metrics_of(record, result)), params, synchronous=True)
+        self._client.log_artifacts(run, str(record.artifacts))
+
+    def _sum_up(self, experiment: Experiment, pair: Pair) -> None:
+        """Log to a group what its seeds came to, once they are all finished."""
+        keys = experiment.meant.get(pair, set())
+        seeds = sorted(
+            (experiment.runs[key] for key in keys & experiment.runs.keys()), key=lambda seed: seed.place
+        )
+        if not keys or [seed.status for seed in seeds] != ["FINISHED"] * len(keys):
+            return
+        of = cut(",".join(seed.id for seed in seeds), LONGEST_TAG)
+        group = experiment.groups.get(pair)
+        if group and group.of == of and group.finished:
+            return
+        if group and group.of not in ("", of):  # the suite was edited, and a curve cannot be taken back
+            self._client.delete_run(experiment.groups.pop(pair).id)
+        ids = ", ".join(f"'{seed.id}'" for seed in seeds)
+        runs = list(self._runs(experiment.id, f"attributes.run_id IN ({ids})"))
+        group = self._group(experiment, runs[0].data.tags, runs[0].info.start_time)
+        for known in experiment.runs.values():
+            if known.place[:2] == pair and known.parent != group.id:
+                self._client.set_tag(known.id, PARENT, group.id)
+                known.parent = group.id
+        self._save_views(experiment, runs[0])
+        try:
+            metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
+        except groups.unreadable():  # an artifact that is gone must not hold up what else is to be written
+            return
+        self._write_group(experiment, group, runs, metrics, of)
+        self._paint(experiment)
+
+    def _write_group(
+        self, experiment: Experiment, group: Group, seeds: list[Run], metrics: list[Metric], of: str
+    ) -> None:
+        from mlflow.entities import RunTag
+
+        lost = sum(map(groups.diverged, seeds))
+        note = notes.of_group(experiment.id, seeds[0].data.tags, len(seeds) - lost, lost)
+        self._client.log_batch(group.id, metrics, tags=[RunTag(OF, of), RunTag(NOTE, note)], synchronous=True)
+        self._client.set_terminated(group.id, "FINISHED", max(seed.info.end_time for seed in seeds))
+        group.of, group.finished = of, True
+
+    def _paint(self, experiment: Experiment) -> None:
+        """Give each strategy of the suite one colour in all scenarios."""
+        wanted = colours(strategy for _, strategy in experiment.meant)
+        for pair in experiment.meant.keys() & experiment.groups.keys():
+            group, colour = experiment.groups[pair], wanted[pair[1]]
+            if group.colour != colour:
+                self._client.set_tag(group.id, COLOUR, colour)
+                group.colour = colour
+
+    def _save_views(self, experiment: Experiment, run: Run) -> None:
+        """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
+        tags = run.data.tags
+        shown = [name for name in tags["asyncfl.show"].split(",") if name in run.data.metrics]
+        metrics, scenario = shown or [tags["asyncfl.metric"]], tags["asyncfl.scenario"]
+        higher = metrics[0] != tags["asyncfl.metric"] or tags["asyncfl.higher_is_better"] == "true"
+        for view in (
+            views.of_everything(metrics, higher=higher),
+            views.of_scenario(scenario, metrics, higher=higher),
+        ):
+            self._label(experiment, view.tag, view.value)
+        self._annotate(experiment)
+
+    def _annotate(self, experiment: Experiment) -> None:
+        note = notes.of_suite(experiment.name, experiment.id, experiment.tags, experiment.report)
+        self._label(experiment, NOTE, note)
+
+    def _label(self, experiment: Experiment, tag: str, value: str) -> None:
+        """Tag an experiment, if that changes anything."""
+        if experiment.tags.get(tag) != value:
+            self._client.set_experiment_tag(experiment.id, tag, value)
+            experiment.tags[tag] = value
+
+    def _experiment(self, suite: str) -> Experiment:
+        """The suite's experiment with an index of what is in it; made if it is not there."""
+        if suite not in self._experiments:
+            found = self._client.get_experiment_by_name(suite)
+            if found is None:
+                location = None if self._artifacts is None else (self._artifacts / suite).as_uri()
+                id_ = self._client.create_experiment(suite, location, {KIND: "custom_model_development"})
+            else:
+                id_ = found.experiment_id
+                if found.lifecycle_stage == "deleted":
+                    self._client.restore_experiment(id_)
+            experiment = Experiment(id_, suite, dict(found.tags) if found else {})
+            for run in self._runs(id_):
+                _index(experiment, run)
+            self._experiments[suite] = experiment
+        return self._experiments[suite]
+
+    def _runs(self, experiment: str, which: str = "") -> Iterator[Run]:
+        token = None
+        while True:
+            page = self._client.search_runs([experiment], which, max_results=PAGE, page_token=token)
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+
+def _index(experiment: Experiment, run: Run) -> None:
+    tags = run.data.tags
+    if tags.get("asyncfl.kind") == "group":
+        pair = tags["asyncfl.scenario"], tags["asyncfl.strategy"]
+        experiment.groups[pair] = Group(
+            run.info.run_id, tags.get(OF, ""), run.info.status == "FINISHED", tags.get(COLOUR, "")
+        )
+    elif tags.get("asyncfl.kind") == "report":
+        experiment.report = run.info.run_id
+    elif "asyncfl.key" in tags:
+        experiment.runs[tags["asyncfl.key"]] = _known(run)
+
+
+def _known(run: Run) -> Known:
+    tags, info = run.data.tags, run.info
+    scenario, strategy, seed = (tags.get(f"asyncfl.{name}", "") for name in ("scenario", "strategy", "seed"))
+    return Known(
+        info.run_id,
+        info.status,
+        info.start_time,
+        (scenario, strategy, seed),
+        "asyncfl.superseded" in tags,
+        tags.get(PARENT, ""),
+    )

@@ -1,0 +1,1 @@
+"""Scenarios that decide themselves which client works on which version."""

@@ -1,0 +1,173 @@
+"""`execution: auto`: how many jobs to compute together, measured on the run's own jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
+from statistics import median
+from time import perf_counter, thread_time
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from fl_core.execution.one_by_one import Need
+from fl_core.execution.stacked import AllInFlight
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+GAIN = 0.03  # by so much a wider stack has to be faster
+LEAST, TRIALS = 3, 8  # timed calls of each width in a duel; the first call of each is not timed
+LONG = 0.1  # seconds of timed calls of a width that are enough
+PATIENCE = 2  # widths in a row that gain nothing, before wider ones are given up
+LARGEST = 2**27  # numbers in a stack on a CPU; on a GPU, as many as a quarter of its memory holds
+
+
+class Choice:
+    """The width with the most used updates a second; one by one unless a stack was measured to be faster.
+
+    From narrow to wide, each width fights a duel with the best so far: their calls alternate, so that both
+    meet the same machine, and the medians are compared. What was computed and then dismissed is time lost.
+    """
+
+    def __init__(self, widths: Sequence[int] = WIDTHS) -> None:
+        self._best, *self._challengers = widths
+        self._lost = 0  # duels in a row that the best has won
+        self._cost = {self._best: 1.0}  # width → time for each job, in that of one by one
+        self._computed = dict.fromkeys(widths, 0)
+        self._wasted = dict.fromkeys(widths, 0)
+        self._meet()
+
+    def _meet(self) -> None:
+        """A new duel."""
+        self._calls: dict[int, list[float]] = {width: [] for width in (self._best, *self._challengers[:1])}
+        self._seconds = dict.fromkeys(self._calls, 0.0)
+        self.width = self._best  # how many jobs the next call shall compute together
+
+    @property
+    def measuring(self) -> bool:
+        """Whether widths are left to try."""
+        return bool(self._challengers)
+
+    def narrow(self, widest: float) -> None:
+        """Try nothing wider."""
+        self._challengers = [width for width in self._challengers if width <= widest]
+        self._meet()
+
+    def saw(self, width: int, jobs: int, seconds: float, wasted: int = 0) -> None:
+        """A call of this width computed so many jobs; `wasted` were dismissed since the call before it."""
+        self._computed[width] += jobs
+        self._wasted[width] += wasted
+        if not self.measuring:
+            self.width = min(self._cost, key=self._paid)
+        elif width in self._calls:  # or another run has ended the duel meanwhile
+            self._seconds[width] += seconds if self._calls[width] else 0
+            self._calls[width].append(seconds / jobs)
+            self.width = min(self._calls, key=lambda one: len(self._calls[one]))
+            if all(map(self._settled, self._calls)):
+                self._decide()
+
+    def _settled(self, width: int) -> bool:
+        timed = len(self._calls[width]) - 1
+        return timed >= TRIALS or (timed >= LEAST and self._seconds[width] >= LONG)
+
+    def _decide(self) -> None:
+        """On to the next width, or to the best if there is none, or no hope of a better one."""
+        challenger = self._challengers.pop(0)
+        best, other = (median(calls[1:]) for calls in self._calls.values())
+        if other <= (1 - GAIN) * best:
+            self._cost[challenger] = self._cost[self._best] * other / best
+            self._best, self._lost = challenger, 0
+        else:
+            self._cost[challenger] = self._cost[self._best] * max(1, other / best)
+            self._lost += 1
+        if self._lost == PATIENCE:
+            self._challengers.clear()
+        self._meet()
+
+    def _paid(self, width: int) -> float:
+        """The cost of each update that is used."""
+        used = 1 - min(1, self._wasted[width] / max(1, self._computed[width]))
+        return self._cost[width] / used if used else float("inf")
+
+
+class Auto:
+    """One by one or all in flight, whichever is faster here; for runs of one problem.
+
+    What was found is remembered for the life of the process: for a kind of world (data and model), device,
+    local work (mini-batch, K), and how many jobs there are to choose from.
+    """
+
+    known: ClassVar[dict[Hashable, Choice]] = {}
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock
+        self._choice: Choice | None = None
+        self._runs = 0  # the most that were side by side when a choice was made
+        self._stackable = False  # whether there was more than one job to choose from
+
+    @property
+    def label(self) -> str:
+        """What was chosen, for the record."""
+        if self._choice is None:
+            return "auto"
+        if self._choice.measuring:
+            return "auto, still measuring"
+        width = self._choice.width
+        return f"auto: {f'up to {width} together' if width > 1 else 'one by one'}"
+
+    @property
+    def pays(self) -> bool:
+        """Whether more jobs to choose from are of use: a stack is faster, or none was possible."""
+        choice = self._choice
+        return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
+
+    def fill(self, needs: Sequence[Need]) -> int:
+        """Compute what is needed and, as long as that pays, what else is in flight."""
+        if self._choice is None or len(needs) > self._runs:
+            self._runs = len(needs)
+            return self._begin(needs)
+        width, began = self._choice.width, self._now(needs)
+        computed = AllInFlight(width).fill(needs)
+        self._choice.saw(width, computed, self._now(needs) - began, sum(need.wasted for need in needs))
+        return computed
+
+    def _now(self, needs: Sequence[Need]) -> float:
+        """Seconds; on a CPU the thread's own, since what other processes do meanwhile does not count.
+
+        Once nothing is left to measure the clock stands: to ask the system can take as long as the work.
+        """
+        if not (self._choice and self._choice.measuring):
+            return 0.0
+        clock = self._clock or (thread_time if needs[0].job.start.device.type == "cpu" else perf_counter)
+        return clock()
+
+    def _begin(self, needs: Sequence[Need]) -> int:
+        """The first call: the choice for work like this, or a new one, of widths that can be filled."""
+        room = sum(len(list(islice(need.jobs(), WIDTHS[-1]))) for need in needs)
+        widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]
+        self._stackable = len(widths) > 1
+        key = (needs[0].world.kind, needs[0].job.start.device, needs[0].local, len(widths))
+        if key in self.known:
+            self._choice = self.known[key]
+            return self.fill(needs)
+        self._choice = self.known[key] = Choice(widths)
+        kept = 0
+
+        def keep(tensor: Tensor) -> Tensor:
+            nonlocal kept
+            kept += tensor.numel()
+            return tensor
+
+        with saved_tensors_hooks(keep, lambda tensor: tensor):
+            computed = AllInFlight(1).fill(needs)
+        steps = sum(need.job.steps for need in needs)
+        self._choice.narrow(largest(needs[0].job.start) / (needs[0].job.start.numel() + kept / steps))
+        return computed
+
+
+def largest(model: Tensor) -> float:
+    """How many numbers a stack may hold, models and what their gradients keep of the way forward."""
+    if model.device.type == "cpu":
+        return LARGEST
+    return torch.cuda.mem_get_info(model.device)[1] / 4 / model.element_size()

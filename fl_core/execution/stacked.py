@@ -1,0 +1,126 @@
+"""Batched execution: jobs in flight do not depend on each other, so they are computed together.
+
+In virtual time the model, mini-batches and length of a job are fixed when it is sent. The moment the first
+result is needed, jobs in flight are stacked and computed in one call, and the order of events does not
+change. Nor does it matter whether they belong to one simulation, or to many of one problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from fl_core.execution.one_by_one import Need, work
+from fl_core.local.work import LocalWork
+from fl_core.server.jobs import Job
+
+if TYPE_CHECKING:
+    from fl_core.problems.problem import World
+
+
+class AllInFlight:
+    """Up to `max_batch` jobs a call, those that arrive first."""
+
+    def __init__(self, max_batch: int = 32) -> None:
+        self.max_batch = max_batch
+
+    @property
+    def label(self) -> str:
+        """For the record."""
+        return f"all in flight, up to {self.max_batch} together"
+
+    def fill(self, needs: Sequence[Need]) -> int:
+        """Compute what each simulation needs and, up to `max_batch` jobs in all, what they will need next.
+
+        Jobs share a stack where worlds are of one kind and on one device, and local work is equal.
+        """
+        families: dict[tuple[Hashable, torch.device, LocalWork], list[tuple[Job, World]]] = {}
+        members = [
+            families.setdefault((need.world.kind, need.job.start.device, need.local), []) for need in needs
+        ]
+        chosen = list(islice(_in_turn(needs), max(self.max_batch, len(needs))))
+        for job, place in chosen:
+            members[place].append((job, needs[place].world))
+        for (_, _, local), pairs in families.items():
+            pairs.sort(key=lambda pair: -pair[0].steps)
+            for first in range(0, len(pairs), self.max_batch):
+                work_together(pairs[first : first + self.max_batch], local)
+        return len(chosen)
+
+
+def _in_turn(needs: Sequence[Need]) -> Iterator[tuple[Job, int]]:
+    """The first missing job of each simulation, with its place, then the second of each, and so on."""
+    for rank in zip_longest(*(need.jobs() for need in needs)):
+        yield from ((job, place) for place, job in enumerate(rank) if job is not None)
+
+
+@dataclass(slots=True)
+class Stack:
+    """What `LocalWork.correct` may look at, for J jobs at once."""
+
+    start: Tensor  # [J, d]
+    brief: dict[str, Tensor]
+    own: dict[str, Tensor]
+
+
+def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
+    """The same as `work` for J jobs, stacked [J, d]; equal up to the last bits of a sum.
+
+    Each job comes with its world; all are of one kind. Those with the most steps come first: a stack gets
+    shorter when the last of its jobs have made all of theirs.
+    """
+    if len(pairs) == 1:
+        return work(*pairs[0], local)
+    jobs, world = [job for job, _ in pairs], pairs[0][1]
+    stack = Stack(
+        torch.stack([job.start for job in jobs]),
+        _stacked([job.brief for job in jobs]),
+        _stacked([job.own for job in jobs]),
+    )
+    start = total = y = stack.start
+    widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
+    drawn = [local.samples(own, job).unbind() for job, own in pairs]
+    rows = [drawn[place][step] for step, active in enumerate(widths) for place in range(active)]
+    # One after the other, step by step: to a GPU they all go at once.
+    samples = torch.split(torch.stack(rows).to(y.device), widths)
+    clients = torch.tensor([job.client for job in jobs], device=y.device)
+    lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
+    steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
+    state: dict[str, Any] = {}
+    ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, from the last jobs on
+    for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
+        if active < len(y):
+            ended.append((y[active:], total[active:]))
+            y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
+            stack = Stack(*_first(active, stack.start, stack.brief, stack.own))
+        g = local.correct(world.gradients(y, clients, sample), y, stack)
+        y = local.move(y, g, lr, state)
+        total = total + g if step else g
+    if ended:
+        y, total = (torch.cat(parts) for parts in zip((y, total), *reversed(ended), strict=True))
+    delta = y - start
+    gradient = total / steps if jobs[0].steps > 1 else total
+    finite = torch.isfinite(delta.sum(1)).tolist()
+    for job, *result in zip(jobs, delta.unbind(), gradient.unbind(), finite, strict=True):
+        job.delta, job.gradient, job.finite = result
+    return None
+
+
+def _first(count: int, *parts: Any) -> list[Any]:
+    """What belongs to the first jobs of a stack: rows of tensors; numbers belong to all of them."""
+    return [_rows(count, part) for part in parts]
+
+
+def _rows(count: int, part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _rows(count, value) for key, value in part.items()}
+    return part[:count] if isinstance(part, Tensor) else part
+
+
+def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {key: torch.stack([part[key] for part in parts]) for key in parts[0]}

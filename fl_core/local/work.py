@@ -1,0 +1,186 @@
+"""The local-work interface: what a client does with the model that it got."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from pydantic import Field
+from torch import Tensor
+
+from fl_core.parts import Count, Part, Rate, Share, exact
+from fl_core.server.jobs import Job, Update
+
+if TYPE_CHECKING:
+    from fl_core.problems.problem import World
+    from fl_core.server.server import Server
+
+Sampling = Literal["replacement", "epochs"]
+
+
+class Work(Protocol):
+    """What `correct` may look at: one job, or J jobs stacked along a first axis."""
+
+    start: Tensor  # [d] or [J, d]
+    brief: dict[str, Tensor]
+    own: dict[str, Tensor]
+
+
+class LocalWork(Part):
+    """K local steps on mini-batches. `correct` and `move` are pure; the last axis is the parameters.
+
+    Mini-batches are drawn with replacement, or by `epochs`: the client's data, shuffled afresh for every job
+    and then epoch after epoch, cut into mini-batches of B. So each data point is used once before any is used
+    twice. What is left at the end of an epoch is neither dropped nor a smaller mini-batch, as published code
+    has it: the next epoch fills it up, so that all steps weigh the same and jobs can be stacked.
+    """
+
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.local.work",)
+
+    steps: Count | tuple[Count, ...] = 1  # K, the same for all or for each client
+    dynamic: bool = False  # K uniform in 1 … 2·steps, drawn for every job (anarchic federated learning)
+    epochs: Rate | None = None  # K = ⌈epochs · n_i / B⌉ instead, at least 1
+    batch: Count = 32  # B, data points a step
+    # Left out of a description where it is the default: keys of runs are older than the choice.
+    sampling: Sampling = Field("replacement", exclude_if=lambda sampling: sampling == "replacement")
+    lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
+
+    def refuses(self, clients: int) -> str | None:
+        """One sentence why this local work does not fit so many clients, or None."""
+        for key in ("steps", "lr_factors"):
+            given = getattr(self, key)
+            if isinstance(given, tuple) and len(given) != clients:
+                return f"local.{key}: {len(given)} given for {clients} clients"
+        return None
+
+    def distorts(self) -> str | None:
+        """One sentence why a step on an expected gradient is not the expected step, or None."""
+        return None
+
+    def at_clients(self) -> tuple[str, ...]:
+        """Names in `server.local` of what the clients keep in a deployment."""
+        return ()
+
+    def usual(self, client: int, size: int) -> int:
+        """K of a client that holds `size` data points; its mean, less a half, where K is dynamic."""
+        if self.epochs is not None:
+            return max(1, ceil(exact(self.epochs) * size / self.batch))
+        return self.steps[client] if isinstance(self.steps, tuple) else self.steps
+
+    def count(self, server: Server, client: int, job: int) -> int:
+        """K of the client's job-th job, unless its sender says otherwise."""
+        steps = self.usual(client, int(server.sizes[client]))
+        return int(server.stream("steps", client, job).integers(1, 2 * steps + 1)) if self.dynamic else steps
+
+    def samples(self, world: World, job: Job) -> Tensor:
+        """What the job's K steps are made on [K, ...]."""
+        drawn = world.shuffled if self.sampling == "epochs" else world.samples
+        return drawn(job.client, job.index, job.steps, self.batch)
+
+    def start(self, server: Server) -> None:
+        """Allocate `server.local`."""
+
+    def brief(self, server: Server) -> dict[str, Tensor]:
+        """What travels down with a version; copied when the version is made."""
+        return {}
+
+    def own(self, server: Server, client: int) -> dict[str, Tensor]:
+        """The client's own memory; copied when its service starts."""
+        return {}
+
+    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
+        """The gradient that is followed, from the stochastic gradient g at y."""
+        return g
+
+    def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
+        """One optimiser step; `state` is fresh with every job."""
+        return y - lr * g
+
+    def receive(self, server: Server, update: Update) -> None:
+        """An update arrived; called before the strategy's `receive`."""
+
+
+class SGD(LocalWork):
+    """Stochastic gradient descent, y ← y − η_l g (McMahan et al., AISTATS 2017, Algorithm 1)."""
+
+    name: ClassVar[str] = "sgd"
+
+    momentum: Share = 0.0  # v ← momentum v + g, y ← y − η_l v, with v = 0 at the start of every job
+    weight_decay: float = Field(0.0, ge=0)  # g ← g + weight_decay y
+    clip: Rate | None = None  # the largest norm of a gradient
+
+    def distorts(self) -> str | None:
+        return "clipped gradients are not linear in the gradients" if self.clip is not None else None
+
+    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
+        if self.weight_decay:
+            g = g + self.weight_decay * y
+        if self.clip is not None:
+            g = g * (self.clip / g.norm(dim=-1, keepdim=True)).clamp(max=1)
+        return g
+
+    def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
+        if self.momentum:
+            g = state["v"] = self.momentum * state["v"] + g if state else g
+        return y - lr * g
+
+
+class AdamW(LocalWork):
+    """AdamW with a fresh state in every job (Loshchilov & Hutter, ICLR 2019, Algorithm 2)."""
+
+    name: ClassVar[str] = "adamw"
+
+    beta1: Share = 0.9
+    beta2: Share = 0.999
+    epsilon: Rate = 1e-8
+    weight_decay: float = Field(0.01, ge=0)
+
+    def distorts(self) -> str | None:
+        return "AdamW divides by the root of squared gradients: its steps are not linear in them"
+
+    def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
+        k = state["k"] = state.get("k", 0) + 1
+        m = state["m"] = self.beta1 * state.get("m", 0) + (1 - self.beta1) * g
+        v = state["v"] = self.beta2 * state.get("v", 0) + (1 - self.beta2) * g * g
+        unbiased = m / (1 - self.beta1**k) / ((v / (1 - self.beta2**k)).sqrt() + self.epsilon)
+        return y - lr * (unbiased + self.weight_decay * y)
+
+
+class Prox(LocalWork):
+    """FedProx: descend L_i(y) + μ/2 ‖y − x‖², x the model received (Li et al., MLSys 2020, Algorithm 2)."""
+
+    name: ClassVar[str] = "prox"
+    mu: Rate = 0.1  # μ
+
+    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
+        return g + self.mu * (y - job.start)
+
+
+class Scaffold(LocalWork):
+    """SCAFFOLD, option II: y ← y − η_l (g − c_i + c) (Karimireddy et al., ICML 2020, Algorithm 1).
+
+    The c that a client uses is the one current when its model was sent.
+    """
+
+    name: ClassVar[str] = "scaffold"
+
+    def at_clients(self) -> tuple[str, ...]:
+        return ("clients",)
+
+    def start(self, server: Server) -> None:
+        server.local.c, server.local.clients = server.zeros(), {}
+
+    def brief(self, server: Server) -> dict[str, Tensor]:
+        return {"c": server.local.c}
+
+    def own(self, server: Server, client: int) -> dict[str, Tensor]:
+        return {"c": server.local.clients.get(client, server.zeros())}
+
+    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
+        return g - job.own["c"] + job.brief["c"]
+
+    def receive(self, server: Server, update: Update) -> None:
+        local, old = server.local, self.own(server, update.client)["c"]
+        new = old - update.brief["c"] - update.delta / (update.steps * update.lr)
+        local.c = local.c + (new - old) / server.n
+        local.clients[update.client] = new

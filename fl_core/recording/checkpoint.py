@@ -1,0 +1,166 @@
+"""A run saved between two events and taken up again, bit for bit (docs/architecture.md, rule 15).
+
+No random state is stored, since streams are named. Tensors that are shared (a version and the jobs that
+start from it) are stored once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Simulation
+from fl_core.recording.recorder import ARRIVALS, Record, Recorder
+from fl_core.server.jobs import Job
+from fl_core.server.roster import Roster
+
+JOB = [field.name for field in fields(Job)]
+MARKS = ("iteration_marks", "update_marks", "time_marks")
+
+
+def save(recorder: Recorder, path: Path) -> None:
+    """Write the run to `path`, atomically."""
+    parts = {
+        "key": recorder.simulation.experiment.key,
+        "simulation": _simulation(recorder.simulation),
+        "recorder": _recorder(recorder),
+        "diagnostics": _diagnostics(recorder),
+    }
+    partial = path.with_name(path.name + ".partial")
+    torch.save(parts, partial)
+    partial.replace(path)
+
+
+def load(recorder: Recorder, path: Path) -> None:
+    """Put a fresh recorder and its simulation into the saved state; ValueError if it is another run's."""
+    # Wherever it was saved; all tensors of a run are where its model is.
+    parts = torch.load(path, recorder.simulation.server.model.device, weights_only=True)
+    if parts["key"] != recorder.simulation.experiment.key:
+        raise ValueError(f"{path} is the checkpoint of another run")
+    asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None
+    if parts["diagnostics"]["asked"] != asked:
+        raise ValueError(f"{path} is the checkpoint of a run with other diagnostics")
+    _restore_simulation(recorder.simulation, parts["simulation"])
+    _restore_recorder(recorder, parts["recorder"])
+    _restore_diagnostics(recorder, parts["diagnostics"])
+
+
+def _simulation(simulation: Simulation) -> dict[str, Any]:
+    server = simulation.server
+    jobs = list(server.jobs)
+    place = {id(job): number for number, job in enumerate(jobs)}
+    queue = [
+        (time, int(kind), client, place[id(item)] if kind is Kind.ARRIVAL else item)
+        for time, kind, client, item in simulation.queue.items()
+        if not (kind is Kind.ARRIVAL and item.dismissed)
+    ]
+    return {
+        "version": server.version,
+        "now": server.now,
+        "updates": server.updates,
+        "local_lr": server.local_lr,
+        "draws": server.draws,
+        "alarm": server.alarm,
+        "versions": server.versions,
+        "briefs": server.briefs,
+        "memory": _compact(vars(server.memory)),
+        "local": _compact(vars(server.local)),
+        "roster": server.roster.state(),
+        "jobs": [{name: _compact(getattr(job, name)) for name in JOB} for job in jobs],
+        "queue": queue,
+        "indices": simulation.indices,
+        "absences_read": simulation.absences_read,
+        "serving": simulation.serving,
+        "returns": simulation.returns,
+        "alarm_queued": simulation.alarm_queued,
+        "started": simulation.started,
+        "status": simulation.status,
+        "reason": simulation.reason,
+    }
+
+
+def _restore_simulation(simulation: Simulation, state: dict[str, Any]) -> None:
+    server = simulation.server
+    for name in ("version", "now", "updates", "local_lr", "draws", "alarm", "versions", "briefs"):
+        setattr(server, name, state[name])
+    server.memory, server.local = SimpleNamespace(**state["memory"]), SimpleNamespace(**state["local"])
+    server.roster = Roster.restored(state["roster"])
+    jobs = [Job(**job) for job in state["jobs"]]
+    server.in_flight = len(jobs)
+    server.flight = {}
+    for job in jobs:
+        server.flight.setdefault(job.client, deque()).append(job)
+    for time, kind, client, item in state["queue"]:
+        simulation.queue.push(time, Kind(kind), client, jobs[item] if kind == Kind.ARRIVAL else item)
+    for name in (
+        "indices",
+        "absences_read",
+        "serving",
+        "returns",
+        "alarm_queued",
+        "started",
+        "status",
+        "reason",
+    ):
+        setattr(simulation, name, state[name])
+    for absences, read in zip(simulation.absences, simulation.absences_read, strict=True):
+        next(islice(absences, read, read), None)  # what was read already
+
+
+def _recorder(recorder: Recorder) -> dict[str, Any]:
+    record = recorder.record
+    return {
+        "curve": record.curve,
+        "arrivals": {name: torch.from_numpy(np.array(column)) for name, column in record.arrivals.items()},
+        "marks": {name: getattr(recorder, name).reached for name in MARKS},
+        "evaluated": recorder.evaluated,
+        "diagnostics": record.diagnostics,
+    }
+
+
+def _restore_recorder(recorder: Recorder, state: dict[str, Any]) -> None:
+    columns = {name: array(code, state["arrivals"][name].tolist()) for name, code in ARRIVALS}
+    recorder.record = Record(curve=state["curve"], arrivals=columns, diagnostics=state["diagnostics"])
+    for name, reached in state["marks"].items():
+        getattr(recorder, name).reached = reached
+    recorder.evaluated = state["evaluated"]
+    recorder.resume()
+
+
+def _diagnostics(recorder: Recorder) -> dict[str, Any]:
+    diagnosis = recorder.diagnosis
+    if diagnosis is None:
+        return {"asked": None}
+    shadows = {name: _simulation(shadow) for name, shadow in diagnosis.shadows.items()}
+    return {"asked": diagnosis.asked.model_dump(), "shadows": shadows, "rest": diagnosis.state()}
+
+
+def _restore_diagnostics(recorder: Recorder, state: dict[str, Any]) -> None:
+    diagnosis = recorder.diagnosis
+    if diagnosis is None:
+        return
+    for name, shadow in diagnosis.shadows.items():
+        _restore_simulation(shadow, state["shadows"][name])
+    diagnosis.restore(state["rest"])
+
+
+def _compact(value: Any) -> Any:
+    """The same value; a tensor that is a small view of a large batch is copied out of it."""
+    if isinstance(value, Tensor):
+        whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
+        return value if whole else value.clone()
+    if isinstance(value, dict):
+        return {key: _compact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_compact(item) for item in value]
+    return value

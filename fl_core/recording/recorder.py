@@ -1,0 +1,198 @@
+"""Evaluation of a run while it goes: learning curves against three clocks, staleness, participation."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from fl_core.diagnostics.diagnosis import Diagnosis, Diagnostics
+from fl_core.diagnostics.overhead import overhead
+from fl_core.diagnostics.staleness import by_client, predicted
+from fl_core.execution.one_by_one import Execution
+from fl_core.experiment import Experiment
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.problems.problem import Evaluation, World
+
+# One row an arrival; the letters are the array module's type codes.
+ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
+
+
+def metrics(evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray) -> dict[str, float]:
+    """All metrics of one evaluated model.
+
+    fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
+    the importance that clients get when each update counts alike, s_i ∝ 1/τ_i (Fraboni et al., eqs. 2, 6
+    and §5.2.1).
+    """
+    found = dict(evaluation.metrics)
+    for prefix, weights in (("fp", p), ("sp", surrogate)):
+        loss = float(weights @ evaluation.client_loss)
+        found[f"{prefix}/loss"] = loss
+        spread = evaluation.client_loss - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
+        found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
+    if evaluation.client_accuracy is not None:
+        found["worst_client/accuracy"] = float(evaluation.client_accuracy.min())
+    return found
+
+
+def surrogate_weights(mean_time: tuple[Fraction, ...]) -> np.ndarray:
+    """s_i = τ_i^{-1} / Σ_j τ_j^{-1} [n] (Fraboni et al., eq. 6 for the asynchronous case)."""
+    rate = np.array([float(1 / time) for time in mean_time])
+    return rate / rate.sum()
+
+
+@dataclass
+class Record:
+    """What a run leaves behind: a row for each evaluation, arrival, client and diagnosed iteration."""
+
+    status: str = "running"
+    reason: str = ""
+    curve: list[dict[str, float]] = field(default_factory=list)
+    arrivals: dict[str, array[Any]] = field(
+        default_factory=lambda: {name: array(code) for name, code in ARRIVALS}
+    )
+    clients: dict[str, list[float]] = field(default_factory=dict)
+    diagnostics: list[dict[str, float]] = field(default_factory=list)
+    kept_bytes: dict[str, int] = field(default_factory=dict)  # at the end, at the server and at the clients
+
+
+class Marks:
+    """The marks k/E, k = 1 … E, of one budget."""
+
+    def __init__(self, budget: Fraction | int | None, evaluations: int, *, before: bool = False) -> None:
+        self.step = None if budget is None else Fraction(budget) / evaluations
+        self.before = before  # whether a mark is passed only by what lies strictly behind it
+        self.reached = 0
+
+    def passed(self, now: int) -> bool:
+        """Whether a mark was passed since the last call."""
+        if self.step is None or now < self.step * (self.reached + 1):
+            return False
+        reached = ceil(now / self.step) - 1 if self.before else floor(now / self.step)
+        passed = reached > self.reached
+        self.reached = reached
+        return passed
+
+
+class Recorder:
+    """Watches a simulation event by event and evaluates it at its marks (docs/architecture.md, rule 13).
+
+    Marks lie at k/E of every budget; a version is evaluated once; the last row is the end of the run. What
+    is diagnosed changes nothing of it; ValueError if it cannot be.
+    """
+
+    def __init__(self, simulation: Simulation, diagnostics: Diagnostics | None = None) -> None:
+        self.simulation = simulation
+        self.record = Record()
+        self.surrogate = surrogate_weights(simulation.server.mean_time)
+        model, budget = simulation.server.model, simulation.budget
+        self.update_bytes = model.shape[-1] * model.element_size()
+        count, unit = simulation.experiment.scenario.evaluations, simulation.lengths.clock.unit
+        self.iteration_marks = Marks(budget.iterations, count)
+        self.update_marks = Marks(budget.updates, count)
+        self.time_marks = Marks(budget.time and budget.time / unit, count, before=True)
+        self.evaluated = -1  # the last version evaluated
+        self.diagnosis = Diagnosis(simulation, diagnostics) if diagnostics else None
+        self.resume()
+
+    def resume(self) -> None:
+        """Go on from the simulation's present state."""
+        self._before = self._now()
+
+    def start(self) -> None:
+        """Evaluate the first model."""
+        self._evaluate(*self._now())
+
+    def see(self, event: Event) -> bool:
+        """Take note of an event; True if the model was evaluated."""
+        server, record = self.simulation.server, self.record
+        rows = len(record.curve)
+        if self.diagnosis is not None and (row := self.diagnosis.see(event)) is not None:
+            record.diagnostics.append(row)
+        if event.kind is Kind.ARRIVAL:
+            seen = (self.simulation.time, event.client, event.staleness, event.version)
+            for column, value in zip(record.arrivals.values(), seen, strict=True):
+                column.append(value)
+        if self.time_marks.passed(event.time):
+            model, version, updates, _ = self._before
+            assert self.time_marks.step is not None
+            mark = self.time_marks.reached * self.time_marks.step * self.simulation.lengths.clock.unit
+            self._evaluate(model, version, updates, float(mark))
+        self._before = self._now()
+        reached = [self.iteration_marks.passed(server.version), self.update_marks.passed(server.updates)]
+        if any(reached):
+            self._evaluate(*self._before)
+        return len(record.curve) > rows
+
+    def finish(self) -> Record:
+        """Evaluate the end; for a simulation that has ended or been stopped."""
+        simulation, record = self.simulation, self.record
+        model, version, updates, time = self._now()
+        if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:
+            time = float(simulation.budget.time)
+        if simulation.status != "diverged":
+            self._evaluate(model, version, updates, time)
+        end = self._clocks(version, updates, time)
+        if simulation.status != "diverged" and not end.items() <= record.curve[-1].items():
+            record.curve.append({**record.curve[-1], **end})
+        record.status, record.reason = simulation.status, simulation.reason
+        record.clients = self._clients(simulation.world.evaluate(model))
+        record.kept_bytes = overhead(simulation)
+        return record
+
+    def _now(self) -> tuple[Tensor, int, int, float]:
+        server = self.simulation.server
+        return server.model, server.version, server.updates, self.simulation.time
+
+    def _clocks(self, version: int, updates: int, time: float) -> dict[str, float]:
+        uploads = updates * self.update_bytes
+        return {"iteration": version, "updates": updates, "time": time, "uploads_bytes": uploads}
+
+    def _evaluate(self, model: Tensor, version: int, updates: int, time: float) -> None:
+        if version == self.evaluated:
+            return
+        self.evaluated = version
+        row = metrics(self.simulation.world.evaluate(model), self.simulation.world.p, self.surrogate)
+        self.record.curve.append({**self._clocks(version, updates, time), **row})
+        if not np.isfinite(row["fp/loss"]):
+            self.simulation.diverge(f"the loss of version {version} is not finite")
+
+    def _clients(self, end: Evaluation) -> dict[str, list[float]]:
+        world, times = self.simulation.world, self.simulation.server.mean_time
+        table = {
+            "client": list(range(world.n)),
+            "importance": world.p.tolist(),
+            "mean_time": [float(time) for time in times],
+            "size": world.sizes.tolist(),
+            "loss": end.client_loss.tolist(),
+            **by_client(self.record.arrivals, world.n),
+        }
+        if (theory := predicted(self.simulation)) is not None:
+            table["staleness_predicted"] = theory.tolist()
+        if end.client_accuracy is not None:
+            table["accuracy"] = end.client_accuracy.tolist()
+        return table
+
+
+def run(
+    experiment: Experiment,
+    world: World | None = None,
+    execution: Execution | None = None,
+    watch: Callable[[Recorder], None] | None = None,
+    diagnostics: Diagnostics | None = None,
+) -> Record:
+    """Run an experiment to its end and record it; `watch` is called after every evaluation."""
+    recorder = Recorder(Simulation(experiment, world), diagnostics)
+    recorder.start()
+    for event in simulate(recorder.simulation, execution):
+        if recorder.see(event) and watch is not None:
+            watch(recorder)
+    return recorder.finish()

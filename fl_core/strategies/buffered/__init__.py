@@ -1,0 +1,1 @@
+"""Strategies that step when a buffer of updates is full."""

@@ -1,0 +1,39 @@
+"""AFA-CD: anarchic federated averaging across devices.
+
+Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 1: once m updates are in, x ←
+x − η η_L (1/m) Σ G_i, where G_i is the mean of the worker's stochastic gradients over its own number of
+steps.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from fl_core.parts import Count
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class AFACD(Strategy):
+    """AFA-CD, anarchic averaging of m workers' mean gradients (Yang et al., ICML 2022, Algorithm 1)."""
+
+    name: ClassVar[str] = "afa_cd"
+    title: ClassVar[str] = "AFA-CD"
+    follows: ClassVar[Literal["delta", "gradient"]] = "gradient"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
+
+    buffer: Count = 5  # m
+
+    def start(self, server: Server) -> None:
+        server.memory.total, server.memory.count = server.zeros(), 0
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total += update.gradient
+        memory.count += 1
+        if memory.count == self.buffer:
+            server.step(-self.server_lr * self.local_lr * memory.total / self.buffer)
+            self.start(server)
+
+    def next(self, server: Server) -> list[int]:
+        return list(server.idle)  # workers pull the newest model whenever they are free

@@ -1,0 +1,39 @@
+"""CA²FL: buffered aggregation, calibrated by each client's last update.
+
+Wang, Cao, Wu, Chen, Chen: Tackling the data heterogeneity in asynchronous federated learning with cached
+update calibration. ICLR 2024, Algorithm 2.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fl_core.parts import Count
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class CA2FL(Strategy):
+    """CA²FL, cached update calibration (Wang et al., ICLR 2024, Algorithm 2)."""
+
+    name: ClassVar[str] = "ca2fl"
+    title: ClassVar[str] = "CA²FL"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
+
+    buffer: Count = 10  # M
+    concurrency: Count | None = 20  # M_c
+
+    def start(self, server: Server) -> None:
+        server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client
+        server.memory.mean = server.zeros()  # h = (1/N) Σ h_i, constant between two steps
+        server.memory.change, server.memory.count = server.zeros(), 0
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.change += update.delta - memory.cache[update.client]
+        memory.cache[update.client] = update.delta
+        memory.count += 1
+        if memory.count == self.buffer:
+            server.step(self.server_lr * (memory.mean + memory.change / self.buffer))
+            memory.mean += memory.change / server.n
+            memory.change, memory.count = server.zeros(), 0

@@ -1,0 +1,37 @@
+"""FedBuff: buffered asynchronous aggregation.
+
+Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba: Federated learning with buffered asynchronous
+aggregation. AISTATS 2022, Algorithm 1, with the staleness scaling 1/√(1+τ) of its §5.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fl_core.parts import Count, Share
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class FedBuff(Strategy):
+    """FedBuff, buffered asynchronous aggregation (Nguyen et al., AISTATS 2022, Algorithm 1)."""
+
+    name: ClassVar[str] = "fedbuff"
+    title: ClassVar[str] = "FedBuff"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
+
+    buffer: Count = 10  # K
+    concurrency: Count | None = 20  # M_c
+    momentum: Share = 0.0  # of the server: v ← momentum v + Δ̄
+
+    def start(self, server: Server) -> None:
+        server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total += update.delta / (1 + update.staleness) ** 0.5
+        memory.count += 1
+        if memory.count == self.buffer:
+            memory.v = self.momentum * memory.v + memory.total / self.buffer
+            server.step(self.server_lr * memory.v)
+            memory.total, memory.count = server.zeros(), 0

@@ -1,0 +1,1 @@
+"""Strategies that step at every arrival."""

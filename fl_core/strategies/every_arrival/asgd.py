@@ -1,0 +1,21 @@
+"""Vanilla asynchronous SGD: every arrival is added as it comes, however stale.
+
+Mishchenko, Bach, Even, Woodworth: Asynchronous SGD beats minibatch SGD under arbitrary delays. NeurIPS
+2022, Algorithm 1 with a constant step; the baseline of the ACE paper (arXiv 2511.19066).
+"""
+
+from typing import ClassVar
+
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+
+class ASGD(Strategy):
+    """Vanilla asynchronous SGD, every arrival is a step (Mishchenko et al., NeurIPS 2022, Algorithm 1)."""
+
+    name: ClassVar[str] = "asgd"
+    title: ClassVar[str] = "ASGD"
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.step(self.server_lr * update.delta)

@@ -1,0 +1,45 @@
+"""AsyncFedED: the step shrinks with the distance that the model has moved meanwhile.
+
+Wang, Xu, Zhang, Song, Wang: AsyncFedED: asynchronous federated learning with Euclidean distance based
+adaptive weight aggregation. arXiv 2205.13797 (2022): γ = ‖x_t − x_{t−τ}‖ / ‖Δ_i‖, x ← x + λ/(γ+ε) Δ_i, K_i
+← K_i + ⌊κ(γ̄ − γ)⌋. Its published repository holds results only; the rule for K_i is kept at one step at
+least.
+"""
+
+from collections.abc import Iterable
+from math import floor
+from typing import ClassVar, cast
+
+from fl_core.parts import Rate
+from fl_core.server.jobs import Send, Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+
+class AsyncFedED(Strategy):
+    """AsyncFedED, steps scaled by the distance moved meanwhile (Wang et al., arXiv 2205.13797, 2022)."""
+
+    name: ClassVar[str] = "asyncfeded"
+    title: ClassVar[str] = "AsyncFedED"
+
+    server_lr: Rate = 1.0  # λ
+    epsilon: Rate = 1.0  # ε
+    wanted: Rate = 1.0  # γ̄
+    gain: Rate = 0.1  # κ
+
+    def expected(self) -> str:
+        return "AsyncFedED scales each update by its own length: its step is not linear in them"
+
+    def start(self, server: Server) -> None:
+        server.memory.steps = [self.local.count(server, i, 0) for i in range(server.n)]  # K_i
+
+    def receive(self, server: Server, update: Update) -> None:
+        moved, size = float((server.model - update.start).norm()), float(update.delta.norm())
+        gamma = moved / size if size else 0.0
+        server.step(self.server_lr / (gamma + self.epsilon) * update.delta)
+        steps = server.memory.steps
+        steps[update.client] = max(1, steps[update.client] + floor(self.gain * (self.wanted - gamma)))
+
+    def next(self, server: Server) -> list[Send]:
+        clients = cast(Iterable[int], super().next(server))
+        return [Send(client, steps=server.memory.steps[client]) for client in clients]

@@ -1,0 +1,34 @@
+"""Delay-adaptive asynchronous SGD: the staler an update, the smaller its step.
+
+Koloskova, Stich, Jaggi: Sharper convergence guarantees for asynchronous SGD for distributed and federated
+learning. NeurIPS 2022, eq. (11) as practised: η/τ beyond the concurrency τ_C. Mishchenko et al., NeurIPS
+2022: η n / max(n, τ). The code of the ACE paper (arXiv 2511.19066): η min(1, τ_C/τ), which is not eq. (11)
+but τ_C times larger.
+"""
+
+from typing import ClassVar, Literal
+
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+
+class DelayAdaptive(Strategy):
+    """Delay-adaptive ASGD, smaller steps for staler updates (Koloskova et al., NeurIPS 2022, eq. 11)."""
+
+    name: ClassVar[str] = "delay_adaptive"
+    title: ClassVar[str] = "Delay-adaptive ASGD"
+
+    rule: Literal["koloskova", "mishchenko", "ace"] = "koloskova"
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.step(self.server_lr * self.scale(server, update.staleness) * update.delta)
+
+    def scale(self, server: Server, staleness: int) -> float:
+        """η_t / η."""
+        concurrency = self.concurrency or server.n  # τ_C
+        if self.rule == "mishchenko":
+            return server.n / max(server.n, staleness)
+        if staleness <= concurrency:
+            return 1.0
+        return 1 / staleness if self.rule == "koloskova" else concurrency / staleness

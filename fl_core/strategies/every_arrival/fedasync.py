@@ -1,0 +1,49 @@
+"""FedAsync: every arrival is mixed into the model, the staler the less.
+
+Xie, Koyejo, Gupta: Asynchronous federated optimization. arXiv 1903.03934 (OPT 2020), Algorithm 1: w ← (1 −
+α_t) w + α_t w_new with α_t = α s(τ), clients minimising L_i(w) + ρ/2 ‖w − w_τ‖². The mixing weight is
+computed afresh each time; an implementation that multiplies it cumulatively drives it to zero.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import SerializeAsAny
+
+from fl_core.local.work import LocalWork, Prox
+from fl_core.parts import Rate
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class FedAsync(Strategy):
+    """FedAsync, mixing with a staleness-dependent weight (Xie et al., OPT 2020, Algorithm 1)."""
+
+    name: ClassVar[str] = "fedasync"
+    title: ClassVar[str] = "FedAsync"
+    tunable: ClassVar[Mapping[str, Candidates]] = {
+        **Strategy.tunable,
+        "server_lr": Range(0.05, 1),
+        "power": Range(0.1, 2),
+    }
+
+    server_lr: Rate = 0.6  # α
+    decay: Literal["constant", "hinge", "polynomial"] = "polynomial"  # s
+    hinge_slope: Rate = 10.0  # a of the hinge
+    hinge_start: Rate = 4.0  # b of the hinge
+    power: Rate = 0.5  # a of the polynomial
+    local: SerializeAsAny[LocalWork] = Prox(mu=0.005)  # ρ
+
+    def receive(self, server: Server, update: Update) -> None:
+        weight = self.server_lr * self.scale(update.staleness)
+        server.step(weight * (update.model - server.model))
+
+    def scale(self, staleness: int) -> float:
+        """s(τ)."""
+        if self.decay == "constant":
+            return 1.0
+        if self.decay == "polynomial":
+            return (1 + staleness) ** -self.power
+        late = staleness - self.hinge_start
+        return 1.0 if late <= 0 else 1 / (self.hinge_slope * late + 1)

@@ -1,0 +1,89 @@
+"""Generalized AsyncSGD: m tasks in flight, routed at random to the clients' queues, unbiased by 1/(n p_i).
+
+Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning: a delicate trade-off
+between model-parameter staleness and update frequency. arXiv 2502.08206, §2: w ← w − η/(n p_C) g_C, then A
+~ p gets the new model, busy or not. The paper does not say where the tasks of the start are. `routed`: each
+is routed by p, and the queues settle in time. `stationary`, what its theory assumes: X ~ Buzen's law of the
+m − 1 tasks that a departure leaves behind, and one more routed by p; so the mean numbers of tasks left by the
+first and every later update are E[X_i], where service times are exponential.
+"""
+
+from functools import cache
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fl_core.parts import Count, Rate
+from fl_core.scenario import Scenario
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+from fl_core.theory import optimum, routing
+from fl_core.theory.jackson import Occupancy
+
+Opening = Literal["routed", "stationary"]
+
+
+class GeneralizedAsyncSGD(Strategy):
+    """Generalized AsyncSGD, queues and routing probabilities (Alahyane et al., arXiv 2502.08206, 2025)."""
+
+    name: ClassVar[str] = "generalized_asyncsgd"
+    title: ClassVar[str] = "Generalized AsyncSGD"
+
+    concurrency: Count | None = 100  # m
+    routing: Literal["uniform", "balanced", "G", "H"] | tuple[float, ...] = "uniform"  # p
+    smoothness: Rate = 1.0  # L of the bounds G and H
+    distance: Rate = 15.0  # A
+    noise: Rate = 209.0  # B = 2M² + σ², here with M = 10 and σ = 3
+    # Where the tasks of the start are; left out of a description where it is the default (keys are older).
+    opening: Opening = Field("routed", exclude_if=lambda opening: opening == "routed")
+
+    def refuses(self, scenario: Scenario) -> str | None:
+        if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:
+            return f"routing: {len(self.routing)} probabilities given for {scenario.problem.clients} clients"
+        return None
+
+    def start(self, server: Server) -> None:
+        server.memory.p = self.probabilities(server).tolist()
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.step(self.server_lr / (server.n * server.memory.p[update.client]) * update.delta)
+
+    def next(self, server: Server) -> list[int]:
+        assert self.concurrency is not None
+        missing, p = self.concurrency - server.in_flight, np.array(server.memory.p)
+        left: list[int] = []
+        if self.opening == "stationary" and not server.in_flight and not server.updates:
+            left, missing = self.left_behind(server, p), 1
+        return left + server.draw(missing, p, busy=True, replace=True)
+
+    def left_behind(self, server: Server, p: np.ndarray) -> list[int]:
+        """The clients of m − 1 tasks, as a departure leaves them behind in the stationary network."""
+        assert self.concurrency is not None
+        mean_time = np.array([float(time) for time in server.mean_time])
+        tasks = Occupancy(p * mean_time, self.concurrency - 1).draw(server.stream("opening"))
+        return np.repeat(np.arange(server.n), tasks.astype(int)).tolist()
+
+    def probabilities(self, server: Server) -> np.ndarray:
+        """p [n] for the clients' mean service times."""
+        speeds = np.array([float(1 / time) for time in server.mean_time])  # μ
+        if isinstance(self.routing, tuple):
+            return np.array(self.routing) / sum(self.routing)
+        if self.routing == "uniform":
+            return routing.uniform(server.n)
+        if self.routing == "balanced":
+            return routing.balanced(speeds)
+        lr = self.server_lr * self.local_lr  # η
+        if self.routing == "G":  # where G is least depends on ηL, m and the speeds only: any A, B, T will do
+            bound: routing.G | routing.H = routing.G(lr, self.distance, self.noise, 1, self.smoothness)
+        else:
+            bound = routing.H(lr, self.distance, self.noise, self.smoothness)
+        assert self.concurrency is not None
+        return _optimal(bound, tuple(speeds), self.concurrency)
+
+
+@cache
+def _optimal(bound: routing.G | routing.H, speeds: tuple[float, ...], tasks: int) -> np.ndarray:
+    """The routing p [n] of least bound; searched once a process."""
+    return optimum.optimise(bound, np.array(speeds), tasks)[0].p

@@ -1,0 +1,1 @@
+"""Strategies that step in rounds, or at fixed times."""

@@ -1,0 +1,40 @@
+"""Rennala SGD: everyone works at the newest model until a batch of gradients is in.
+
+Tyurin, Richtárik: Optimal time complexities of parallel stochastic optimization methods under a fixed
+computation model. NeurIPS 2023: x ← x − γ (1/S) Σ of the first S gradients at x; what is unfinished is
+abandoned.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fl_core.parts import Count
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class Rennala(Strategy):
+    """Rennala SGD, the first S gradients at the newest model (Tyurin & Richtárik, NeurIPS 2023)."""
+
+    name: ClassVar[str] = "rennala"
+    title: ClassVar[str] = "Rennala SGD"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "batch": Range(1, 32)}
+
+    batch: Count = 5  # S
+
+    def start(self, server: Server) -> None:
+        server.memory.total, server.memory.count = server.zeros(), 0
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total += update.delta
+        memory.count += 1
+        if memory.count == self.batch:
+            server.step(self.server_lr * memory.total / self.batch)
+            self.start(server)
+            for job in list(server.jobs):
+                server.dismiss(job)
+
+    def next(self, server: Server) -> list[int]:
+        return list(server.idle)

@@ -1,0 +1,1 @@
+"""Strategies that keep the newest update of every client."""

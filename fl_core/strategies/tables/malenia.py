@@ -1,0 +1,44 @@
+"""Malenia SGD: Rennala for different data; every client's own mean counts alike.
+
+Tyurin, Richtárik: Optimal time complexities of parallel stochastic optimization methods under a fixed
+computation model. NeurIPS 2023: gather while ((1/n) Σ_i 1/B_i)^{-1} ≤ S/n, so that every B_i ≥ 1, then x ←
+x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+
+from fl_core.parts import Count
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class Malenia(Strategy):
+    """Malenia SGD, the mean of every client's mean at the newest model (Tyurin & Richtárik, NeurIPS 2023)."""
+
+    name: ClassVar[str] = "malenia"
+    title: ClassVar[str] = "Malenia SGD"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "batch": Range(1, 32)}
+
+    batch: Count = 5  # S
+
+    def start(self, server: Server) -> None:
+        server.memory.total = server.zeros(server.n)  # Σ_j g_ij
+        server.memory.count = torch.zeros_like(server.memory.total[:, 0])  # B_i
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total[update.client] += update.delta
+        memory.count[update.client] += 1
+        harmonic = server.n / (1 / memory.count).sum()  # 0 while a client is missing
+        if harmonic > self.batch / server.n:
+            server.step(self.server_lr * (memory.total / memory.count[:, None]).mean(0))
+            self.start(server)
+            for job in list(server.jobs):
+                server.dismiss(job)
+
+    def next(self, server: Server) -> list[int]:
+        return list(server.idle)

@@ -1,0 +1,1 @@
+"""Claims: their numbers, their verdicts, and how both are shown."""

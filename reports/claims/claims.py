@@ -1,0 +1,152 @@
+"""The numbers of claims, read off recorded runs or computed; and the verdicts that stored ones come to."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.claims import Claim, Sample, kept
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import COMPUTED, Number
+from benchmarks.claims.plan import Plan
+from benchmarks.errors import UserError
+from benchmarks.tracking.provenance import commit, versions
+from fl_core.diagnostics.volatility import volatility
+from reports.claims.verdicts import Verdict, flat, verdicts
+from reports.records.measures import measure
+from reports.records.records import Run
+from reports.records.steps import first_reach, value_at
+
+COLUMN = {"iterations": "iteration", "updates": "updates", "time": "time"}  # clock → column of a curve
+# Of several runs; one that diverged has no number, and is never the best.
+OVER: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": np.mean,
+    "min": np.fmin.reduce,
+    "max": np.fmax.reduce,
+    "sum": sum,
+}
+
+
+def judged(paper: Paper, scale: str, folder: Path = kept.RESULTS) -> dict[str, Verdict]:
+    """The verdicts of a paper's claims at a scale, or of those that are computed, from the stored numbers."""
+    claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
+    numbers = kept.values(kept.read(kept.path(paper.name, scale, folder)))
+    return verdicts(claims, numbers)
+
+
+def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
+    """Where a claim has a verdict: its scales, or `computed`."""
+    return (COMPUTED,) if claim.computed else paper.scales(claim)
+
+
+def recipe(claim: Claim) -> str:
+    """What stands for the keys of runs where a claim is computed: a hash of function and arguments."""
+    text = json.dumps([claim.computed, claim.arguments], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def computed(claim: Claim) -> list[Number]:
+    """The numbers that a claim's function returns; UserError if there is none of that name."""
+    assert claim.computed is not None
+    answer = flat(_function(claim.computed)(**claim.arguments))
+    when, origin = datetime.now(UTC).isoformat(timespec="seconds"), _origin([commit()], versions())
+    return [
+        Number(claim.id, name, None, value, recipe(claim), when, origin) for name, value in answer.items()
+    ]
+
+
+def measured(plan: Plan, claim: Claim, recorded: Mapping[str, Run]) -> list[Number]:
+    """The numbers of a claim, for the seeds of which all runs (by key) have ended."""
+    picked = plan.picked(claim)
+    seeds = sorted(set.intersection(*(set(of) for of in picked.values())))
+    found = []
+    for seed in seeds:
+        keys = {name: [run.key for run in of[seed]] for name, of in picked.items()}
+        if all(key in recorded and recorded[key].ended_somehow for of in keys.values() for key in of):
+            found += _of_seed(claim, seed, {name: [recorded[key] for key in of] for name, of in keys.items()})
+    return found
+
+
+def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[Run]]) -> list[Number]:
+    shared = _shared(claim, runs)
+    return [
+        Number(
+            claim.id,
+            name,
+            seed,
+            _number(claim, sample, runs[name], shared if sample.at == "shared" else sample.at),
+            " ".join(run.key for run in runs[name]),
+            max(run.ended.isoformat(timespec="seconds") if run.ended else "" for run in runs[name]),
+            _origin([run.commit for run in runs[name]], runs[name][0].versions),
+        )
+        for name, sample in claim.samples.items()
+    ]
+
+
+def _shared(claim: Claim, runs: Mapping[str, Sequence[Run]]) -> float:
+    """The last reading of the clock that all of its runs have reached; one that diverged sets no end."""
+    ends = [float(run.files.curve[_column(claim)].iloc[-1]) for of in runs.values() for run in of if run.done]
+    return min(ends, default=inf)
+
+
+def _column(claim: Claim) -> str:
+    return COLUMN[claim.clock or "updates"]
+
+
+def _number(claim: Claim, sample: Sample, runs: Sequence[Run], at: float | str | None) -> float:
+    """What a sample says of one seed."""
+    metric = sample.metric or ""
+    if ":" in metric:
+        return float(_function(metric)(runs))
+    end = at if isinstance(at, int | float) else inf
+    each = [_of_run(claim, sample, run, end) for run in runs]
+    return float(each[0] if sample.over is None else OVER[sample.over](each))
+
+
+def _of_run(claim: Claim, sample: Sample, run: Run, end: float) -> float:
+    metric = sample.metric or ""
+    if metric == "diverged":
+        return float(run.diverged)
+    curve = run.files.curve
+    if metric not in curve:
+        if metric in run.totals:
+            return run.totals[metric]
+        known = ", ".join([*curve.columns, *run.totals, "diverged"])
+        raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. There are: {known}")
+    clock, column = curve[_column(claim)].to_numpy(float), curve[metric].to_numpy(float)
+    if sample.reach is not None:
+        higher = measure(metric).higher
+        return first_reach(clock, column, sample.reach, claim.higher_is_better if higher is None else higher)
+    if run.diverged:
+        return nan
+    if sample.along == "last":
+        return float(value_at(np.array([min(end, clock[-1])]), clock, column)[0])
+    return _along(sample.along, column[clock <= end])
+
+
+def _along(how: str, column: np.ndarray) -> float:
+    if how in {"step_std", "spikes"}:
+        return float(getattr(volatility(list(column)), how)) if len(column) > 2 else nan
+    return float(getattr(np, how)(column)) if len(column) else nan
+
+
+def _function(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{path}: there is no such function ({error})") from None
+    return found
+
+
+def _origin(commits: Iterable[str], of: Mapping[str, str]) -> str:
+    known = " ".join(dict.fromkeys(filter(None, commits))) or "no commit"
+    return f"{known}, {' '.join(f'{name} {number}' for name, number in of.items())}"

@@ -1,0 +1,93 @@
+"""One claim in full, as text: what is said, how it is judged, what was found, and the number of each seed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from benchmarks.claims import Claim, Sample, kept
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import Number
+from benchmarks.suite.labels import value as written
+from reports import numbers
+from reports.claims.claims import judged, scales
+from reports.claims.table import besides, interval
+from reports.claims.verdicts import Verdict
+
+WIDTH = 110
+SAID = ("higher", "printed", "band", "margin", "single_run", "log", "of", "order", "at_least", "arguments")
+
+
+def told(paper: Paper, claim: Claim, folder: Path) -> str:
+    """Everything about a claim, at all of its scales."""
+    lines = [f"{claim.id}  {paper.title}, {claim.place}{', our reading' if claim.ours else ''}"]
+    rules = {key: getattr(claim, key, None) for key in SAID}
+    how = [
+        claim.kind,
+        *(f"{key} {written(of)}" for key, of in rules.items() if of not in (None, False, (), {})),
+    ]
+    said = {
+        "says": claim.statement,
+        "judged": ", ".join(how),
+        "clock": claim.clock or "",
+        "rates": claim.rates or "",
+        "computed": claim.computed or "",
+        "note": claim.note,
+        "seen": claim.seen,
+    }
+    lines += [_line(word, text) for word, text in said.items() if text]
+    lines += [_line(name, _sample(sample)) for name, sample in claim.samples.items()]
+    for scale in scales(paper, claim):
+        stored = kept.read(kept.path(paper.name, scale, folder))
+        mine = [one for one in stored if one.claim == claim.id]
+        lines += [
+            "",
+            *_at_scale(scale, judged(paper, scale, folder)[claim.id], mine, paper.needs(claim, scale)),
+        ]
+    return "\n".join(lines)
+
+
+def _sample(sample: Sample) -> str:
+    place = ", ".join(f"{key} {written(of)}" for key, of in sample.where.items())
+    strategy = written(sample.strategy) if sample.strategy else ""
+    reading = (
+        "" if sample.along == "last" else sample.along,
+        "" if sample.reach is None else f"until {sample.reach:g}",
+        f"at {sample.at}",
+        f"{sample.over} over points" if sample.over else "",
+    )
+    how = " ".join(filter(None, reading))
+    times = "" if sample.times == 1 else f"{numbers.short(sample.times)} × "
+    where = f" ({place})" if place else ""
+    return f"{times}{sample.metric} of {strategy or 'the strategy'} in {sample.scenario}{where}, {how}"
+
+
+def _at_scale(scale: str, verdict: Verdict, stored: list[Number], needs: str) -> Iterator[str]:
+    found = "" if isnan(verdict.found) else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
+    p = "" if isnan(verdict.adjusted) else f"; p {verdict.p:.2g}, {verdict.adjusted:.2g} after Holm"
+    yield f"{scale}: {verdict.word}{found}{p}"
+    if extra := besides(verdict):
+        yield _line("besides", extra)
+    if needs:
+        yield _line("needs", needs)
+    names = list(dict.fromkeys(one.sample for one in stored))
+    by_seed: dict[int | None, dict[str, Number]] = {}
+    for one in stored:
+        by_seed.setdefault(one.seed, {})[one.sample] = one
+    for seed, row in by_seed.items():
+        values = "  ".join(f"{name} {row[name].value:.6g}".strip() for name in names if name in row)
+        runs = " ".join(dict.fromkeys(key for one in row.values() for key in one.runs.split()))
+        yield f"  {values}" if seed is None else f"  seed {seed}: {values}  runs {runs}"
+    if stored:
+        last = max(stored, key=lambda one: one.when)
+        yield f"  {last.when}, {last.origin}"
+
+
+def _line(word: str, text: Any) -> str:
+    head = f"  {word:<9}"
+    return textwrap.fill(
+        str(text), WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False
+    )

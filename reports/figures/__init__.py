@@ -1,0 +1,1 @@
+"""Figures as SVG in the page's colours, and as files for a paper."""

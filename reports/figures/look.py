@@ -1,0 +1,81 @@
+"""How a strategy looks in every figure: its colour, dash and marker.
+
+The colours are the Okabe–Ito hues, moved until each keeps a contrast of 3 : 1 to the paper and the nearest
+two stay as far apart as they can for normal, protanope, deuteranope and tritanope eyes, in both themes.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from benchmarks.tracking.colours import COLOURS
+
+LIGHT = COLOURS
+DARK = ("#5c8bb3", "#ea5935", "#48c7a0", "#f7a420", "#bb9ff9", "#b2daf4", "#fffee3", "#a959fd")
+LIGHT_PAPER, DARK_PAPER = "#ffffff", "#15181d"
+LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea"}
+DARK_TEXT = {"ink": "#e7e9ec", "muted": "#9aa3af", "rule": "#2c323b"}
+
+# One hue from paper to ink for amounts: the first five are read with ink on them, the others with paper.
+LIGHT_AMOUNTS = (
+    "#eff3f9", "#cbd8ea", "#a8bedb", "#86a4cc", "#658abc", "#5074a7", "#3b5f93", "#284a7f", "#14366b",
+)  # fmt: skip
+DARK_AMOUNTS = (
+    "#1d2530", "#263549", "#2f4563", "#38567f", "#41679c", "#6084b4", "#80a2cd", "#a1c1e6", "#c3e0ff",
+)  # fmt: skip
+TURN = 5  # the first amount that is read with paper on it
+
+DASHES = ((), (5.0, 1.6), (1.4, 1.4), (7.0, 1.6, 1.4, 1.6))
+MARKERS = ("o", "s", "^", "D", "v", "P", "<", ">")
+_SHAPES = {  # outlines in a box from -1 to 1, for the keys of figures
+    "o": "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z",
+    "s": "M-.9-.9H.9V.9H-.9Z",
+    "^": "M0-1L1 .9H-1Z",
+    "v": "M0 1L1-.9H-1Z",
+    "<": "M-1 0L.9-1V1Z",
+    ">": "M1 0L-.9-1V1Z",
+    "D": "M0-1.15L1.15 0L0 1.15L-1.15 0Z",
+    "P": "M-.4-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
+}
+
+
+def colour(index: int) -> int:
+    """Which of the colours."""
+    return index % len(LIGHT)
+
+
+def dash(index: int) -> tuple[float, ...]:
+    """Lengths of ink and gap in line widths, none for a solid line; moves on when colours begin again."""
+    return DASHES[(index + index // len(LIGHT)) % len(DASHES)]
+
+
+def marker(index: int) -> str:
+    """Matplotlib's letter for it; moves on when the colours begin again."""
+    return MARKERS[(index + index // len(LIGHT)) % len(MARKERS)]
+
+
+def swatch(index: int) -> Markup:
+    """A piece of the strategy's line, for keys and tables."""
+    dashes = " ".join(f"{1.8 * part:g}" for part in dash(index)) or "none"
+    return Markup(
+        f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true" style="color:var(--s{colour(index)})">'
+        f'<path d="M0 6H30" stroke="currentColor" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
+        f'<path d="{_SHAPES[marker(index)]}" transform="translate(15 6) scale(3.6)" fill="currentColor"/>'
+        "</svg>"
+    )
+
+
+def palette(dark: bool = False) -> dict[str, str]:
+    """All colours of a theme by name: ink, muted, rule, paper, strategies s0 …, amounts a0 …"""
+    text, paper = (DARK_TEXT, DARK_PAPER) if dark else (LIGHT_TEXT, LIGHT_PAPER)
+    shades, amounts = (DARK, DARK_AMOUNTS) if dark else (LIGHT, LIGHT_AMOUNTS)
+    strategies = {f"s{at}": shade for at, shade in enumerate(shades)}
+    return {**text, "paper": paper, **strategies, **{f"a{at}": shade for at, shade in enumerate(amounts)}}
+
+
+def theme() -> Markup:
+    """The colours as CSS variables, for light and dark."""
+    light, dark = (
+        "".join(f"--{name}:{shade};" for name, shade in palette(of).items()) for of in (False, True)
+    )
+    return Markup(f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}")

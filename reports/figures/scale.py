@@ -1,0 +1,91 @@
+"""The vertical axis of a figure: linear, logarithmic, or logarithmic in what is missing to 100 %."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log10
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from reports.records.steps import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NOTES = {"linear": "", "log": " · log scale", "error": " · error on a log scale"}
+TALL = 30  # from this ratio on, numbers of which less is better are shown on a log scale
+GOOD = 0.9  # and from this share on, shares of which more is better by their distance to 1
+ROUND = (0.5, 0.9, 0.99, 0.999, 0.8, 0.95, 0.98, 0.995, 0.97, 0.7, 0.0, 0.2, 0.85, 0.6, 0.4, 0.96, 0.94)
+APART = 0.08  # of the axis, between two of its numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Range and kind of an axis."""
+
+    low: float
+    high: float
+    kind: Literal["linear", "log", "error"] = "linear"
+
+    @classmethod
+    def around(cls, values: Array, *, higher: bool | None = None, share: bool = False) -> Scale:
+        """An axis with room for all finite values, and of the kind on which they are told apart best."""
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return cls(0.0, 1.0)
+        low, high = float(values.min()), float(values.max())
+        if share and higher and high >= GOOD and (values < 1).any():
+            least = 1 - float(values[values < 1].max())
+            return cls(max(0.0, low - 0.03), 1 - least / 1.35, "error")
+        if higher is False and low > 0 and high / low > TALL:
+            return cls(low / 1.3, high * 1.3, "log")
+        room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+        return cls(low - room, high + room)
+
+    @property
+    def note(self) -> str:
+        """What a heading has to say of it."""
+        return NOTES[self.kind]
+
+    def clip(self, values: Array) -> Array:
+        """The values, with those outside moved to the edge."""
+        finite = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
+        return np.clip(finite, self.low, self.high)
+
+    def apply(self, axes: Axes) -> None:
+        """Set range, kind and places of the numbers."""
+        from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+
+        if self.kind == "linear":
+            axes.set_ylim(self.low, self.high)
+            axes.locator_params(axis="y", nbins=6)
+            return
+        if self.kind == "log":
+            axes.set_yscale("log")
+            few = log10(self.high / self.low) < 2.5
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+        else:
+            axes.set_yscale("function", functions=(_nines, _share))
+            axes.yaxis.set_major_locator(FixedLocator(self._round_shares()))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(self.low, self.high)
+
+    def _round_shares(self) -> list[float]:
+        """Round shares inside the axis, none too close to another."""
+        low, high = _nines(np.array([self.low, self.high]))
+        found: list[float] = []
+        for share in (one for one in ROUND if self.low <= one <= self.high):
+            places = [abs(_nines(np.array(share)) - _nines(np.array(other))) for other in found]
+            if all(place >= APART * (high - low) for place in places):
+                found.append(share)
+        return sorted(found)
+
+
+def _nines(share: Array) -> Array:
+    """−log₁₀ of the error: 0.9 → 1, 0.99 → 2."""
+    return -np.log10(np.clip(1 - np.asarray(share, float), 1e-9, None))
+
+
+def _share(nines: Array) -> Array:
+    return 1 - 10.0 ** -np.asarray(nines, float)

@@ -1,0 +1,1 @@
+"""The gate: recorded runs against a baseline."""

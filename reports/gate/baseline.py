@@ -1,0 +1,187 @@
+"""A baseline: what the runs of a suite came to, as a file with which later runs are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import Run as Planned
+from fl_core.parts import Frozen
+from reports.records.records import Run
+from reports.records.schedules import schedules
+from reports.records.store import load
+from reports.records.summary import time_to_target
+
+SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
+LOSS = "fp/loss"  # recorded of every problem; at these parts of a curve it is a golden value
+GOLDEN_AT = (0, 0.25, 0.5, 0.75, 1)
+DIGITS = 9  # of a golden value; more than the gate looks at
+
+
+class Goal(Frozen):
+    """What a scenario is about."""
+
+    metric: str
+    higher: bool
+    target: float | None
+
+
+class Outcome(Frozen):
+    """What one run came to."""
+
+    model_config = ConfigDict(allow_inf_nan=True)  # never is ∞, and who diverges has a loss that is no number
+
+    scenario: str
+    strategy: str
+    seed: int
+    key: str  # the run's identity: a hash of its whole description
+    status: Literal["done", "diverged"]
+    final: float  # of the goal's metric
+    updates_to_target: float
+    schedule: str  # digest of the arrivals
+    evaluations: int  # after the first one
+    loss: tuple[tuple[int, float], ...]  # after so many updates: the golden values
+
+    @property
+    def finite(self) -> bool:
+        """Whether it came to its end with a metric that is a number."""
+        return self.status == "done" and isfinite(self.final)
+
+    @property
+    def reached(self) -> float:
+        """Updates to the target; who never met it is taken to meet it one evaluation after its end.
+
+        So that there is a mean over seeds: one restricted to the length of the runs (Royston & Parmar, 2013).
+        """
+        return min(max(self.updates_to_target, self.mark), self.loss[-1][0] + self.mark)
+
+    @property
+    def mark(self) -> float:
+        """Updates from one evaluation to the next: what `updates_to_target` is exact to."""
+        return max(1.0, self.loss[-1][0] / max(1, self.evaluations))
+
+
+class Baseline(Frozen):
+    """All runs of a suite, and how fast its strategies were simulated."""
+
+    format: Literal[1] = 1
+    suite: str
+    commit: str
+    versions: dict[str, str]
+    goals: dict[str, Goal]  # by scenario
+    speed: dict[str, float] = Field(
+        default_factory=dict
+    )  # by strategy: updates a second over the yardstick's
+    runs: tuple[Outcome, ...]
+
+
+def take(tracking_uri: str, planned: Sequence[Planned]) -> Baseline:
+    """What MLflow's records of a suite come to, without speed. UserError if a run is not there whole."""
+    suite = planned[0].suite
+    there = {run.key: run for run in load(tracking_uri, suite).runs}
+    missing = [one for one in planned if one.key not in there or not there[one.key].ended_somehow]
+    if missing:
+        first = missing[0]
+        raise UserError(
+            f"{len(missing)} of {len(planned)} runs of suite '{suite}' are not recorded as finished, such as "
+            f"{first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes first"
+        )
+    runs = [there[one.key] for one in planned]
+    digests = schedules(tracking_uri, [run.id for run in runs])
+    latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
+    return Baseline(
+        suite=suite,
+        commit=latest.commit,
+        versions=dict(latest.versions),
+        goals={
+            run.scenario: Goal(metric=run.metric, higher=run.higher_is_better, target=run.target)
+            for run in runs
+        },
+        runs=tuple(_outcome(run, digests[run.id]) for run in runs),
+    )
+
+
+def _outcome(run: Run, schedule: str) -> Outcome:
+    curve = run.files.curve
+    kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
+    losses = zip(curve["updates"].iloc[kept], curve[LOSS].iloc[kept], strict=True)
+    return Outcome(
+        scenario=run.scenario,
+        strategy=run.strategy,
+        seed=run.seed,
+        key=run.key,
+        status="diverged" if run.diverged else "done",
+        final=run.final(run.metric),
+        updates_to_target=time_to_target(run, "updates", run.target),
+        schedule=schedule,
+        evaluations=len(curve) - 1,
+        loss=tuple((int(updates), float(f"{loss:.{DIGITS}g}")) for updates, loss in losses),
+    )
+
+
+def write(baseline: Baseline, path: Path) -> Path:
+    """Write a baseline, one run a line, so that a change of it can be read in a diff."""
+    data = baseline.model_dump(mode="json")
+    head = [f" {_json(key)}: {_json(value)}" for key, value in data.items() if key != "runs"]
+    runs = ",\n".join(f"  {_json(run)}" for run in data["runs"])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{\n" + ",\n".join([*head, f' "runs": [\n{runs}\n ]']) + "\n}\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def read(path: Path) -> Baseline:
+    """Read a baseline; UserError if that is none."""
+    try:
+        return Baseline.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: is no baseline: {f'{where}: ' if where else ''}{first['msg']}") from None
+
+
+def shipped(suite: str) -> Path:
+    """The baseline that comes with the package; UserError if there is none for that suite."""
+    path = SHIPPED / f"{suite}.json"
+    if not path.is_file():
+        raise UserError(
+            f"no baseline of suite '{suite}' comes with asyncfl: write one with asyncfl baseline, "
+            "and give it with --baseline FILE"
+        )
+    return path
+
+
+def must_fit(baseline: Baseline, planned: Sequence[Planned], path: Path) -> None:
+    """UserError unless the baseline is one of exactly these runs."""
+    suite = planned[0].suite
+    if baseline.suite != suite:
+        raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'")
+    theirs = {one.key for one in baseline.runs}
+    ours = {one.key for one in planned}
+    if theirs != ours:
+        raise UserError(
+            f"{path}: is a baseline of other runs: {len(theirs - ours)} of its {len(theirs)} are not in suite"
+            f" '{suite}' as it is now, and {len(ours - theirs)} of the suite's {len(ours)} are not in it"
+        )
+
+
+def must_have_spread(baseline: Baseline) -> None:
+    """UserError unless every strategy ran under two seeds at least: a tolerance comes from their spread."""
+    if len({one.seed for one in baseline.runs}) < 2:
+        raise UserError(
+            f"suite '{baseline.suite}' has one seed: a tolerance comes from the spread over two at least"
+        )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""What MLflow holds of a suite, as plain data."""

@@ -1,0 +1,243 @@
+"""What MLflow holds of a suite, as plain data: runs, the centralised baseline, scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.tracking.colours import natural
+from reports.records.measures import Measure, measure
+
+if TYPE_CHECKING:
+    from reports.records.studies import Study
+
+CLOCKS = {  # columns of a curve
+    "iteration": "server iterations",
+    "updates": "client updates",
+    "time": "virtual time",
+}
+WORST = "worst_client/accuracy"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Files:
+    """What the artifacts of a run say; whatever is missing is empty."""
+
+    curve: (
+        pd.DataFrame
+    )  # one row an evaluation: iteration, updates, time, uploads_bytes, then metrics by name
+    clients: pd.DataFrame  # one row a client: client, importance, mean_time, size, loss, accuracy
+    staleness: np.ndarray  # [τ], updates of each staleness
+    participation: np.ndarray  # [client], updates of each client
+    unread: str = ""  # why a file that should be there could not be read
+    diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row a diagnosed server iteration
+
+    @classmethod
+    def none(cls, unread: str = "") -> Files:
+        """Nothing."""
+        return cls(pd.DataFrame(), pd.DataFrame(), np.zeros(0, int), np.zeros(0, int), unread)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One seed of one strategy in one scenario."""
+
+    id: str  # MLflow's
+    key: str
+    scenario: str
+    problem: str
+    partition: str
+    timing: str
+    strategy: str
+    paper: str
+    seed: int
+    status: str  # done, diverged, error, interrupted, running
+    reason: str
+    metric: str
+    higher_is_better: bool
+    target: float | None
+    show: tuple[str, ...]  # metrics that the suite wants to see first
+    params: Mapping[str, str]
+    totals: Mapping[str, float]  # metrics of the whole run by name: kept_bytes/server, staleness/mean, …
+    started: datetime | None
+    ended: datetime | None
+    wall_seconds: float
+    version: str
+    commit: str
+    versions: Mapping[str, str]
+    data: Mapping[str, str]
+    execution: str
+    machine: str
+    superseded: bool = False  # the runner says that other runs of the same names are meant
+    files: Files = field(default_factory=Files.none)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its model or loss ceased to be finite."""
+        return self.status == "diverged"
+
+    @property
+    def done(self) -> bool:
+        """Whether it came to its end, and its curve could be read."""
+        return self.status == "done" and not self.files.curve.empty
+
+    @property
+    def ended_somehow(self) -> bool:
+        """Whether nothing more is to come of it: done or diverged."""
+        return self.done or self.diverged
+
+    @property
+    def diagnosed(self) -> bool:
+        """Whether it left diagnostics beside its curve."""
+        return any(name.startswith("diagnostics/") for name in self.totals)
+
+    def final(self, metric: str) -> float:
+        """The metric at the last evaluation; NaN where it was not recorded."""
+        curve = self.files.curve
+        return float(curve[metric].iloc[-1]) if metric in curve and len(curve) else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """The centralised baseline: one model trained on all clients' data together."""
+
+    problem: str
+    seed: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """All seeds of one strategy in one scenario."""
+
+    strategy: str
+    index: int  # of the strategy in the suite: its colour, dash and marker
+    runs: tuple[Run, ...]
+
+    @property
+    def done(self) -> tuple[Run, ...]:
+        """The runs that came to their end."""
+        return tuple(run for run in self.runs if run.done)
+
+    @property
+    def diverged(self) -> tuple[Run, ...]:
+        """The runs that diverged."""
+        return tuple(run for run in self.runs if run.diverged)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """Problem × timing × budget, with every strategy that was tried on it."""
+
+    label: str
+    problem: str
+    cells: tuple[Cell, ...]
+    metric: Measure  # the one that has a target
+    target: float | None
+    columns: tuple[Measure, ...]  # of the ranking; the first one ranks
+    shown: tuple[Measure, ...]  # those with curves
+    pooled: Mapping[str, tuple[float, ...]]  # metric → a value a seed
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs of all cells."""
+        return [run for cell in self.cells for run in cell.runs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suite:
+    """Everything recorded under one name."""
+
+    name: str
+    uri: str  # of the tracking store, without credentials
+    experiment: str = ""  # MLflow's id of it
+    description: str = ""
+    runs: tuple[Run, ...] = ()
+    pooled: tuple[Pooled, ...] = ()
+    older: tuple[Run, ...] = ()  # same names, but other hyper-parameters: replaced by later runs
+    studies: tuple[Study, ...] = ()  # of its tuning campaign
+
+    @property
+    def strategies(self) -> list[str]:
+        """The strategies in the order of the alphabet: an index here is a colour everywhere."""
+        return sorted({run.strategy for run in self.runs}, key=natural)
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds."""
+        return sorted({run.seed for run in self.runs})
+
+    @property
+    def missing(self) -> int:
+        """Runs that are not there although other strategies or scenarios have their seed."""
+        cells = {(run.scenario, run.strategy) for run in self.runs}
+        return len(cells) * len(self.seeds) - len(self.runs)
+
+    def address(self, run: Run) -> str:
+        """Where MLflow shows the run; its place on the page unless it is read from a server."""
+        if not self.uri.startswith(("http://", "https://")):
+            return f"#run-{run.id}"
+        return f"{self.uri.rstrip('/')}/#/experiments/{self.experiment}/runs/{run.id}"
+
+    def scenarios(self) -> list[Scenario]:
+        """The runs by scenario and strategy."""
+        index = {strategy: at for at, strategy in enumerate(self.strategies)}
+        labels = sorted({run.scenario for run in self.runs}, key=natural)
+        return [self._scenario(label, index) for label in labels]
+
+    def _scenario(self, label: str, index: Mapping[str, int]) -> Scenario:
+        runs = [run for run in self.runs if run.scenario == label]
+        first = runs[0]
+        by_strategy = {name: [run for run in runs if run.strategy == name] for name in index}
+        cells = tuple(
+            Cell(name, index[name], tuple(sorted(of, key=lambda run: run.seed)))
+            for name, of in by_strategy.items()
+            if of
+        )
+        recorded = {name for run in runs for name in run.files.curve.columns}
+        own = measure(first.metric, first.higher_is_better)
+        wanted = [own if name == own.name else measure(name) for name in first.show]
+        shown = tuple(one for one in wanted if one.name in recorded) or (own,)
+        worst = [measure(WORST)] if WORST in recorded else []
+        columns = tuple(dict.fromkeys((*shown, own, *worst)))
+        if columns[0].higher is None:
+            columns = tuple(dict.fromkeys((own, *columns)))  # what nobody calls good or bad cannot rank
+        pooled = [one.metrics for one in self.pooled if one.problem == first.problem]
+        names = {name for metrics in pooled for name in metrics}
+        values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
+        return Scenario(label, first.problem, cells, own, first.target, columns, shown, values)
+
+
+def latest(runs: Iterable[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """Runs to report on, and older ones that they replace.
+
+    A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
+    hyper-parameters. They are no further seeds: what the runner says is superseded is left out, and of each
+    scenario and strategy the description that was begun last is taken, whole.
+    """
+    everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.id))
+    older = [run for run in everything if run.superseded]
+    by_age = [run for run in everything if not run.superseded]
+    newest: dict[tuple[str, str], Run] = {}
+    for run in by_age:
+        newest[run.scenario, run.strategy] = run
+    kept: dict[tuple[str, str, int], Run] = {}
+    for run in by_age:
+        if description(run) != description(newest[run.scenario, run.strategy]):
+            older.append(run)
+            continue
+        place = (run.scenario, run.strategy, run.seed)
+        if place in kept:
+            older.append(kept[place])
+        kept[place] = run
+    return tuple(kept.values()), tuple(older)
+
+
+def description(run: Run) -> dict[str, str]:
+    """What a run shares with the other seeds of its strategy and scenario."""
+    return {name: value for name, value in run.params.items() if name != "seed"}

@@ -1,0 +1,98 @@
+"""What a study searched: parameters, each in a range or among choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, log, nan, sqrt
+from typing import Any
+
+from reports.records.tags import clean
+
+NEAR = 0.05  # share of a range at each end of it that is its edge
+
+Value = float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One that was searched: a range from `low` to `high`, or `choices`, those of numbers in order."""
+
+    name: str
+    low: float = nan
+    high: float = nan
+    log: bool = False
+    choices: tuple[Value, ...] = ()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it has ends: its values are numbers."""
+        return all(is_number(one) for one in self.choices)
+
+    def read(self, text: str) -> Value | None:
+        """A value as MLflow has it; None if it is none of this parameter's."""
+        if self.choices:
+            return next((one for one in self.choices if str(one) == text), None)
+        value = number(text)
+        return None if value is None or (self.log and value <= 0) else value
+
+    def place(self, value: Value) -> float:
+        """Where it lies, from 0 to 1: in the range or its logarithm, or by rank among the choices."""
+        if self.choices:
+            return self.choices.index(value) / max(1, len(self.choices) - 1)
+        at = float(value)
+        if self.log:
+            return log(at / self.low) / log(self.high / self.low)
+        return (at - self.low) / (self.high - self.low)
+
+    def coordinates(self, value: Value) -> list[float]:
+        """Where it lies in a space with distances: 1 from end to end, and between any two names."""
+        if self.ordered:
+            return [self.place(value)]
+        return [(one == value) / sqrt(2) for one in self.choices]
+
+    def at(self, share: float) -> list[float]:
+        """Coordinates of the value below which so large a share, in [0, 1), of the range or choices lies."""
+        if not self.choices:
+            return [share]
+        return self.coordinates(self.choices[int(share * len(self.choices))])
+
+    def to_edge(self, value: Value) -> float:
+        """Share of the range between a value and the nearest end; NaN where there are no two ends."""
+        if not self.ordered or len(self.choices) == 1:
+            return nan
+        place = self.place(value)
+        return max(0.0, min(place, 1 - place))
+
+    def edge(self, value: Value) -> str:
+        """`lower` or `upper` where it lies within 5 % of that end, or at the end of a list; else empty."""
+        if not self.to_edge(value) <= (0 if self.choices else NEAR):
+            return ""
+        return "lower" if self.place(value) < 0.5 else "upper"
+
+
+def read_parameter(name: str, says: Any) -> Parameter | None:
+    """A parameter as the study describes it; None for what describes none."""
+    if not isinstance(says, dict):
+        return None
+    if isinstance(choices := says.get("choices"), list) and choices:
+        found = tuple(clean(one) if isinstance(one, str) else one for one in choices)
+        numbers = all(is_number(one) for one in found)
+        return Parameter(clean(name), choices=tuple(sorted(found)) if numbers else found)
+    low, high, in_log = (says.get(key, 0) for key in ("low", "high", "log"))
+    if not (is_number(low) and is_number(high)) or not low < high or (in_log and low <= 0):
+        return None
+    return Parameter(clean(name), float(low), float(high), bool(in_log))
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def number(text: str) -> float | None:
+    """The finite number that a text says; None if it says none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None

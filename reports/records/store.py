@@ -1,0 +1,191 @@
+"""Reading a suite out of an MLflow store: SQLite file, server, whatever its address names."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.errors import UserError
+from reports.records.records import CLOCKS, Files, Pooled, Run, Suite, latest
+from reports.records.studies import SUFFIX, Study, read_studies
+from reports.records.tags import clean, read_run
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PAGE = 500  # runs a request
+DOWNLOADS = 8  # at a time, from a server
+
+
+def load(tracking_uri: str, suite: str) -> Suite:
+    """All runs of a suite, and its tuning studies; a Suite without any if MLflow knows none of that name.
+
+    Raises UserError if the store cannot be read.
+    """
+    _must_exist(tracking_uri)
+    from mlflow import MlflowClient
+
+    address = without_credentials(tracking_uri)
+    try:
+        client = MlflowClient(tracking_uri)
+        experiment = client.get_experiment_by_name(suite)
+        found = list(_runs(client, experiment.experiment_id)) if experiment is not None else []
+        studies = _studies(client, suite)
+    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy and HTTP each fail in ways of their own
+        reason = without_credentials(str(error).strip().partition("\n")[0])
+        raise UserError(f"MLflow at {address} cannot be read: {reason}") from None
+    if experiment is None:
+        return Suite(suite, address, studies=studies)
+
+    kinds = [(run, run.data.tags.get("asyncfl.kind")) for run in found]
+    runs, older = latest(_run(r) for r, kind in kinds if kind == "run")
+    folders = {run.info.run_id: run.info.artifact_uri for run in found}
+    return Suite(
+        suite,
+        address,
+        experiment.experiment_id,
+        _description(experiment.tags),
+        _with_files(runs, folders, tracking_uri),
+        tuple(_pooled(run) for run, kind in kinds if kind == "pooled"),
+        older,
+        studies,
+    )
+
+
+def _description(tags: Mapping[str, str]) -> str:
+    """What the suite says of itself; its note has links for MLflow's pages, too."""
+    return clean(tags.get("asyncfl.description", tags.get("mlflow.note.content", "")))
+
+
+def without_credentials(uri: str) -> str:
+    """The address without user name and password."""
+    return re.sub(r"(?<=://)[^/@\s]+@", "", uri)
+
+
+def _must_exist(uri: str) -> None:
+    """MLflow would create a missing SQLite file; a report only reads."""
+    if uri.startswith("sqlite:///"):
+        path = Path(uri.removeprefix("sqlite:///").partition("?")[0])
+        if not path.is_file():
+            raise UserError(f"nothing is recorded at {uri}: there is no such file")
+
+
+def _runs(client: MlflowClient, experiment: str) -> Iterator[Any]:
+    token = None
+    while True:
+        page = client.search_runs([experiment], max_results=PAGE, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _studies(client: MlflowClient, suite: str) -> tuple[Study, ...]:
+    """The studies of a suite's campaign, which has an experiment of its own; that may be asked for, too."""
+    experiment = client.get_experiment_by_name(f"{suite.removesuffix(SUFFIX)}{SUFFIX}")
+    if experiment is None:
+        return ()
+
+    def by_seed(trial: str) -> list[float]:
+        return [one.value for one in client.get_metric_history(trial, "objective/seed")]
+
+    return read_studies(_runs(client, experiment.experiment_id), by_seed)
+
+
+def _run(run: Any) -> Run:
+    return read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
+
+
+def _pooled(run: Any) -> Pooled:
+    seed = run.data.tags.get("asyncfl.seed", "")
+    problem = run.data.tags.get("asyncfl.problem", "")
+    return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.data.metrics))
+
+
+def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: str) -> tuple[Run, ...]:
+    """The runs with what their artifacts say, read in place, or fetched if they lie on another machine."""
+    places = [local_path(folders[run.id]) for run in runs]
+    if all(place is not None for place in places):
+        return tuple(
+            replace(run, files=read(place)) for run, place in zip(runs, places, strict=True) if place
+        )
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(DOWNLOADS) as pool:
+
+        def fetch(run: Run) -> Run:
+            into = Path(scratch) / run.id
+            files = _fetched(folders[run.id], tracking_uri, into, diagnosed=run.diagnosed)
+            return replace(run, files=files)
+
+        return tuple(pool.map(fetch, runs))
+
+
+def local_path(uri: str) -> Path | None:
+    """The folder that an artifact address names on this machine; None if it lies elsewhere."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path))
+    return Path(uri) if parts.scheme == "" or re.fullmatch("[a-zA-Z]", parts.scheme) else None
+
+
+def _fetched(uri: str, tracking_uri: str, into: Path, *, diagnosed: bool) -> Files:
+    from mlflow.artifacts import download_artifacts
+    from mlflow.exceptions import MlflowException
+
+    into.mkdir()
+    parts = urlsplit(uri)
+    for name in ("curve", "arrivals", "clients", "diagnostics")[: 4 if diagnosed else 3]:
+        one = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}.parquet"))
+        try:
+            download_artifacts(artifact_uri=one, dst_path=str(into), tracking_uri=tracking_uri)
+        except (MlflowException, OSError):
+            continue  # `read` says which file is missing
+    return read(into)
+
+
+def read(folder: Path) -> Files:
+    """The tables of a run; that of its diagnostics is there only where somebody asked for them."""
+    from pyarrow import ArrowException
+
+    try:
+        curve = _table(folder / "curve.parquet")
+    except (OSError, ArrowException) as error:
+        return Files.none(f"curve.parquet: {_reason(error)}")
+    if absent := CLOCKS.keys() - set(curve.columns):
+        return Files.none(f"curve.parquet: no column {min(absent)}")
+    files = replace(Files.none(), curve=curve)
+    try:
+        clients = _table(folder / "clients.parquet")
+        arrivals = _table(folder / "arrivals.parquet", ["client", "staleness"]).astype(int)
+    except (OSError, ArrowException) as error:
+        return replace(files, unread=f"clients.parquet or arrivals.parquet: {_reason(error)}")
+    participation = np.bincount(arrivals["client"], minlength=len(clients))
+    files = replace(
+        files, clients=clients, staleness=np.bincount(arrivals["staleness"]), participation=participation
+    )
+    try:
+        return replace(files, diagnostics=_table(folder / "diagnostics.parquet"))
+    except FileNotFoundError:
+        return files
+    except (OSError, ArrowException) as error:
+        return replace(files, unread=f"diagnostics.parquet: {_reason(error)}")
+
+
+def _table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
+    from pyarrow.parquet import read_table
+
+    table: pd.DataFrame = read_table(path, columns=columns, use_threads=False).to_pandas()
+    return table
+
+
+def _reason(error: Exception) -> str:
+    return "no such file" if isinstance(error, FileNotFoundError) else type(error).__name__

@@ -1,0 +1,180 @@
+"""Tuning studies as MLflow holds them: what was searched, every trial, and what was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite, nan
+from typing import Any
+
+from reports.records.measures import Measure, measure
+from reports.records.space import Parameter, Value, is_number, number, read_parameter
+from reports.records.tags import clean
+
+SUFFIX = ".tuning"  # of the experiment that holds a suite's campaign
+LOST = "lost with its process"  # how the reason of a trial begins that another one has replaced
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """One set of parameters that was tried, on all seeds of its study."""
+
+    id: str  # MLflow's
+    number: int
+    state: str  # complete, pruned, failed, running
+    origin: str  # paper, grid, sampler, retry
+    parameters: Mapping[str, Value]
+    value: float | None  # the objective, mean over seeds
+    diverged: int  # seeds
+    reason: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it came to its end with a value."""
+        return self.state == "complete" and self.value is not None
+
+    @property
+    def worth(self) -> float:
+        """The objective; NaN if there is none."""
+        return nan if self.value is None else self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The search for one strategy's parameters in one scenario; trials by their numbers."""
+
+    id: str
+    experiment: str  # MLflow's id of it
+    scenario: str
+    strategy: str
+    objective: str  # final, auc, updates_to_target, time_to_target
+    measure: Measure  # what it is worth, on what it was judged
+    judged_on: str
+    planned: int  # trials
+    seeds: tuple[int, ...]
+    budget: str
+    sampler: str
+    pruner: str
+    status: str
+    space: tuple[Parameter, ...]
+    importance: Mapping[str, float]
+    trials: tuple[Trial, ...]
+    by_seed: tuple[float, ...] = ()  # the objective of the best trial
+
+    @cached_property
+    def counted(self) -> tuple[Trial, ...]:
+        """The trials that have ended, but for those that were lost and made again."""
+        ended = (one for one in self.trials if one.state != "running")
+        return tuple(one for one in ended if not one.reason.startswith(LOST))
+
+    @cached_property
+    def judged(self) -> tuple[Trial, ...]:
+        """The counted trials of which something was learnt: all but the failed, and none of another space."""
+        names = {one.name for one in self.space}
+        learnt = (one for one in self.counted if one.complete or one.state == "pruned")
+        return tuple(one for one in learnt if one.parameters.keys() >= names)
+
+    @cached_property
+    def best(self) -> Trial | None:
+        """The complete trial of the best value, the first of equals."""
+        sign = -1 if self.measure.higher else 1
+        return min((one for one in self.judged if one.complete), key=lambda t: sign * t.worth, default=None)
+
+    def edge(self, parameter: Parameter) -> str:
+        """At which edge of a parameter the best lies, `lower` or `upper`; empty if at none."""
+        return parameter.edge(self.best.parameters[parameter.name]) if self.best else ""
+
+    @property
+    def diverged(self) -> tuple[Trial, ...]:
+        """The counted trials in which a seed diverged, or all of them."""
+        return tuple(one for one in self.counted if one.diverged)
+
+
+def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]]) -> tuple[Study, ...]:
+    """The studies among MLflow's runs, each with its trials; those that others replaced are left out.
+
+    `by_seed` gives the objective of each seed of a trial's run.
+    """
+    everything = list(runs)
+    trials: dict[str, list[Any]] = {}
+    for run in everything:
+        if run.data.tags.get("asyncfl.kind") == "trial":
+            trials.setdefault(run.data.tags.get("mlflow.parentRunId", ""), []).append(run)
+    newest: dict[tuple[str, str], Study] = {}
+    for run in sorted(everything, key=lambda one: (one.info.start_time or 0, one.info.run_id)):
+        tags = run.data.tags
+        if tags.get("asyncfl.kind") == "study" and "asyncfl.superseded" not in tags:
+            study = _study(run, trials.get(run.info.run_id, ()))
+            newest[study.scenario, study.strategy] = study
+    return tuple(
+        replace(study, by_seed=tuple(filter(isfinite, by_seed(study.best.id)))) if study.best else study
+        for study in newest.values()
+    )
+
+
+def _study(run: Any, trials: Iterable[Any]) -> Study:
+    def tag(name: str, otherwise: str = "") -> str:
+        return clean(run.data.tags.get(f"asyncfl.{name}", "")) or otherwise
+
+    space = tuple(
+        one for name, says in _json(tag("space"), {}).items() if (one := read_parameter(name, says))
+    )
+    importance = _json(tag("importance"), {}).items()
+    judged_on, objective = tag("judged_on", "data that nobody named"), tag("objective", "final")
+    return Study(
+        id=run.info.run_id,
+        experiment=run.info.experiment_id,
+        scenario=tag("scenario", "(unnamed scenario)"),
+        strategy=tag("strategy", "(unnamed strategy)"),
+        objective=objective,
+        measure=_worth(objective, tag("metric", "objective"), tag("direction") != "minimize", judged_on),
+        judged_on=judged_on,
+        planned=int(number(tag("trials")) or 0),
+        seeds=tuple(int(one) for one in _json(tag("seeds"), []) if is_number(one)),
+        budget=tag("budget", "no budget recorded"),
+        sampler=tag("sampler", "unknown"),
+        pruner=tag("pruner", "none"),
+        status=tag("status", "running"),
+        space=space,
+        importance={clean(name): float(share) for name, share in importance if is_number(share)},
+        trials=tuple(sorted((_trial(one, space) for one in trials), key=lambda one: one.number)),
+    )
+
+
+def _worth(objective: str, metric: str, higher: bool, judged_on: str) -> Measure:
+    """What the objective is called: metrics named after test data were read on a validation split."""
+    if objective in {"updates_to_target", "time_to_target"}:
+        clock = "Client updates" if objective.startswith("updates") else "Virtual time"
+        return Measure(objective, f"{clock} to target", higher=False)
+    own = measure(metric, higher)
+    if judged_on == "validation data":
+        own = replace(own, title=own.title.replace("Test ", "Validation "))
+    return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own
+
+
+def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
+    tags = run.data.tags
+    said = {clean(name): clean(text) for name, text in run.data.params.items()}
+    values = {one.name: one.read(said[one.name]) for one in space if one.name in said}
+    objective = run.data.metrics.get("objective")
+    return Trial(
+        id=run.info.run_id,
+        number=int(number(tags.get("asyncfl.trial", "")) or 0),
+        state=clean(tags.get("asyncfl.state", "")) or "running",
+        origin=clean(tags.get("asyncfl.from", "")),
+        parameters={name: value for name, value in values.items() if value is not None},
+        value=objective if objective is not None and isfinite(objective) else None,
+        diverged=int(number(tags.get("asyncfl.diverged", "")) or 0),
+        reason=clean(tags.get("asyncfl.reason", "")),
+    )
+
+
+def _json(text: str, otherwise: Any) -> Any:
+    """What the text says, if it is of the same kind as `otherwise`."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return otherwise
+    return found if isinstance(found, type(otherwise)) else otherwise

@@ -1,0 +1,153 @@
+"""Scenario × strategy: what the seeds came to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, nan
+
+import numpy as np
+import pandas as pd
+
+from reports.records.records import Cell, Run, Scenario
+from reports.records.steps import first_reach
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and sample standard deviation over seeds; the latter is NaN for fewer than two."""
+
+    mean: float
+    std: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of the values that are there."""
+        known = [value for value in values if not np.isnan(value)]
+        mean = float(np.mean(known)) if known else nan
+        return cls(mean, float(np.std(known, ddof=1)) if len(known) > 1 else nan, len(known))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """When a target was reached: the median over seeds, in which never is ∞."""
+
+    median: float  # NaN if no run came to its end
+    reached: int  # seeds that did
+    of: int  # seeds that could
+
+    @classmethod
+    def of_times(cls, times: Sequence[float]) -> Reach:
+        """Of one time a seed, ∞ where the target was never reached."""
+        return cls(float(np.median(times)) if times else nan, sum(time < inf for time in times), len(times))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One strategy in one scenario.
+
+    Final values are those of the runs that came to their end. A run that diverged is counted apart; a target
+    that it had not met until then it never met. Runs that failed or go on are neither.
+    """
+
+    cell: Cell
+    final: dict[str, Spread]  # by metric
+    updates_to_target: Reach
+    time_to_target: Reach
+    mean_staleness: float  # over updates, then over seeds
+    max_staleness: float  # over all
+
+    @property
+    def strategy(self) -> str:
+        """Its label."""
+        return self.cell.strategy
+
+    @property
+    def diverged(self) -> int:
+        """How many seeds diverged."""
+        return len(self.cell.diverged)
+
+    @property
+    def unfinished(self) -> int:
+        """How many seeds failed, were interrupted, go on, or left no curve."""
+        return sum(not run.ended_somehow for run in self.cell.runs)
+
+
+def summarise(scenario: Scenario) -> list[Row]:
+    """The strategies of a scenario, best first; those with diverged runs come after those without."""
+    rows = [summarise_cell(cell, scenario) for cell in scenario.cells]
+    ranks = scenario.columns[0]
+    sign = -1 if ranks.higher else 1
+
+    def rank(row: Row) -> tuple[bool, bool, float]:
+        mean = row.final[ranks.name].mean
+        return bool(row.diverged), bool(np.isnan(mean)), sign * mean
+
+    return sorted(rows, key=rank)
+
+
+def summarise_cell(cell: Cell, scenario: Scenario) -> Row:
+    """One strategy in one scenario."""
+    ended = [run for run in cell.runs if run.ended_somehow]
+    late = {
+        clock: [time_to_target(run, clock, scenario.target) for run in ended] for clock in ("updates", "time")
+    }
+    met = [run.files.staleness for run in ended if run.files.staleness.sum()]
+    return Row(
+        cell,
+        {
+            one.name: Spread.of([run.final(one.name) for run in cell.done])
+            for one in (*scenario.columns, *scenario.shown)
+        },
+        Reach.of_times(late["updates"]),
+        Reach.of_times(late["time"]),
+        float(np.mean([np.average(np.arange(len(counts)), weights=counts) for counts in met]))
+        if met
+        else nan,
+        float(max(len(counts) - 1 for counts in met)) if met else nan,
+    )
+
+
+def time_to_target(run: Run, clock: str, target: float | None) -> float:
+    """The clock when the run's metric first reached the target; ∞ if never, or if there is no target."""
+    curve = run.files.curve
+    if target is None or run.metric not in curve:
+        return inf
+    return first_reach(
+        curve[clock].to_numpy(), curve[run.metric].to_numpy(), target, higher=run.higher_is_better
+    )
+
+
+def best(rows: Sequence[Row], metric: str, higher: bool | None) -> float:
+    """The best mean of a metric among strategies without diverged runs; NaN if there is none."""
+    means = [row.final[metric].mean for row in rows if not row.diverged]
+    known = [mean for mean in means if not np.isnan(mean)]
+    if not known or higher is None:
+        return nan
+    return max(known) if higher else min(known)
+
+
+def frame(scenarios: Sequence[tuple[Scenario, list[Row]]]) -> pd.DataFrame:
+    """All rows as a table for reading by other programs; ∞ is written as inf."""
+    return pd.DataFrame([_record(scenario, row) for scenario, rows in scenarios for row in rows])
+
+
+def _record(scenario: Scenario, row: Row) -> dict[str, object]:
+    record: dict[str, object] = {
+        "scenario": scenario.label,
+        "strategy": row.strategy,
+        "seeds": len(row.cell.runs),
+        "done": len(row.cell.done),
+        "diverged": row.diverged,
+    }
+    for name, spread in row.final.items():
+        record |= {f"{name} mean": spread.mean, f"{name} std": spread.std}
+    if scenario.target is not None:
+        record |= {
+            "target": scenario.target,
+            "reached": row.updates_to_target.reached,
+            "updates to target": row.updates_to_target.median,
+            "time to target": row.time_to_target.median,
+        }
+    return record | {"staleness mean": row.mean_staleness, "staleness max": row.max_staleness}

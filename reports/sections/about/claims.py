@@ -1,0 +1,62 @@
+"""Claims: what the paper says, and what came of it, on the page of the runs that its claims needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reports.sections.section import Results, Section
+
+if TYPE_CHECKING:
+    from reports.claims.table import Judged
+
+PREFIX = "claims-"
+NOTE = (
+    "Verdicts from paired differences over seeds: confirmed or refuted where the 95 % interval says so, and "
+    "Holm’s correction within the paper agrees; undecided elsewhere. All numbers: asyncfl claims show ID."
+)
+
+
+def section(results: Results) -> Section | None:
+    """The verdicts of a paper at the scale of the page, and of what is computed; None on any other page."""
+    suite = results.suite.name
+    if not suite.startswith(PREFIX):
+        return None
+    # Claims know the suites, and with them torch: no other page waits for that.
+    from benchmarks.claims.files import papers
+    from benchmarks.claims.kept import COMPUTED
+    from reports.claims.claims import judged
+    from reports.claims.table import Judged
+
+    name, _, scale = suite.removeprefix(PREFIX).rpartition("-")
+    if not (paper := papers().get(name)):
+        return None
+    found = [Judged(paper, at, judged(paper, at)) for at in (scale, COMPUTED)]
+    blocks = [{"title": _title(one), "lines": _lines(one)} for one in found if one.verdicts]
+    return Section("claims", "Claims", "claims.html.j2", NOTE, {"blocks": blocks}) if blocks else None
+
+
+def _title(one: Judged) -> str:
+    """What they are, and how many have each verdict."""
+    from benchmarks.claims.kept import COMPUTED
+    from reports.claims.table import WORDS
+
+    what = "Computed without training" if one.scale == COMPUTED else f"Scale {one.scale}"
+    return f"{what}: {', '.join(f'{one.counts[word]} {word}' for word in WORDS if one.counts[word])}"
+
+
+def _lines(one: Judged) -> list[dict[str, object]]:
+    """The claims, those with a verdict first."""
+    from reports.claims.table import WORDS, line
+
+    ranked = sorted(one.verdicts.items(), key=lambda item: WORDS.index(item[1].word))
+    claims = one.paper.claims
+    return [
+        {
+            "claim": claims[id_],
+            "needs": one.paper.needs(claims[id_], one.scale),
+            "texts": line(claims[id_], verdict),
+            "value": verdict.found,
+            "word": verdict.word,
+        }
+        for id_, verdict in ranked
+    ]

@@ -1,0 +1,39 @@
+"""The strategies: what each one is, its paper, and the hyper-parameters it ran with."""
+
+from __future__ import annotations
+
+from benchmarks.tracking.colours import natural
+from reports.records.records import Run
+from reports.sections.section import Results, Section
+
+PREFIX = "strategy."
+
+
+def section(results: Results) -> Section:
+    """One entry a strategy; what all of them have in common is said once, above."""
+    suite = results.suite
+    runs = {name: [run for run in suite.runs if run.strategy == name] for name in suite.strategies}
+    found = {name: settings(of) for name, of in runs.items()}
+    common = set.intersection(*(set(of) for of in found.values())) if len(found) > 1 else set()
+    entries = [
+        {
+            "index": index,
+            "strategy": name,
+            "papers": list(dict.fromkeys(run.paper for run in runs[name] if run.paper)),
+            "settings": [one for one in found[name] if one not in common],
+        }
+        for index, name in enumerate(suite.strategies)
+    ]
+    shared = ", ".join(f"{name} {value}" for name, value in sorted(common))
+    note = f"All of them ran with {shared}." if shared else ""
+    return Section("strategies", "Strategies", "methods.html.j2", note, {"entries": entries})
+
+
+def settings(runs: list[Run]) -> list[tuple[str, str]]:
+    """The hyper-parameters of a strategy; all values of one that changes from scenario to scenario."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        for name, value in run.params.items():
+            if name.startswith(PREFIX) and name != f"{PREFIX}name" and value not in {"None", ""}:
+                found.setdefault(name.removeprefix(PREFIX), set()).add(value)
+    return [(name, " | ".join(sorted(found[name], key=natural))) for name in sorted(found, key=natural)]

@@ -1,0 +1,93 @@
+"""Provenance: what is needed to get the same numbers again, and the MLflow runs behind each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import pandas as pd
+
+from reports.downloads import file_name, link
+from reports.numbers import duration, many
+from reports.records.records import Run, Suite
+from reports.records.summary import time_to_target
+from reports.sections.section import Results, Section, Table
+
+NOTE = "Below every figure and table are the runs behind it, by the beginnings of their ids in MLflow."
+
+
+def section(results: Results) -> Section:
+    """Facts shared by the runs, and a table of all of them."""
+    suite = results.suite
+    runs = [run for scenario, _ in results.scenarios for run in scenario.runs]
+    shows = {
+        "facts": facts(suite),
+        "runs": [(run, suite.address(run), duration(run.wall_seconds)) for run in runs],
+        "file": file_name(suite.name, "runs"),
+        "download": link(frame(runs)),
+    }
+    tables = [Table("runs", frame(runs))] if runs else []
+    note = NOTE if runs else ""
+    return Section("provenance", "Provenance", "provenance.html.j2", note, shows, tables=tables)
+
+
+def facts(suite: Suite) -> list[tuple[str, list[str]]]:
+    """What was recorded, and all its values: more than one where runs differ."""
+    runs = suite.runs
+    found = [
+        ("MLflow", [f"experiment {suite.name} (id {suite.experiment}) at {suite.uri}"]),
+        ("Tuning", _campaign(suite)),
+        ("asyncfl", _texts(runs, lambda run: run.version)),
+        ("Commit", _texts(runs, lambda run: run.commit)),
+        ("Libraries", _texts(runs, lambda run: _listed(run.versions))),
+        ("Data", _all_values(run.data for run in runs)),
+        ("Execution", _texts(runs, lambda run: run.execution)),
+        ("Machine", _texts(runs, lambda run: run.machine)),
+        (
+            "Computing",
+            [f"{duration(sum(run.wall_seconds for run in runs))}, all runs together"] if runs else [],
+        ),
+        ("Unreadable", [f"{run.id}: {run.files.unread}" for run in runs if run.files.unread and run.ended]),
+    ]
+    return [(name, values) for name, values in found if values]
+
+
+def _campaign(suite: Suite) -> list[str]:
+    """Where the studies of the suite's campaign are."""
+    found = sorted({one.experiment for one in suite.studies})
+    return (
+        [f"{many(len(suite.studies), 'study')} in the experiment of id {', '.join(found)}"] if found else []
+    )
+
+
+def _texts(runs: Iterable[Run], of: Callable[[Run], str]) -> list[str]:
+    return sorted({text for run in runs if (text := of(run))})
+
+
+def _listed(table: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {table[name]}" for name in sorted(table))
+
+
+def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
+    """Each name with its values: a digest for every seed where they differ."""
+    found: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for name, value in table.items():
+            found.setdefault(name, {})[value] = None
+    return [f"{name}: {', '.join(sorted(values))}" for name, values in sorted(found.items())]
+
+
+def frame(runs: Iterable[Run]) -> pd.DataFrame:
+    """One row a run: what it is, how it ended, its final metrics."""
+    return pd.DataFrame([_record(run) for run in runs])
+
+
+def _record(run: Run) -> dict[str, object]:
+    curve = run.files.curve
+    metrics = {str(name): run.final(name) for name in curve.columns if "/" in str(name) or name == run.metric}
+    late = (
+        {}
+        if run.target is None
+        else {f"{clock} to target": time_to_target(run, clock, run.target) for clock in ("updates", "time")}
+    )
+    who = {"scenario": run.scenario, "strategy": run.strategy, "seed": run.seed, "status": run.status}
+    return {**who, **metrics, **late, "wall seconds": run.wall_seconds, "run": run.id, "key": run.key}

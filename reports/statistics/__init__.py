@@ -1,0 +1,1 @@
+"""What recorded numbers amount to: estimates, intervals, rankings, comparisons."""

@@ -1,0 +1,45 @@
+"""The seeds of a strategy as one line and a band around it, against any of the three clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from reports.records.records import Cell, Run
+from reports.records.steps import Array, common_grid, value_at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """One strategy's runs on a common grid of one clock; diverged runs stand apart."""
+
+    cell: Cell
+    grid: Array
+    mean: Array
+    low: Array
+    high: Array
+    n: int  # runs in it
+    lost: tuple[tuple[Array, Array], ...]  # clock and values of every diverged run
+
+    def frame(self, **labels: str) -> pd.DataFrame:
+        """One row a point, after the labels."""
+        columns = {"at": self.grid, "mean": self.mean, "min": self.low, "max": self.high, "seeds": self.n}
+        return pd.DataFrame({**labels, **columns})
+
+
+def band(cell: Cell, metric: str, clock: str) -> Band:
+    """Mean and range over the seeds that came to their end; a run that ended keeps its last value."""
+    curves = [_curve(run, metric, clock) for run in cell.done if metric in run.files.curve]
+    lost = [_curve(run, metric, clock) for run in cell.diverged if metric in run.files.curve]
+    grid = common_grid([marks for marks, _ in curves])
+    if not curves:
+        return Band(cell, grid, grid, grid, grid, 0, tuple(lost))
+    values = np.stack([value_at(grid, marks, seen) for marks, seen in curves])
+    return Band(cell, grid, values.mean(0), values.min(0), values.max(0), len(curves), tuple(lost))
+
+
+def _curve(run: Run, metric: str, clock: str) -> tuple[Array, Array]:
+    curve = run.files.curve
+    return curve[clock].to_numpy(float), curve[metric].to_numpy(float)

@@ -1,0 +1,70 @@
+"""How much of a space does well, and how much diverges: wide basins need little tuning.
+
+A grid is its own measure, and random trials are drawn evenly: there it is the share of trials. Other
+samplers crowd around good places. There it is the share of the space, by the nearest trial: POINTS points,
+spread evenly over the space (logarithms of rates) by a Halton sequence, take on what the trial nearest to
+them came to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reports.records.space import Parameter
+from reports.records.steps import Array
+from reports.records.studies import Study, Trial
+
+POINTS = 4096
+ROUNDING = 1e-9  # of a value that lies just so far from the best
+WITHIN = 0.05  # of the best value: what reaches 95 % of it, or is at most 5 % above where less is better
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """Shares from 0 to 1; NaN where nothing is known."""
+
+    near: float  # within 5 % of the best
+    diverges: float  # a seed of it
+    of_space: bool  # or of the trials
+
+
+def sensitivity(study: Study) -> Sensitivity:
+    """Of a study."""
+    judged, best = study.judged, study.best
+    if study.sampler in {"grid", "random"}:
+        drawn = [one for one in judged if study.sampler == "grid" or one.origin != "paper"]
+        weight = np.full(len(drawn), 1 / max(1, len(drawn)))
+    else:
+        drawn, weight = list(judged), shares(study.space, judged)
+    near = [best is not None and is_near(one, best) for one in drawn]
+    diverged = [one.diverged > 0 for one in drawn]
+    known = bool(drawn) and bool(study.space)
+    return Sensitivity(
+        near=float(weight @ near) if known and best else float("nan"),
+        diverges=float(weight @ diverged) if known else float("nan"),
+        of_space=study.sampler not in {"grid", "random"},
+    )
+
+
+def is_near(trial: Trial, best: Trial) -> bool:
+    """Whether a trial is complete and within 5 % of the best."""
+    room = WITHIN * abs(best.worth) * (1 + ROUNDING)
+    return trial.complete and abs(trial.worth - best.worth) <= room
+
+
+def shares(space: Sequence[Parameter], trials: Sequence[Trial]) -> Array:
+    """Share of the space that lies nearest to each trial [trial]: Euclidean, every range of length 1."""
+    from scipy.spatial import KDTree
+    from scipy.stats.qmc import Halton
+
+    if not space or not trials:
+        return np.zeros(len(trials))
+    places = np.array([[c for p in space for c in p.coordinates(one.parameters[p.name])] for one in trials])
+    drawn = Halton(len(space), scramble=False).random(POINTS)
+    points = np.array([[c for p, u in zip(space, of, strict=True) for c in p.at(u)] for of in drawn])
+    distinct, twin = np.unique(places, axis=0, return_index=True)  # of equal trials the first stands for all
+    nearest = twin[KDTree(distinct).query(points)[1]]
+    return np.bincount(nearest, minlength=len(trials)) / POINTS
