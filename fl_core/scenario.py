@@ -9,7 +9,21 @@ from pydantic import SerializeAsAny, model_validator
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count, Frozen, Length
 from fl_core.problems.problem import Problem
-from fl_core.timing.timing import Timing
+from fl_core.timing.availability import Always, Availability
+from fl_core.timing.durations import Durations, Fixed
+
+
+class Timing(Frozen):
+    """A duration law and an availability law; all strategies of a scenario meet the same ones."""
+
+    durations: SerializeAsAny[Durations] = Fixed()
+    availability: SerializeAsAny[Availability] = Always()
+
+    def label(self) -> str:
+        """A short readable name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
+        if self.availability == Always():
+            return self.durations.label()
+        return f"{self.durations.label()}, {self.availability.label()}"
 
 
 class Budget(Frozen):

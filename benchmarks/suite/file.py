@@ -25,9 +25,8 @@ from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.local.work import SGD, LocalWork
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem
-from fl_core.scenario import Budget, Scenario
+from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.timing import Timing
 
 EVERYONE = "*"
 TUNED = "tuned"  # in place of rates: what `asyncfl tune` found

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 from benchmarks.suite.document import as_part
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
-from fl_core.scenario import Scenario
+from fl_core.scenario import Scenario, Timing
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.timing import Timing
 
 
 class HasStrategies(Protocol):

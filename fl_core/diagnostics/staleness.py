@@ -73,13 +73,3 @@ def predicted(simulation: Simulation) -> Array | None:
         return None
     assert strategy.concurrency is not None
     return queued(routing, server.mean_time, strategy.concurrency)
-
-
-def part_share(participants: Sequence[float], n: int) -> float:
-    """Share of server iterations in which only part of the n clients had a weight."""
-    return float(np.mean(np.asarray(participants) < n))
-
-
-def time_weighted(gradient_sq: Sequence[float], round_time: Sequence[float]) -> float:
-    """(1/(T+1)) Σ 𝔱_t ‖∇f(w_t)‖², 𝔱_t the length of round t (Alahyane et al., arXiv 2502.08206, eq. 12)."""
-    return float(np.mean(np.asarray(gradient_sq) * np.asarray(round_time)))

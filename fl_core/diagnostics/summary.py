@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fl_core.diagnostics.staleness import part_share, time_weighted
-
 CLOCKS = ("iteration", "updates", "time", "round_time")
 
 
@@ -25,3 +23,13 @@ def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
     if "participants" in columns:
         found["part_share"] = part_share([row["participants"] for row in rows if "participants" in row], n)
     return found
+
+
+def part_share(participants: Sequence[float], n: int) -> float:
+    """Share of server iterations in which only part of the n clients had a weight."""
+    return float(np.mean(np.asarray(participants) < n))
+
+
+def time_weighted(gradient_sq: Sequence[float], round_time: Sequence[float]) -> float:
+    """(1/(T+1)) Σ 𝔱_t ‖∇f(w_t)‖², 𝔱_t the length of round t (Alahyane et al., arXiv 2502.08206, eq. 12)."""
+    return float(np.mean(np.asarray(gradient_sq) * np.asarray(round_time)))

@@ -14,9 +14,8 @@ from pydantic import model_validator
 
 from fl_core.parts import Length, Part, Share, Time
 from fl_core.streams import stream
-from fl_core.timing.chosen import chosen
 from fl_core.timing.clock import MICRO, Clock
-from fl_core.timing.labels import label
+from fl_core.timing.laws import chosen, label
 
 NEVER: Iterator[tuple[Fraction, Fraction | None]] = iter(())  # one for all clients, since it holds nothing
 

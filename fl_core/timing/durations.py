@@ -19,9 +19,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from fl_core.parts import Exact, Length, Part, Share
 from fl_core.streams import Streams, stream
 from fl_core.timing import traces
-from fl_core.timing.chosen import chosen
 from fl_core.timing.clock import MICRO, Clock, common_unit
-from fl_core.timing.labels import label, plain
+from fl_core.timing.laws import chosen, label, plain
 
 
 class Durations(Part):

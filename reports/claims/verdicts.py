@@ -2,8 +2,8 @@
 
 An estimate with its 95 % interval over paired seeds (`paired` and `estimates` in `reports/statistics/`) is
 held against the band that the claim names. Inside: *confirmed*; outside: *refuted*; across its edge:
-*undecided*, with the number of seeds that would decide it. p-values are adjusted for the number of claims of a
-paper at one scale (Holm): what an interval alone decides, and the adjusted p-value does not, is undecided.
+*undecided*, with the number of seeds that would decide it. p-values are adjusted for the number of claims of
+a paper at one scale (Holm): what an interval alone decides, and the adjusted p-value does not, is undecided.
 
     better     A − B in the direction of the metric, band (0, ∞)
     same       A − B, band ± margin

@@ -10,12 +10,11 @@ from fl_core.arrangements.arrangement import Rounds
 from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, Prox
 from fl_core.problems.quadratic import Quadratic
-from fl_core.scenario import Budget, Scenario
+from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.durations import FX, TwoSpeed
-from fl_core.timing.timing import Timing
 
 BASE = """
 name: small

@@ -19,8 +19,8 @@ from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.diagnostics.error_terms import ErrorTerms, Terms
 from fl_core.diagnostics.overhead import overhead
 from fl_core.diagnostics.shadow import Content, Shadow
-from fl_core.diagnostics.staleness import by_client, one_job_each, part_share, queued, time_weighted
-from fl_core.diagnostics.summary import summary
+from fl_core.diagnostics.staleness import by_client, one_job_each, queued
+from fl_core.diagnostics.summary import part_share, summary, time_weighted
 from fl_core.diagnostics.volatility import volatility
 from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, Prox, Scaffold

@@ -17,12 +17,11 @@ from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run
-from fl_core.scenario import Budget, Scenario
+from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.durations import Exponential
-from fl_core.timing.timing import Timing
 from reports.figures import look
 from reports.figures.grids import grids
 from reports.page import render

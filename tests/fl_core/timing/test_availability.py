@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
+from fl_core.scenario import Timing
 from fl_core.timing.availability import Availability
 from fl_core.timing.clock import Clock, common_unit
 from fl_core.timing.durations import Exponential, Fixed, Lengths
-from fl_core.timing.timing import Timing
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
 

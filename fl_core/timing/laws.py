@@ -1,13 +1,26 @@
-"""Short readable names of laws, for tables and figures."""
+"""What duration and availability laws share: a random share of the clients, and readable names."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from fractions import Fraction
+from math import floor
 from pathlib import Path
 from typing import Any
 
-from fl_core.parts import Part
+from fl_core.parts import Part, exact
+from fl_core.streams import stream
+
+
+@functools.lru_cache(maxsize=32)
+def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
+    """⌊share · n + ½⌋ of the clients 0 … n−1, at random.
+
+    Shares are nested: under one seed, a client among 30 % is also among 50 %.
+    """
+    count = floor(exact(share) * n + Fraction(1, 2))
+    return frozenset(stream(seed, purpose).permutation(n)[:count].tolist())
 
 
 def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
