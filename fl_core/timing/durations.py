@@ -6,12 +6,13 @@ around that mean.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -250,36 +251,45 @@ class ShiftedExponential(Drawn):
         return float(self.shift) + rng.exponential(mean - float(self.shift))
 
 
-class LogNormal(Drawn):
-    """Log-normal lengths: their logarithm is normal with standard deviation σ."""
+class Scipy(Drawn):
+    """Any positive law of `scipy.stats` by its name there (gamma, lognorm, pareto, …), scaled to the mean."""
 
-    name: ClassVar[str] = "log_normal"
+    name: ClassVar[str] = "scipy"
 
-    sigma: float = Field(1.0, gt=0, le=10)  # σ
+    law: str = "lognorm"
+    shape: tuple[float, ...] = (1.0,)  # its shape parameters, in the order that SciPy gives them
 
-    def draw(self, mean: float, rng: np.random.Generator) -> float:
-        return mean * math.exp(rng.normal(-(self.sigma**2) / 2, self.sigma))
-
-
-class HalfNormal(Drawn):
-    """Half-normal lengths: the absolute value of a centred normal."""
-
-    name: ClassVar[str] = "half_normal"
+    @model_validator(mode="after")
+    def _is_a_length(self) -> Self:
+        frozen(self.law, self.shape)
+        return self
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
-        return abs(rng.normal(0, mean * math.sqrt(math.pi / 2)))
+        law, its_mean = frozen(self.law, self.shape)
+        return mean / its_mean * float(law.rvs(random_state=rng))
+
+    def label(self) -> str:
+        return label(self, " ".join([self.law, *map(plain, self.shape)]), said=("law", "shape"))
 
 
-class Pareto(Drawn):
-    """Pareto lengths, with a heavy tail: P(length > x) = (least/x)^a."""
+@functools.cache
+def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
+    """A law of `scipy.stats` at unit scale, and its mean; ValueError if it is not one of positive lengths."""
+    from scipy import stats
 
-    name: ClassVar[str] = "pareto"
-
-    shape: float = Field(2.0, gt=1)  # a; up to 2 the variance is infinite
-
-    def draw(self, mean: float, rng: np.random.Generator) -> float:
-        least = mean * (self.shape - 1) / self.shape
-        return least * (1 + rng.pareto(self.shape))
+    found = getattr(stats, law, None)
+    if not isinstance(found, stats.rv_continuous):
+        raise ValueError(f"law: scipy.stats has no continuous law '{law}'; it has gamma, lognorm, pareto, …")
+    if len(shape) != found.numargs:
+        wanted = f"({found.shapes})" if found.shapes else "none"
+        raise ValueError(f"shape: {law} has {found.numargs} shape parameters {wanted}, {len(shape)} given")
+    distribution = found(*shape)
+    mean, least = float(distribution.mean()), float(distribution.support()[0])
+    if not (least >= 0 and 0 < mean < math.inf):  # what is not allowed has mean nan
+        raise ValueError(
+            f"shape: {law} with {shape} must be positive with a finite mean, but its mean is {mean}"
+        )
+    return distribution, mean
 
 
 def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:

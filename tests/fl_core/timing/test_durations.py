@@ -37,9 +37,9 @@ def drawn(durations: Durations, n: int = 50, jobs: int = 100, seed: int = 0) -> 
 DRAWN = [
     (law("exponential", mean=5), stats.expon(scale=5)),
     (law("shifted_exponential", mean=3, shift=2), stats.expon(loc=2, scale=1)),
-    (law("log_normal", mean=2, sigma=0.5), stats.lognorm(s=0.5, scale=2 * math.exp(-1 / 8))),
-    (law("half_normal", mean=2), stats.halfnorm(scale=2 / stats.halfnorm.mean())),
-    (law("pareto", mean=3, shape=3), stats.pareto(b=3, scale=2)),
+    (law("scipy", law="lognorm", shape=(0.5,), mean=2), stats.lognorm(s=0.5, scale=2 * math.exp(-1 / 8))),
+    (law("scipy", law="halfnorm", shape=(), mean=2), stats.halfnorm(scale=2 / stats.halfnorm.mean())),
+    (law("scipy", law="pareto", shape=(3,), mean=3), stats.pareto(b=3, scale=2)),
 ]
 
 
@@ -282,7 +282,7 @@ def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
         (TwoSpeed(fast=Fraction(1, 2), slow=5), "two-speed 20 % × 10 fast 0.5"),
         (Fixed(), "fixed"),
         (law("fixed", times=[1, 2, 3, "1/4", 5], per_step=True), "fixed per step times 0.25 … 5"),
-        (law("log_normal", mean=5, sigma=2), "log-normal mean 5 sigma 2"),
+        (law("scipy", law="lognorm", shape=(2,), mean=5), "lognorm 2 mean 5"),
     ],
 )
 def test_labels(durations: Durations, label: str) -> None:
@@ -300,8 +300,16 @@ def test_labels(durations: Durations, label: str) -> None:
             {"name": "shifted_exponential", "shift": 1},
             "shift: must be below the mean length of a job, 1, not 1",
         ),
-        ({"name": "log_normal", "sigma": 0}, "sigma\n  Input should be greater than 0"),
-        ({"name": "pareto", "shape": 1}, "shape\n  Input should be greater than 1"),
+        ({"name": "scipy", "law": "log_normal"}, "law: scipy.stats has no continuous law 'log_normal'"),
+        (
+            {"name": "scipy", "law": "gamma", "shape": []},
+            "shape: gamma has 1 shape parameters (a), 0 given",
+        ),
+        (
+            {"name": "scipy", "law": "norm", "shape": []},
+            "must be positive with a finite mean, but its mean is 0",
+        ),
+        ({"name": "scipy", "law": "pareto", "shape": [1]}, "finite mean, but its mean is inf"),
         ({"name": "fixed", "times": [1, 0]}, "times.1\n  Input should be greater than 0"),
         ({"name": "exponential", "mean": "fast"}, "a time is a number such as 0.5"),
         ({"name": "expnential"}, "no durations is called 'expnential'; did you mean 'exponential'?"),
