@@ -29,8 +29,8 @@ def metrics(evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray) -> dic
     """All metrics of one evaluated model.
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
-    the importance that clients get when each update counts alike, s_i ∝ 1/τ_i (Fraboni et al., eqs. 2, 6
-    and §5.2.1).
+    the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
+    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1).
     """
     found = dict(evaluation.metrics)
     for prefix, weights in (("fp", p), ("sp", surrogate)):
@@ -43,10 +43,10 @@ def metrics(evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray) -> dic
     return found
 
 
-def surrogate_weights(mean_time: tuple[Fraction, ...]) -> np.ndarray:
-    """s_i = τ_i^{-1} / Σ_j τ_j^{-1} [n] (Fraboni et al., eq. 6 for the asynchronous case)."""
-    rate = np.array([float(1 / time) for time in mean_time])
-    return rate / rate.sum()
+def surrogate_weights(simulation: Simulation) -> np.ndarray:
+    """s_i [n], sums to 1 (Fraboni et al., JMLR 2023, eq. 6)."""
+    share = np.array(simulation.strategy.surrogate(simulation.server))
+    return share / share.sum()
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Recorder:
     def __init__(self, simulation: Simulation, diagnostics: Diagnostics | None = None) -> None:
         self.simulation = simulation
         self.record = Record()
-        self.surrogate = surrogate_weights(simulation.server.mean_time)
+        self.surrogate = surrogate_weights(simulation)
         model, budget = simulation.server.model, simulation.budget
         self.update_bytes = model.shape[-1] * model.element_size()
         count, unit = simulation.experiment.scenario.evaluations, simulation.lengths.clock.unit

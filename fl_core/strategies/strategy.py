@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -68,6 +68,14 @@ class Strategy(Part):
         each started from. Whom it sends to must not depend on what the updates hold, either.
         """
         return self
+
+    def surrogate(self, server: Server) -> Sequence[float]:
+        """How often each client takes part, up to a common factor [n].
+
+        That is its importance in the problem that is minimised where all updates weigh the same (Fraboni et
+        al., JMLR 2023, eq. 6): 1/τ_i, unless the scheme says otherwise.
+        """
+        return [float(1 / time) for time in server.mean_time]
 
     def at_clients(self) -> tuple[str, ...]:
         """Names in `server.memory` of what the clients keep in a deployment."""

@@ -1,8 +1,8 @@
 """AFA-CD: anarchic federated averaging across devices.
 
-Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 1: once m updates are in, x ←
+Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 2: once m updates are in, x ←
 x − η η_L (1/m) Σ G_i, where G_i is the mean of the worker's stochastic gradients over its own number of
-steps.
+steps. The algorithm box prints η, all proofs use η η_L.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fl_core.strategies.strategy import Candidates, Range, Strategy
 
 
 class AFACD(Strategy):
-    """AFA-CD, anarchic averaging of m workers' mean gradients (Yang et al., ICML 2022, Algorithm 1)."""
+    """AFA-CD, anarchic averaging of m workers' mean gradients (Yang et al., ICML 2022, Algorithm 2)."""
 
     name: ClassVar[str] = "afa_cd"
     title: ClassVar[str] = "AFA-CD"

@@ -6,7 +6,7 @@ aggregations. The published code counts that share over the whole run, which it 
 that of the fixed mean times over `HORIZON` aggregations, so that a run does not depend on its own length.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from fl_core.parts import Count
@@ -28,12 +28,21 @@ class FedBuffC(Strategy):
     buffer: Count = 10  # c
     weights: Literal["identical", "participation"] = "identical"
 
+    def surrogate(self, server: Server) -> Sequence[float]:
+        """The client's share of aggregations."""
+        return self.participations(server)
+
+    def participations(self, server: Server) -> list[int]:
+        """How often each client takes part in `HORIZON` aggregations, for fixed times of these means [n]."""
+        size = min(self.buffer, server.n)
+        return weights.fedbuff_participations(server.mean_time, size, HORIZON)
+
     def start(self, server: Server) -> None:
         size = min(self.buffer, server.n)
         server.memory.size = size
         server.memory.weights = [1 / size] * server.n
         if self.weights == "participation":
-            counts = weights.fedbuff_participations(server.mean_time, size, HORIZON)
+            counts = self.participations(server)
             server.memory.weights = weights.by_participation(server.p, counts, HORIZON)
         server.memory.total, server.memory.count = server.zeros(), 0
 

@@ -9,13 +9,16 @@ converges to a wrong point, unless a part of every W rounds makes up for it (app
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import ceil
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from fl_core.parts import Count
+from fl_core.problems.problem import Impossible
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -46,18 +49,45 @@ class FedAvg(Strategy):
         return self
 
     def refuses(self, scenario: Scenario) -> str | None:
-        problem, m = scenario.problem, self.sample or 1
-        if self.window is not None and problem.importance == "equal" and self.window * m < problem.clients:
-            return (
-                f"window: a client that is chosen gets as much as in {problem.clients}/{m} unbiased rounds, "
-                f"which {self.window} rounds cannot make up for"
-            )
-        return None
+        problem, durations = scenario.problem, scenario.timing.durations
+        if self.window is None or problem.importance == "data":
+            return None
+        n = problem.clients
+        times, others = (durations.means(n, seed) for seed in (0, 1))
+        drawn = durations.per_step or times != others
+        if self.sampling == "fastest" and drawn and problem.importance != "equal":
+            return None  # who is fastest is known once a seed is: `start`
+        return self.too_short(problem.weights(np.ones(n)), times)
+
+    def too_short(self, p: np.ndarray, times: Sequence[Fraction]) -> str | None:
+        """Why the window cannot be unbiased for importance p [n] and mean times [n], or None.
+
+        Its first round gives a chosen client p_i over the p of all that are chosen. That must not be more than
+        W p_i, so W times the p of the chosen ones must be 1 or more, whoever they are.
+        """
+        if self.window is None:
+            return None
+        order = p if self.sampling == "highest_loss" else times  # any client's loss may be the highest
+        chosen = sorted(range(len(p)), key=lambda client: order[client])[: self.sample]
+        share = float(p[chosen].sum())
+        if self.window * share >= 1 - 1e-9:
+            return None
+        remedy = f"{ceil(1 / share - 1e-9)} or more rounds can" if share else "no window can"
+        return (
+            f"window: the first round may send to clients that hold {share:.3g} of all importance and gives "
+            f"them all weight, which {self.window} rounds cannot make up for; {remedy}"
+        )
 
     def expected(self) -> Self | str:
         return "whom it sends to depends on the losses" if self.sampling == "highest_loss" else self
 
+    def surrogate(self, server: Server) -> Sequence[float]:
+        """p_i: a round waits for everyone that it was sent to."""
+        return server.p.tolist()
+
     def start(self, server: Server) -> None:
+        if reason := self.too_short(server.p, server.mean_time):
+            raise Impossible(reason)
         server.memory.round = {}
         server.memory.rounds, server.memory.owed = 0, []
         server.memory.total, server.memory.share = server.zeros(), 0.0

@@ -2,12 +2,15 @@
 
 Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous and
 heterogeneous clients updates. JMLR 2023, §4.2, weights d_i = ⌈τ_i/Δt⌉ p_i of eq. (14). A tick with no
-arrival still counts as an iteration.
+arrival still counts as an iteration. Eq. (14) is unbiased for fixed times. The paper keeps it for exponential
+times (§4.1), where the unbiased weights are p_i/(1 − e^{−Δt/τ_i}): `weights: exponential`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from fl_core.parts import Length, Time
 from fl_core.server.jobs import Update
@@ -28,14 +31,25 @@ class FedFix(Strategy):
 
     period: Length = Fraction(1, 2)  # Δt
     growth: Time = Fraction(0)  # the n-th window is (1 + growth n) Δt long
+    # The law of update times for which the weights are unbiased. Keys of runs are older than the choice.
+    weights: Literal["fixed", "exponential"] = Field("fixed", exclude_if=lambda law: law == "fixed")
 
     def times(self) -> tuple[Fraction, ...]:
         return (self.period, self.period * self.growth) if self.growth else (self.period,)
 
+    def surrogate(self, server: Server) -> Sequence[float]:
+        """1/⌈τ_i/Δt⌉, or 1 − e^{−Δt/τ_i}, in the first window."""
+        return [1 / weight for weight in self.unbiased([1.0] * server.n, server, self.period)]
+
+    def unbiased(self, p: Iterable[float], server: Server, window: Fraction) -> list[float]:
+        """d_i for importance p [n] and windows of this length."""
+        law = weights.fedfix if self.weights == "fixed" else weights.fedfix_exponential
+        return law(p, server.mean_time, window)
+
     def start(self, server: Server) -> None:
         server.memory.total = server.zeros()
         window = self.period * (1 + self.growth * server.version)
-        server.memory.weights = weights.fedfix(server.p, server.mean_time, window)
+        server.memory.weights = self.unbiased(server.p, server, window)
         server.wake(server.now + server.ticks(window))
 
     def receive(self, server: Server, update: Update) -> None:

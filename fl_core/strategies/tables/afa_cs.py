@@ -1,6 +1,6 @@
 """AFA-CS: anarchic federated averaging across silos, with a memory of every worker's last gradient.
 
-Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 2: once m updates have
+Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 3: once m updates have
 replaced their workers' slots, x ← x − η η_L (1/M) Σ_i G_i over all M slots. The algorithm box prints η, all
 proofs use η η_L.
 """
@@ -15,7 +15,7 @@ from fl_core.strategies.strategy import Candidates, Range, Strategy
 
 
 class AFACS(Strategy):
-    """AFA-CS, anarchic averaging over a memory of all workers (Yang et al., ICML 2022, Algorithm 2)."""
+    """AFA-CS, anarchic averaging over a memory of all workers (Yang et al., ICML 2022, Algorithm 3)."""
 
     name: ClassVar[str] = "afa_cs"
     title: ClassVar[str] = "AFA-CS"
