@@ -162,3 +162,63 @@ def test_the_default_is_not_described() -> None:
     assert "window" not in FedAvg().model_dump()
     assert fedavg(sampling="fastest", window=2).model_dump()["window"] == 2
     assert recorded(fedavg(sampling="highest_loss"), scenario(TIMES, updates=8)).record.status == "done"
+
+
+def unequal(importance: Any, times: Any, **timing: Any) -> dict[str, Any]:
+    """A scenario whose clients differ in importance."""
+    return {
+        "problem": {"name": "quadratic", "centres": [[float(i)] for i in range(len(times))]}
+        | {"importance": importance},
+        "timing": {"durations": {"name": "fixed", "times": list(times)} | timing},
+        "budget": {"updates": 40},
+    }
+
+
+@pytest.mark.parametrize(
+    ("sampling", "sample", "importance", "times", "least"),
+    [
+        ("fastest", 1, [1, 19], [1, 2], 20),  # d = 1 for p = 1/20
+        ("fastest", 1, [1, 19], [2, 1], 2),  # d = 1 for p = 19/20
+        ("highest_loss", 1, [1, 19], [2, 1], 20),  # whoever is worst off
+        ("fastest", 2, [1, 2, 3, 4], [4, 1, 2, 3], 2),  # d = 2/5 and 3/5 for p = 2/10 and 3/10
+        ("highest_loss", 2, [1, 2, 3, 4], [4, 1, 2, 3], 4),  # d = 1/3 and 2/3 for p = 1/10 and 2/10
+        ("fastest", 2, [1, 1, 1, 1, 1], [1, 2, 3, 4, 5], 3),  # d = 1/2 for p = 1/5
+    ],
+)
+def test_the_shortest_window_for_unequal_importance(
+    sampling: str, sample: int, importance: list[int], times: list[int], least: int
+) -> None:
+    """d_i ≤ W p_i for every client that the criterion can choose; one round less is refused and told so."""
+
+    def asked(window: int) -> Experiment:
+        strategy = {"name": "fedavg", "sampling": sampling, "sample": sample, "window": window}
+        return Experiment.model_validate({"scenario": unequal(importance, times), "strategy": strategy})
+
+    with pytest.raises(ValueError, match=rf"which {least - 1} rounds cannot.*; {least} or more rounds can"):
+        asked(least - 1)
+    assert asked(least).strategy == fedavg(sampling=sampling, sample=sample, window=least, local_lr=0.1)
+
+
+def test_who_cannot_be_made_up_for_at_all() -> None:
+    """The only one who is chosen counts for nothing."""
+    with pytest.raises(ValueError, match="no window can"):
+        Experiment.model_validate(
+            {
+                "scenario": unequal([0, 1], [1, 2]),
+                "strategy": {"name": "fedavg", "sampling": "fastest", "sample": 1, "window": 9},
+            }
+        )
+
+
+@pytest.mark.parametrize(("local", "enough"), [([1, 4], False), ([4, 1], True)])
+def test_a_window_is_refused_at_the_start_where_speeds_are_known_then(local: list[int], enough: bool) -> None:
+    """Lengths are per local step: K decides who is fastest, a client of importance 1/20 or 19/20."""
+    strategy = {"name": "fedavg", "sampling": "fastest", "sample": 1, "window": 2}
+    strategy |= {"local": {"name": "sgd", "steps": local}}
+    description = {"scenario": unequal([1, 19], [1, 1], per_step=True), "strategy": strategy}
+    simulation = Simulation(Experiment.model_validate(description))
+    if enough:
+        assert len(list(simulate(simulation))) == 40
+        return
+    with pytest.raises(ValueError, match="20 or more rounds can"):
+        list(simulate(simulation))

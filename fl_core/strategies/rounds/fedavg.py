@@ -62,8 +62,8 @@ class FedAvg(Strategy):
     def too_short(self, p: np.ndarray, times: Sequence[Fraction]) -> str | None:
         """Why the window cannot be unbiased for importance p [n] and mean times [n], or None.
 
-        Its first round gives a chosen client p_i over the p of all that are chosen. That must not be more than
-        W p_i, so W times the p of the chosen ones must be 1 or more, whoever they are.
+        Its first round gives a chosen client p_i over the p of all that are chosen. That must not be more
+        than W p_i, so W times the p of the chosen ones must be 1 or more, whoever they are.
         """
         if self.window is None:
             return None
