@@ -19,6 +19,11 @@ def f80(clients: int) -> list[Fraction]:
     return [1 - Fraction(4, 5) * Fraction(i, clients - 1) for i in range(clients)]
 
 
+def in_floats(clients: int) -> list[float]:
+    """The same in the order of operations of the published code."""
+    return [1 - i * 80.0 / 100 / (clients - 1) for i in range(clients)]
+
+
 def normalised(values: Sequence[Any]) -> Any:
     return np.array(values, float) / float(sum(values))
 
@@ -72,13 +77,12 @@ def participations(times: Sequence[Any], period: Any, rounds: int) -> list[int]:
 
 def test_times_in_floats() -> None:
     """X-4: what rounding does to windows, ties and numbers of aggregations."""
-    exact, floats = f80(4), [float(time) for time in np.linspace(1, 1 - 0.8, 4)]
+    exact, floats = f80(4), in_floats(4)
     assert participations(exact, Fraction(1, 5), 20)[3] == 20
     assert participations(floats, 0.2, 20)[3] == 13
     assert "13 participations in 20 rounds" in CODE["X-4"]
     for clients in (4, 20):
-        fastest = float(np.linspace(1, 1 - 0.8, clients)[-1])
-        assert (ceil(fastest / 0.2), ceil(f80(clients)[-1] / Fraction(1, 5))) == (2, 1)
+        assert (ceil(in_floats(clients)[-1] / 0.2), ceil(f80(clients)[-1] / Fraction(1, 5))) == (2, 1)
     ours, theirs = one_by_one(exact, 2000), one_by_one(floats, 2000)
     moved = sum(one != other for one, other in zip(ours, theirs, strict=False))
     assert f"{moved:,} of the {len(ours):,} arrivals" in CODE["X-4"]

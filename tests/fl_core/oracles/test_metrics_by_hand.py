@@ -133,7 +133,7 @@ TARGET = 0.2
     ],
 )
 def test_time_to_a_target(budget: dict[str, int], evaluations: int, when: float, updates: int) -> None:
-    """Rate 1/2 on ½(θ − c)², c = ±4, from θ = 2: the distance to θ* = 0 is 2^(1−n) after n rounds of length 1.
+    """Rate 1/2 on ½(θ − c)², c = ±4, from θ = 2: the distance to θ* = 0 is 2^(1−n) after n rounds of time 1.
 
     It is 1/4 after three rounds and 1/8 after four, so that 0.2 is met at time 4, after eight updates.
     """
