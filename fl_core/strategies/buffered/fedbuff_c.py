@@ -29,7 +29,7 @@ class FedBuffC(Strategy):
     weights: Literal["identical", "participation"] = "identical"
 
     def surrogate(self, server: Server) -> Sequence[float]:
-        """The client's share of aggregations."""
+        """The client's share of aggregations, as in the published code."""
         return self.participations(server)
 
     def participations(self, server: Server) -> list[int]:

@@ -82,7 +82,7 @@ class FedAvg(Strategy):
         return "whom it sends to depends on the losses" if self.sampling == "highest_loss" else self
 
     def surrogate(self, server: Server) -> Sequence[float]:
-        """p_i: a round waits for everyone that it was sent to."""
+        """p_i, as in the published code: a round already weighs clients as the federated problem does."""
         return server.p.tolist()
 
     def start(self, server: Server) -> None:
