@@ -149,15 +149,15 @@ def test_sampled_weights_are_the_importances_on_average(
     assert (np.abs(mean - IMPORTANCE) < 4 * np.sqrt(variance / len(rounds))).all()
 
 
-def test_a_window_gives_everyone_its_importance_on_average() -> None:
+@pytest.mark.parametrize("window", [5, 8])
+def test_a_window_gives_everyone_its_importance_on_average(window: int) -> None:
     """Σ over a window of d_i is W p_i on average; the fastest hold 3/15, so that five rounds just do.
 
-    Each of the four other rounds draws twice with odds q_i, 1/2 a draw: a variance of q_i (1 − q_i) / 2.
+    Each of the other rounds draws twice with odds q_i, 1/2 a draw: a variance of q_i (1 − q_i) / 2.
     """
-    window = 5
     first = by_importance(FASTEST)
     owed = window * IMPORTANCE - np.array([first.get(i, 0.0) for i in range(CLIENTS)])
-    assert owed.min() == pytest.approx(0)
+    assert bool(owed.min() < 1e-9) == (window == 5)
     sums = []
     for seed in range(8):
         rounds = simulated("fedavg", sampling="fastest", sample=2, window=window, seed=seed).rounds
@@ -166,6 +166,6 @@ def test_a_window_gives_everyone_its_importance_on_average() -> None:
             sums.append([first.get(i, 0.0) + sum(d.get(i, 0.0) for d in later) for i in range(CLIENTS)])
     share = owed / owed.sum()
     error = np.sqrt((window - 1) * share * (1 - share) / 2 / len(sums))
-    assert len(sums) > 300
+    assert len(sums) > 180
     assert (np.abs(np.mean(sums, 0) - window * IMPORTANCE) <= 4 * error + 1e-9).all()
     assert [TIMES[i] for i in FASTEST] == sorted(TIMES)[:2]
