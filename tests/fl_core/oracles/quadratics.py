@@ -6,6 +6,9 @@ here knows a strategy: oracles are written in NumPy from the papers, and compare
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +38,8 @@ class Arrival(NamedTuple):
     began: int  # ticks
     time: int  # ticks
     stepped: bool  # whether the server made a new version
+    delta: np.ndarray  # θ_end − θ_start [d]
+    gradient: np.ndarray  # mean corrected gradient [d]
 
 
 def experiment(strategy: dict[str, Any], *, seed: int = 0, **where: Any) -> Experiment:
@@ -58,20 +63,33 @@ def experiment(strategy: dict[str, Any], *, seed: int = 0, **where: Any) -> Expe
 def played(experiment: Experiment) -> tuple[list[Arrival], np.ndarray]:
     """A run to its end: its arrivals, and every version of the model [versions, d], θ^0 first."""
     simulation = Simulation(experiment)
-    arrivals, models = [], [simulation.server.model.numpy()]
+    arrivals, models = [], [simulation.server.model.numpy().copy()]
     for event in simulate(simulation):
         if event.stepped:
-            models.append(simulation.server.model.numpy())
+            models.append(simulation.server.model.numpy().copy())
         if event.kind is Kind.ARRIVAL:
             job = simulation.arrived
             assert job is not None and job.began is not None
+            assert job.delta is not None and job.gradient is not None
             before = event.version - event.stepped
-            seen = Arrival(
-                job.client, job.index, job.version, before, job.steps, job.sent, job.began, event.time,
-                event.stepped,
-            )  # fmt: skip
-            arrivals.append(seen)
+            pinned = job.client, job.index, job.version, before, job.steps, job.sent, job.began
+            result = job.delta.numpy().copy(), job.gradient.numpy().copy()
+            arrivals.append(Arrival(*pinned, event.time, event.stepped, *result))
     return arrivals, np.array(models)
+
+
+def always_busy(updates: int) -> Iterator[tuple[int, int]]:
+    """Client and start version of each arrival where all always work and every arrival makes a version.
+
+    A plain heap of (end, client, start); of those that end together the lowest client is first.
+    """
+    lengths = [Fraction(time) for time in TIMES]
+    heap = [(lengths[client], client, 0) for client in range(N)]
+    heapify(heap)
+    for version in range(updates):
+        now, client, start = heappop(heap)
+        yield client, start
+        heappush(heap, (now + lengths[client], client, version + 1))
 
 
 def gradient(client: int, model: np.ndarray) -> np.ndarray:
