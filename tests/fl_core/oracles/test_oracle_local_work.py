@@ -1,0 +1,203 @@
+"""Local work, several jobs of several clients long: plain loops, torch's AdamW, and the law of K.
+
+Clients overlap, differ in K and η_l, and their updates are stale; the server is plain ASGD or FedBuff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil, sqrt
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from quadratics import (
+    BOUND,
+    CENTRES,
+    CURVATURE,
+    START,
+    N,
+    always_busy,
+    assert_same,
+    experiment,
+    gradient,
+    played,
+)
+
+from fl_core.local.work import SGD
+
+UPDATES, LR = 60, 0.1
+STEPS = [3, 2, 4, 1, 5]  # K_i
+FACTORS = [1.0, 0.5, 0.3, 2.0, 0.7]  # η_l(i)/η_l
+EACH = {"steps": STEPS, "lr_factors": FACTORS}
+
+Result = tuple[np.ndarray, np.ndarray]  # θ_end [d], mean gradient [d]
+Worker = Callable[[int, np.ndarray, float, int], Result]
+
+
+def asgd(local: dict[str, Any], worker: Worker) -> None:
+    """ASGD with this local work is a plain loop with that worker; so are the gradients reported."""
+    strategy = {"name": "asgd", "local_lr": LR, "server_lr": 0.6, "local": {**local, **EACH}}
+    arrivals, found = played(experiment(strategy, updates=UPDATES))
+    expected = [START]
+    for seen, (client, start) in zip(arrivals, always_busy(UPDATES), strict=True):
+        end, mean = worker(client, expected[start], LR * FACTORS[client], STEPS[client])
+        expected.append(expected[-1] + 0.6 * (end - expected[start]))
+        assert (seen.client, seen.start, seen.steps) == (client, start, STEPS[client])
+        np.testing.assert_allclose(seen.gradient, mean, rtol=0, atol=BOUND)
+    assert_same(found, expected, UPDATES + 1)
+
+
+def test_plain_steps() -> None:
+    """y ← y − η_l(i) ∇L_i(y), K_i times; in closed form too: θ_end = c + (1 − η_l λ)^K (θ − c)."""
+
+    def worker(client: int, start: np.ndarray, lr: float, steps: int) -> Result:
+        model, total = start, np.zeros(2)
+        for _ in range(steps):
+            total += gradient(client, model)
+            model = model - lr * gradient(client, model)
+        closed = CENTRES[client] + (1 - lr * CURVATURE[client]) ** steps * (start - CENTRES[client])
+        np.testing.assert_allclose(model, closed, rtol=0, atol=BOUND)
+        return model, total / steps
+
+    asgd({"name": "sgd"}, worker)
+
+
+def test_momentum_weight_decay_and_clipping() -> None:
+    """g ← ∇L_i(y) + decay · y, cut to the largest norm; v ← μ v + g, zero when the job begins; y ← y − η_l v.
+
+    Some gradients are cut, some are not.
+    """
+    norms = []
+
+    def worker(client: int, start: np.ndarray, lr: float, steps: int) -> Result:
+        model, v, total = start, np.zeros(2), np.zeros(2)
+        for _ in range(steps):
+            g = gradient(client, model) + 0.05 * model
+            norms.append(sqrt(sum(g**2)))
+            if norms[-1] > 1.5:
+                g = g * 1.5 / norms[-1]
+            total += g
+            v = 0.8 * v + g
+            model = model - lr * v
+        return model, total / steps
+
+    asgd({"name": "sgd", "momentum": 0.8, "weight_decay": 0.05, "clip": 1.5}, worker)
+    assert min(norms) < 1.5 < max(norms)
+
+
+def test_proximal_steps() -> None:
+    """y ← y − η_l (∇L_i(y) + μ (y − x)), x the model received, however stale by now."""
+
+    def worker(client: int, start: np.ndarray, lr: float, steps: int) -> Result:
+        model, total = start, np.zeros(2)
+        for _ in range(steps):
+            g = gradient(client, model) + 0.6 * (model - start)
+            total += g
+            model = model - lr * g
+        return model, total / steps
+
+    asgd({"name": "prox", "mu": 0.6}, worker)
+
+
+def test_adamw_against_torch() -> None:
+    """torch.optim.AdamW on the loss itself, made anew for every job; the mean gradient is reported."""
+
+    def worker(client: int, start: np.ndarray, lr: float, steps: int) -> Result:
+        model = torch.tensor(start, requires_grad=True)
+        optimiser = torch.optim.AdamW([model], lr=lr, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.2)
+        centre, total = torch.tensor(CENTRES[client]), torch.zeros(2, dtype=torch.float64)
+        for _ in range(steps):
+            optimiser.zero_grad()
+            (CURVATURE[client] / 2 * ((model - centre) ** 2).sum()).backward()
+            assert model.grad is not None
+            total += model.grad
+            optimiser.step()
+        return model.detach().numpy(), (total / steps).numpy()
+
+    local = {"name": "adamw", "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.2}
+    asgd(local, worker)
+
+
+# -- SCAFFOLD --------------------------------------------------------------------------------------
+
+
+def controlled(
+    client: int, start: np.ndarray, c: np.ndarray, own: np.ndarray, *, lr: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """θ_end, and c_i⁺ = c_i − c + (x − y)/(K η_l), after K steps y ← y − η_l (g − c_i + c)."""
+    model, steps = start, STEPS[client]
+    for _ in range(steps):
+        model = model - lr * (gradient(client, model) - own + c)
+    return model, own - c + (start - model) / (steps * lr)
+
+
+def test_scaffold_with_stale_models() -> None:
+    """Option II: the client uses the x and c of when it was sent to; c ← c + (c_i⁺ − c_i)/n on arrival."""
+    strategy = {"name": "asgd", "local_lr": LR, "server_lr": 0.6, "local": {"name": "scaffold", **EACH}}
+    c, own, expected = [np.zeros(2)], np.zeros((N, 2)), [START]
+    for client, start in always_busy(UPDATES):
+        end, new = controlled(client, expected[start], c[start], own[client], lr=LR * FACTORS[client])
+        expected.append(expected[-1] + 0.6 * (end - expected[start]))
+        c.append(c[-1] + (new - own[client]) / N)
+        own[client] = new
+    assert_same(played(experiment(strategy, updates=UPDATES))[1], expected, UPDATES + 1)
+    # c_i⁺ is the mean of the plain gradients at the models of the job, so c is their mean over clients.
+    np.testing.assert_allclose(c[-1], own.mean(0), rtol=0, atol=BOUND)
+    assert np.abs(c[-1]).min() > 0.05
+
+
+def test_scaffold_of_a_server_that_buffers() -> None:
+    """FedBuff, three updates a step: c changes at every arrival, and is sent as a version found it."""
+    local = {"name": "scaffold", "steps": STEPS}
+    strategy = {"name": "fedbuff", "buffer": 3, "concurrency": 4, "local_lr": LR, "local": local}
+    arrivals, found = played(experiment(strategy, updates=UPDATES))
+    c, own, expected, buffer = np.zeros(2), np.zeros((N, 2)), [START], []
+    sent = [c]  # the c that travels with each version
+    for seen in arrivals:
+        start = expected[seen.start]
+        end, new = controlled(seen.client, start, sent[seen.start], own[seen.client], lr=LR)
+        c = c + (new - own[seen.client]) / N
+        own[seen.client] = new
+        buffer.append((end - start) / sqrt(1 + seen.before - seen.start))
+        if len(buffer) == 3:
+            expected.append(expected[-1] + sum(buffer) / 3)
+            sent.append(c)
+            buffer = []
+    assert_same(found, expected, UPDATES // 3 + 1)
+
+
+# -- how many steps --------------------------------------------------------------------------------
+
+
+def test_dynamic_steps_are_uniform() -> None:
+    """Each of 1 … 2K is within five binomial standard deviations of its share, for each client's K."""
+    local = {"name": "sgd", "steps": [1, 2, 3, 4, 5], "dynamic": True}
+    jobs = 600
+    strategy = {"name": "asgd", "local_lr": 1e-3, "local": local}
+    arrivals, _ = played(experiment(strategy, times=["1"], updates=N * jobs))
+    for client in range(N):
+        choices = 2 * (client + 1)
+        steps = [seen.steps for seen in arrivals if seen.client == client]
+        counts = np.bincount(steps, minlength=choices + 1)
+        assert counts[0] == 0 and len(counts) == choices + 1 and counts.sum() == jobs
+        spread = sqrt(jobs / choices * (1 - 1 / choices))
+        assert np.abs(counts[1:] - jobs / choices).max() < 5 * spread
+
+
+def test_steps_by_epochs() -> None:
+    """K is the least number of mini-batches B that hold e n_i data points, at least 1, for e as written.
+
+    In floats 1.1 · 100 is more than 110.
+    """
+    assert ceil(1.1 * 100) == 111
+    sizes = (1, 10, 29, 100)
+    server: Any = SimpleNamespace(sizes=sizes)
+    for epochs in ("1.1", "0.7", "2", "0.001"):
+        for batch in (1, 7, 32):
+            local = SGD(epochs=float(epochs), batch=batch)
+            for client, size in enumerate(sizes):
+                least = next(k for k in range(1, 1000) if k * batch >= Fraction(epochs) * size)
+                assert local.count(server, client, 0) == least
