@@ -127,14 +127,16 @@ def test_fedasync(fields: dict[str, Any], s: Any) -> None:
     assert {1, 3, 4} < delays and max(delays) > 4
 
 
-def test_fedasync_as_its_paper_has_it_without_being_asked() -> None:
-    """α = .6, s polynomial with a = .5, ρ = .005; one step on a mini-batch is the local work."""
+def test_fedasync_unless_told_otherwise() -> None:
+    """α = .6, s polynomial with a = .5, ρ = .005; of a single local step ρ has no effect."""
+    run = experiment({"name": "fedasync"}, updates=UPDATES)
+    assert run.strategy.local.model_dump(include={"name", "mu"}) == {"name": "prox", "mu": 0.005}
     expected = [START]
     for version, (client, start) in enumerate(always_busy(UPDATES)):
         alpha = 0.6 / sqrt(1 + version - start)
         new = proximal(client, expected[start], LR, 1, rho=0.005)
         expected.append((1 - alpha) * expected[-1] + alpha * new)
-    assert_same(played(experiment({"name": "fedasync"}, updates=UPDATES))[1], expected, UPDATES + 1)
+    assert_same(played(run)[1], expected, UPDATES + 1)
 
 
 # -- AsyncFedED ------------------------------------------------------------------------------------

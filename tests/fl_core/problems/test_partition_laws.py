@@ -116,7 +116,7 @@ def test_client_dirichlet_is_beta_binomial() -> None:
 
 @given(st.sampled_from([0.1, 1.0, 10_000.0]), st.integers(1, 8), st.integers(0, 20))
 def test_fraboni_by_a_plain_loop(alpha: float, clients: int, seed: int) -> None:
-    """Client after client: q ~ Dir(α·1_C), ⌊q_c n⌋ draws with replacement of class c, and the rest of the last."""
+    """Client after client: q ~ Dir(α·1_C), ⌊q_c n⌋ draws with replacement of class c; the last fills up."""
     labels = shuffled([31, 17, 40, 25])
     expected = []
     for client in range(clients):
