@@ -193,7 +193,7 @@ def test_steps_by_epochs() -> None:
     In floats 1.1 · 100 is more than 110.
     """
     assert ceil(1.1 * 100) == 111
-    sizes = (1, 10, 29, 100)
+    sizes = (0, 1, 10, 29, 100)
     server: Any = SimpleNamespace(sizes=sizes)
     for epochs in ("1.1", "0.7", "2", "0.001"):
         for batch in (1, 7, 32):

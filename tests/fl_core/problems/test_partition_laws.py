@@ -64,42 +64,47 @@ def test_iid_is_drawing_without_replacement() -> None:
         assert_law(found, stats.hypergeom(203, 60, 29).pmf, 29)
 
 
-@given(
-    st.sampled_from([0.05, 0.3, 1.0, 50.0]),
-    st.booleans(),
-    st.integers(0, 4),
-    st.integers(2, 9),
-    st.integers(0, 50),
-)
-def test_class_dirichlet_by_a_plain_loop(
-    alpha: float, balance: bool, min_size: int, clients: int, seed: int
-) -> None:
-    """Class after class: q ~ Dir(α·1_n), cut at the cumulated shares; until all have enough."""
-    sizes = [31, 17, 40, 25]
-    labels = shuffled(sizes)
-    for attempt in range(ClassDirichlet.ATTEMPTS):
+SIZES = [32, 18, 42, 28]
+
+
+def class_dirichlet(clients: int, alpha: float, balance: bool, min_size: int, seed: int) -> list[list[int]]:
+    """How many data points of each class each client holds; empty if a thousand attempts fail."""
+    for attempt in range(1000):
         random = stream(seed, "partition", attempt)
         held: list[list[int]] = [[] for _ in range(clients)]
-        for size in sizes:
+        for size in SIZES:
             share = random.dirichlet([alpha] * clients)
             for client in range(clients):
-                if balance and sum(held[client]) >= sum(sizes) / clients:
+                if balance and sum(held[client]) >= sum(SIZES) / clients:
                     share[client] = 0
             if share.sum() == 0:
                 break
             ends = [0, *(round(end) for end in size * np.cumsum(share) / share.sum())]
             for client in range(clients):
                 held[client].append(ends[client + 1] - ends[client])
-        if all(len(own) == len(sizes) and sum(own) >= min_size for own in held):
-            break
-    else:
-        held = []
-    partition = ClassDirichlet(alpha=alpha, balance=balance, min_size=min_size)
-    if held:
-        assert counted(labels, partition.split(labels, clients, seed)) == held
-    else:
-        with pytest.raises(Impossible):
-            partition.split(labels, clients, seed)
+        if all(len(own) == len(SIZES) and sum(own) >= min_size for own in held):
+            return held
+    return []
+
+
+@pytest.mark.parametrize("min_size", [0, 3])
+@pytest.mark.parametrize("balance", [False, True])
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 50.0])
+@pytest.mark.parametrize("clients", [2, 5, 8])
+def test_class_dirichlet_by_a_plain_loop(clients: int, alpha: float, balance: bool, min_size: int) -> None:
+    """Class after class: q ~ Dir(α·1_n), cut at the cumulated shares; until all have enough.
+
+    With `balance` whoever has N/n data points gets no more; now and then that is met to the point.
+    """
+    for seed in range(5):
+        held = class_dirichlet(clients, alpha, balance, min_size, seed)
+        partition = ClassDirichlet(alpha=alpha, balance=balance, min_size=min_size)
+        if held:
+            labels = shuffled(SIZES)
+            assert counted(labels, partition.split(labels, clients, seed)) == held
+        else:
+            with pytest.raises(Impossible):
+                partition.split(shuffled(SIZES), clients, seed)
 
 
 def test_client_dirichlet_is_beta_binomial() -> None:
