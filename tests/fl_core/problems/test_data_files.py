@@ -169,6 +169,17 @@ def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> N
     assert data is problem().data()
 
 
+def test_kmnist10k_is_normalised_by_its_own_training_images() -> None:
+    """Mean and standard deviation of all their pixels, counted by value, to the four digits given."""
+    real("KMNIST")
+    data = KMNIST10k().data()
+    share = torch.bincount(data.x_train.flatten(), minlength=256).double() / data.x_train.numel()
+    values = torch.arange(256).double() / 255
+    mean = float(share @ values)
+    std = float(share @ (values - mean) ** 2) ** 0.5
+    assert (data.mean[0] / 255, data.std[0] / 255) == pytest.approx((mean, std), abs=0.5e-4)
+
+
 def test_kmnist10k_splits_each_class_alike() -> None:
     real("KMNIST")
     data = KMNIST10k().data()
