@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from heapq import heappop
 from math import floor, inf
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
+
+from torch import Tensor
 
 from fl_core.execution.one_by_one import Execution, Need, OneByOne
 from fl_core.experiment import Experiment
@@ -104,10 +106,15 @@ class Simulation:
         return tuple(mean * (self.local.usual(client, int(size)) + half) for client, (mean, size) in pairs)
 
     def events(self) -> Iterator[Event | Need]:
-        """Yields each event after it happened, and a `Need` whenever a result has to be filled in."""
-        if not self.started:
-            self._start()
+        """Yields each event after it happened, and a `Need` whenever a result has to be filled in.
+
+        RuntimeError if the strategy wrote into a model that others hold.
+        """
         server, heap = self.server, self.queue.heap
+        if not self.started:
+            model, writes = server.model, server.model._version
+            self._start()
+            self._check(model, writes)
         while not self._ended():
             time, kind, client, _, item = heap[0]
             if kind is ARRIVAL and item.delta is None:
@@ -116,17 +123,37 @@ class Simulation:
             heappop(heap)
             server.now = time
             server.stepped = False
+            model = server.model
+            writes = model._version  # torch's count of what was written into it in place
             if kind is ARRIVAL:
-                if item.finite:
-                    yield self._arrive(item)
-                else:  # (14)
+                if not item.finite:  # (14)
                     self.diverge(f"the update of client {client} at time {self.time:g} is not finite")
+                    continue
+                start, before = item.start, item.start._version
+                event = self._arrive(item)
+                if start is not model and start._version != before:
+                    self._refuse_writing("update.start")
             elif kind is TICK:
-                yield self._tick()
+                event = self._tick()
             elif server.roster.present[client]:
                 self._leave(client, returns=item)
+                continue
             else:
-                yield self._come_back(client)
+                event = self._come_back(client)
+            self._check(model, writes)
+            yield event
+
+    def _check(self, model: Tensor, writes: int) -> None:
+        """RuntimeError if something was written into the version before an event, or a new one (3)."""
+        newest = self.server.model
+        if model._version != writes or (newest is not model and newest._version):
+            self._refuse_writing("the server's model")
+
+    def _refuse_writing(self, what: str) -> NoReturn:
+        raise RuntimeError(
+            f"{type(self.strategy).__name__} changed {what} in place, a version that others hold: "
+            "server.step(...) makes a new one, and .clone() a copy to write into"
+        )
 
     def _computable(self) -> Iterator[Job]:
         """Jobs in service whose result is missing, earliest arrival first."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import SerializeAsAny
+from pydantic import SerializeAsAny, model_validator
 
 from fl_core.local.work import SGD, LocalWork
 from fl_core.parts import Count, Part, Rate
@@ -48,6 +48,15 @@ class Strategy(Part):
     server_lr: Rate = 1.0  # η_g
     concurrency: Count | None = None  # jobs kept in flight; None: whoever is due
     local: SerializeAsAny[LocalWork] = SGD()
+
+    @model_validator(mode="after")
+    def _receives(self) -> Self:
+        if type(self).receive is Strategy.receive:
+            raise ValueError(
+                f"{type(self).__name__} has no receive: write `def receive(self, server, update)`, which "
+                "keeps the update and calls server.step(...) when it is time to"
+            )
+        return self
 
     def label(self) -> str:
         """The title, and where its own hyper-parameters differ from the paper's defaults."""
@@ -90,7 +99,7 @@ class Strategy(Part):
 
     def receive(self, server: Server, update: Update) -> None:
         """An update arrived: keep it, and step when it is time to."""
-        raise NotImplementedError
+        raise NotImplementedError  # a strategy without it is refused when it is described
 
     def tick(self, server: Server) -> None:
         """The alarm set by `server.wake(at)` rang."""

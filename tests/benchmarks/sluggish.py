@@ -1,4 +1,4 @@
-"""Strategies of a user's own, as suites name them by `sluggish:Slow`: slow, failing and deadly ones."""
+"""Strategies of a user's own, named in suites by `sluggish:Slow`: slow, failing, deadly and mistaken ones."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ from fl_core.parts import Count
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.strategy import Strategy
 
 
 class Slow(ASGD):
@@ -50,3 +51,19 @@ class Deadly(ASGD):
                     file.flush()
                     os.kill(os.getpid(), signal.SIGKILL)
         super().receive(server, update)
+
+
+class Deaf(Strategy):
+    """A strategy that does not say what becomes of an update."""
+
+    title = "Deaf"
+
+
+class Scribbling(ASGD):
+    """Asynchronous SGD that adds to the model in place."""
+
+    title = "Scribbling"
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.model.add_(update.delta)
+        server.step()

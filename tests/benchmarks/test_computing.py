@@ -112,6 +112,15 @@ def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> N
     assert "sluggish.py" in trace and "is one too many" in trace
 
 
+def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Path, outbox: Outbox) -> None:
+    finished = Computer(outbox, {}).compute(one_run(tmp_path, strategies="'sluggish:Scribbling'"))
+    assert finished.status == "error"
+    assert finished.reason == (
+        "RuntimeError: Scribbling changed the server's model in place, a version that others hold: "
+        "server.step(...) makes a new one, and .clone() a copy to write into"
+    )
+
+
 def test_a_record_that_is_there_is_not_computed_again(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path)
     computer = Computer(outbox, {})

@@ -120,6 +120,10 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             {"strategies": "['json:Nothing']"},
             "s.yaml: strategies.0: cannot import 'json:Nothing': AttributeError",
         ),
+        (
+            {"strategies": "['sluggish:Deaf']"},
+            "s.yaml: strategies.0: Deaf has no receive: write `def receive(self, server, update)`, ",
+        ),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(f"{key} {of}" for key, of in value.items()),
 )

@@ -12,6 +12,7 @@ import torch
 from worlds import Scripted, play, recorded, scenario
 
 from fl_core.arrangements.arrangement import Arrangement
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, LocalWork, Scaffold
 from fl_core.loop.events import Kind
@@ -26,6 +27,7 @@ from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 
 
@@ -142,6 +144,91 @@ def test_3_version() -> None:
         assert server.model is not kept[0]
 
     play(Scripted(on_receive=mix), scenario(updates=3))
+
+
+def scribble(server: Server, update: Update) -> None:
+    server.model.add_(update.delta)
+
+
+def scribble_and_step(server: Server, update: Update) -> None:
+    server.model.mul_(0.9)
+    server.step(update.delta)
+
+
+def scribble_into_the_new_version(server: Server, update: Update) -> None:
+    server.step(update.delta)
+    server.model.mul_(0.9)
+
+
+def scribble_by_another_name(server: Server, update: Update) -> None:
+    memory = server.memory
+    memory.average = getattr(memory, "average", server.model)
+    memory.average.mul_(0.9).add_(0.1 * server.model)
+    server.step(update.delta)
+
+
+def scribble_into_the_start(server: Server, update: Update) -> None:
+    server.step(update.delta)
+    if update.staleness:
+        update.start.add_(1)
+
+
+@pytest.mark.parametrize(
+    ("receive", "what"),
+    [
+        *((scribble, "the server's model"), (scribble_and_step, "the server's model")),
+        (scribble_into_the_new_version, "the server's model"),
+        (scribble_by_another_name, "the server's model"),
+        (scribble_into_the_start, "update.start"),
+    ],
+)
+def test_3_a_strategy_that_writes_into_a_version_is_named(receive: Any, what: str) -> None:
+    """One line, in the event in which it happens."""
+    with pytest.raises(RuntimeError, match=rf"^Scripted changed {what} in place, a version that .*clone\(\)"):
+        play(Scripted(on_receive=receive), scenario([1, 3]))
+
+
+@pytest.mark.parametrize("method", ["on_start", "on_next"])
+def test_3_nor_may_other_methods_write(method: str) -> None:
+    """Before the first event, and when it is asked whom to send to."""
+
+    def write(server: Server) -> list[int]:
+        server.model.zero_()
+        return server.due
+
+    with pytest.raises(RuntimeError, match="Scripted changed the server's model in place"):
+        play(Scripted(**{method: write}), scenario())
+
+
+def test_3_an_update_is_the_strategys_own() -> None:
+    """It may scale what it received in place: nobody else holds it."""
+
+    def receive(server: Server, update: Update) -> None:
+        server.step(update.delta.mul_(0.5).add_(0 * update.gradient.mul_(2)))
+
+    def out_of_place(server: Server, update: Update) -> None:
+        server.step(0.5 * update.delta)
+
+    for execution in (None, AllInFlight()):
+        found = [
+            run(
+                Experiment(scenario=scenario([1, 3, 2]), strategy=Scripted(on_receive=method)),
+                None,
+                execution,
+            )
+            for method in (receive, out_of_place)
+        ]
+        assert found[0].curve == found[1].curve
+
+
+def test_a_strategy_without_receive_is_told_what_to_write() -> None:
+    """When it is described, before anything runs."""
+
+    class Mine(Strategy):
+        title: ClassVar[str] = "Mine"
+
+    with pytest.raises(ValueError, match=r"Mine has no receive: write `def receive\(self, server, update\)`"):
+        Mine()
 
 
 def test_4_due_and_idle() -> None:
