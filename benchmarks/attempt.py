@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks import device
-from benchmarks.messages import Advanced, Finished, one_line
+from benchmarks.messages import Advanced, BegunAnew, Finished, one_line
 from benchmarks.recording import Recording
 from benchmarks.stopwatch import Clock
 from benchmarks.tasks import RunTask
@@ -42,7 +42,7 @@ class Attempt:
         clock: Clock,
         *,
         build: Callable[[RunTask], World],
-        tell: Callable[[RunTask, Advanced], None],
+        tell: Callable[[RunTask, Advanced | BegunAnew], None],
         leave: Callable[[], bool],
     ) -> None:
         self.task, self.recording, self.saved, self.clock = task, recording, saved, clock
@@ -129,15 +129,16 @@ class Attempt:
         return recorder
 
     def _resumed(self, world: World) -> Recorder | None:
-        """The run where its checkpoint left it, or None if there is none that can be read."""
+        """The run where its checkpoint left it, or None if there is none that can be taken up."""
         if not self.saved.exists():
             return None
         recorder = self._new(world)
         try:
             checkpoint.load(recorder, self.saved)
             self.watch.load(len(recorder.record.curve))
-        except Exception:  # noqa: BLE001 - whatever is wrong with it: from the beginning, the run gives the same
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it: the run begins anew
             traceback.print_exc()
+            self.tell(self.task, BegunAnew(one_line(error)))
             return None
         return recorder
 

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from benchmarks import device
 from benchmarks.attempt import Attempt
-from benchmarks.messages import Advanced, Finished, Room, one_line
+from benchmarks.messages import Advanced, BegunAnew, Finished, Room, one_line
 from benchmarks.recording import Recording
 from benchmarks.side_by_side import SideBySide
 from benchmarks.stopwatch import Clock
@@ -34,7 +34,7 @@ class Computer:
         self,
         outbox: Outbox,
         provenance: dict[str, Any],
-        tell: Callable[[Task, Advanced | Room], None] = lambda *_: None,
+        tell: Callable[[Task, Advanced | BegunAnew | Room], None] = lambda *_: None,
         leave: Callable[[], bool] = lambda: False,
         more: Callable[[], RunTask | None] = lambda: None,
     ) -> None:

@@ -17,6 +17,13 @@ class Advanced:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunAnew:
+    """Its checkpoint cannot be taken up: it goes on from its beginning, and its numbers are the same."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """Its record is in the outbox."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
-from benchmarks.messages import Advanced, Died, Finished
+from benchmarks.messages import Advanced, BegunAnew, Died, Finished
 from benchmarks.suite.summary import duration
 from benchmarks.tasks import Task
 
@@ -21,7 +21,7 @@ SILENCE = 5.0  # seconds without a line elsewhere
 BAR = 24  # columns
 ROWS, NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
 
-Heard = tuple[Task, Advanced | Finished | Died] | None
+Heard = tuple[Task, Advanced | BegunAnew | Finished | Died] | None
 
 
 class Progress(Protocol):
@@ -78,7 +78,7 @@ class Board:
         task, message = heard
         if isinstance(message, Advanced):
             self.active[task.key] = Active(task, message.share, message.value)
-        else:
+        elif not isinstance(message, BegunAnew):
             self.active.pop(task.key, None)
         if isinstance(message, Finished):
             self.ended[message.status] += 1
@@ -107,8 +107,10 @@ class Board:
         return f"{self.ended.total():{len(str(self.total))}}/{self.total}"
 
 
-def ending(task: Task, message: Finished | Died) -> str:
-    """A task's end in a line."""
+def news(task: Task, message: BegunAnew | Finished | Died) -> str:
+    """What became of a task, in a line."""
+    if isinstance(message, BegunAnew):
+        return f"{task.name}: its checkpoint cannot be taken up ({message.reason}); it begins anew"
     if isinstance(message, Died):
         return f"{task.name}: its worker was lost ({message.how}); it will be taken up again"
     if message.status == "error":
@@ -130,8 +132,9 @@ class Quiet(Progress):
         if heard is None:
             return
         task, message = heard
-        if isinstance(message, Died) or (isinstance(message, Finished) and message.status == "error"):
-            sys.stderr.write(ending(task, message) + "\n")
+        failed = isinstance(message, Finished) and message.status == "error"
+        if failed or isinstance(message, Died | BegunAnew):
+            sys.stderr.write(news(task, message) + "\n")
 
 
 class Lines(Quiet):
@@ -144,7 +147,7 @@ class Lines(Quiet):
     def see(self, heard: Heard) -> None:
         self.board.see(heard)
         if heard is not None and not isinstance(heard[1], Advanced):
-            self._say(ending(heard[0], heard[1]))
+            self._say(news(heard[0], heard[1]))
         elif monotonic() - self._spoke > SILENCE:
             self._say(" | ".join(self._life()))
 
@@ -187,8 +190,9 @@ class Bars(Progress):
         self.board.see(heard)
         if heard is not None:
             task, message = heard
-            if isinstance(message, Died) or (isinstance(message, Finished) and message.status != "done"):
-                self._live.console.print(ending(task, message), markup=False, highlight=False)
+            failed = isinstance(message, Finished) and message.status != "done"
+            if failed or isinstance(message, Died | BegunAnew):
+                self._live.console.print(news(task, message), markup=False, highlight=False)
         if monotonic() - self._drawn > REFRESH:
             self._draw()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from benchmarks.messages import Advanced, Died, Finished, Room
+from benchmarks.messages import Advanced, BegunAnew, Died, Finished, Room
 from benchmarks.recording import Recording
 from benchmarks.tasks import Task
 from benchmarks.tracking.outbox import Outbox
@@ -46,7 +46,7 @@ class Worker:
         with suppress(OSError):  # it has died; whoever listens to it will learn that
             self.pipe.send(task)
 
-    def hear(self) -> tuple[str, Advanced | Room | Finished] | Died:
+    def hear(self) -> tuple[str, Advanced | BegunAnew | Room | Finished] | Died:
         """Its next message, and the key of the task that it is about; waits for one."""
         try:
             return self.pipe.recv()
@@ -66,7 +66,9 @@ class Runner:
         self._deaths: dict[str, int] = {}  # by task
         self._room: dict[Hashable, int] = {}  # by likeness
 
-    def work(self, tasks: Sequence[Task]) -> Generator[tuple[Task, Advanced | Finished | Died] | None]:
+    def work(
+        self, tasks: Sequence[Task]
+    ) -> Generator[tuple[Task, Advanced | BegunAnew | Finished | Died] | None]:
         """Compute all tasks; yields what is heard of each, and None where nothing is for a while.
 
         Closing the generator stops everyone: runs in progress are saved, and the rest is left.
@@ -113,7 +115,7 @@ class Runner:
 
     def _heard(
         self, worker: Worker, waiting: deque[Task]
-    ) -> Iterator[tuple[Task, Advanced | Finished | Died]]:
+    ) -> Iterator[tuple[Task, Advanced | BegunAnew | Finished | Died]]:
         heard = worker.hear()
         if isinstance(heard, Died):
             self.workers.remove(worker)

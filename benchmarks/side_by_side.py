@@ -67,10 +67,16 @@ class SideBySide:
                     yield attempt.task, finished
         except Leave:
             for attempt in self.opened:
-                attempt.save()
+                self._save(attempt)
             raise
         if self.opened:
             yield from self._filled(self.opened)
+
+    def _save(self, attempt: Attempt) -> None:
+        try:
+            attempt.save()
+        except Exception as error:  # noqa: BLE001 - one that cannot be saved costs the others nothing
+            attempt.fail(error)
 
     def _ended(self, attempt: Attempt) -> Finished | None:
         try:

@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.attempt import Leave
 from benchmarks.computing import Computer
-from benchmarks.messages import Advanced, Finished, Room
+from benchmarks.messages import Advanced, BegunAnew, Finished, Room
 from benchmarks.tasks import RunTask, Task
 from benchmarks.tracking.outbox import Outbox
 
@@ -56,7 +56,7 @@ def serve(pipe: Connection, outbox: Outbox, log: Path, provenance: dict[str, Any
     _write_output_to(log)
     torch.set_num_threads(1)
 
-    def tell(task: Task, message: Advanced | Room | Finished) -> None:
+    def tell(task: Task, message: Advanced | BegunAnew | Room | Finished) -> None:
         try:
             pipe.send((task.key, message))
         except OSError:  # the driver is gone; that is no error of the run's

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,11 @@ JOB = [field.name for field in fields(Job)]
 MARKS = ("iteration_marks", "update_marks", "time_marks")
 
 
+KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
+
+
 def save(recorder: Recorder, path: Path) -> None:
-    """Write the run to `path`, atomically."""
+    """Write the run to `path`, atomically; TypeError if the strategy keeps something that cannot be saved."""
     parts = {
         "key": recorder.simulation.experiment.key,
         "simulation": _simulation(recorder.simulation),
@@ -42,9 +45,15 @@ def save(recorder: Recorder, path: Path) -> None:
 
 
 def load(recorder: Recorder, path: Path) -> None:
-    """Put a fresh recorder and its simulation into the saved state; ValueError if it is another run's."""
-    # Wherever it was saved; all tensors of a run are where its model is.
-    parts = torch.load(path, recorder.simulation.server.model.device, weights_only=True)
+    """Put a fresh recorder and its simulation into the saved state.
+
+    ValueError if the file is damaged, or another run's.
+    """
+    try:
+        # Wherever it was saved; all tensors of a run are where its model is.
+        parts = torch.load(path, recorder.simulation.server.model.device, weights_only=True)
+    except Exception as error:  # torch and pickle raise whatever they stumble over
+        raise ValueError(f"{path} is damaged ({type(error).__name__})") from error
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")
     asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None
@@ -73,10 +82,10 @@ def _simulation(simulation: Simulation) -> dict[str, Any]:
         "alarm": server.alarm,
         "versions": server.versions,
         "briefs": server.briefs,
-        "memory": _compact(vars(server.memory)),
-        "local": _compact(vars(server.local)),
+        "memory": _kept(server.memory, "server.memory"),
+        "local": _kept(server.local, "server.local"),
         "roster": server.roster.state(),
-        "jobs": [{name: _compact(getattr(job, name)) for name in JOB} for job in jobs],
+        "jobs": [{name: _compact(getattr(job, name), name) for name in JOB} for job in jobs],
         "queue": queue,
         "indices": simulation.indices,
         "absences_read": simulation.absences_read,
@@ -154,13 +163,25 @@ def _restore_diagnostics(recorder: Recorder, state: dict[str, Any]) -> None:
     diagnosis.restore(state["rest"])
 
 
-def _compact(value: Any) -> Any:
-    """The same value; a tensor that is a small view of a large batch is copied out of it."""
+def _kept(memory: SimpleNamespace, place: str) -> dict[str, Any]:
+    return {name: _compact(value, f"{place}.{name}") for name, value in vars(memory).items()}
+
+
+def _compact(value: Any, *place: Any) -> Any:
+    """The same value; a tensor that is a small view of a large batch is copied out of it.
+
+    TypeError, with the `place` of what is neither a tensor nor plain data: it would not come back as it was.
+    """
     if isinstance(value, Tensor):
         whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
         return value if whole else value.clone()
-    if isinstance(value, dict):
-        return {key: _compact(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_compact(item) for item in value]
-    return value
+    # Exactly these: a NumPy number is a float as well, and a Counter a dict, but not when it is loaded.
+    kind = type(value)
+    if kind in (int, float, bool, str, NoneType):
+        return value
+    if kind is dict:
+        return {_compact(key, *place, key): _compact(item, *place, key) for key, item in value.items()}
+    if kind in (list, tuple):
+        return kind(_compact(item, *place, number) for number, item in enumerate(value))
+    where = str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
+    raise TypeError(f"{where} is a {kind.__module__}.{kind.__qualname__}: a run can save {KEPT}")

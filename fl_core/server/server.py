@@ -23,7 +23,8 @@ class Server:
 
     To read: `model`, `version`, `now` (ticks), `updates` (received so far), `n`, `p` [n], `mean_time` [n]
     (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory` (the strategy's), `local`
-    (the local work's), both of tensors, numbers, strings, lists and dicts only, and `local_lr`.
+    (the local work's), both of tensors and Python's own numbers, strings, lists, tuples and dicts only, and
+    `local_lr`.
     """
 
     def __init__(

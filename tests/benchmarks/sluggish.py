@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections import deque
 from pathlib import Path
 
 from fl_core.parts import Count
@@ -57,6 +58,15 @@ class Deaf(Strategy):
     """A strategy that does not say what becomes of an update."""
 
     title = "Deaf"
+
+
+class Hoarding(ASGD):
+    """Asynchronous SGD that keeps what no checkpoint can hold."""
+
+    title = "Hoarding"
+
+    def start(self, server: Server) -> None:
+        server.memory.seen = {"newest": deque([0], maxlen=3)}
 
 
 class Scribbling(ASGD):

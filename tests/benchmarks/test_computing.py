@@ -1,13 +1,15 @@
 """One task computed in this process: what it leaves behind, how it goes on, what becomes of an error."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from recorded import write_suite
 
-from benchmarks import attempt
+from benchmarks import attempt, progress
 from benchmarks.attempt import Leave
 from benchmarks.computing import Computer
+from benchmarks.messages import BegunAnew
 from benchmarks.suite.suite import load
 from benchmarks.tasks import PooledTask, RunTask, Task, tasks
 from benchmarks.tracking.outbox import Outbox, Record
@@ -97,8 +99,54 @@ def test_a_checkpoint_that_cannot_be_read_is_begun_again(
     saved = outbox.checkpoint(task.suite, task.key)
     saved.parent.mkdir(parents=True)
     saved.write_bytes(rubbish)
-    Computer(outbox, {}).compute(task)
+    heard: list[object] = []
+    Computer(outbox, {}, tell=lambda _, message: heard.append(message)).compute(task)
     assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
+    assert isinstance(heard[0], BegunAnew)
+    assert heard[0].reason.startswith(f"ValueError: {saved} is damaged (")
+
+
+def test_what_cannot_be_saved_is_an_error_that_names_it(
+    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is first saved, not when the run is taken up again."""
+    monkeypatch.setattr(attempt, "SAVE_EVERY", 0.0)
+    task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
+    finished = Computer(outbox, {}).compute(task)
+    assert finished.status == "error"
+    assert finished.reason.startswith(
+        "TypeError: server.memory.seen['newest'] is a collections.deque: a run can save tensors, "
+    )
+
+
+def test_a_run_that_cannot_be_saved_costs_its_neighbours_nothing(tmp_path: Path, outbox: Outbox) -> None:
+    """Ctrl-C: the others leave their checkpoints, it leaves its error."""
+    hoarding, plain = (
+        task
+        for task in suite_tasks(tmp_path, strategies="'sluggish:Hoarding', asgd", seeds=1)
+        if isinstance(task, RunTask)
+    )
+    together = [replace(task, run=replace(task.run, execution="all_in_flight")) for task in (hoarding, plain)]
+    waiting, asked = together[1:], iter([False] * 20 + [True] * 99)
+    computer = Computer(
+        outbox, {}, leave=lambda: next(asked), more=lambda: waiting.pop() if waiting else None
+    )
+    with pytest.raises(Leave):
+        list(computer.work(together[0]))
+    assert outbox.checkpoint(plain.suite, plain.key).exists()
+    assert not outbox.checkpoint(hoarding.suite, hoarding.key).exists()
+    assert record_of(outbox, hoarding).result.reason.startswith("TypeError: server.memory.seen")
+
+
+@pytest.mark.parametrize("display", [progress.Quiet(), progress.Lines(1), progress.Bars(1)])
+def test_a_run_that_begins_anew_is_seen_in_the_terminal(
+    display: progress.Progress, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However little a user wants to see."""
+    with display:
+        display.see((one_run(tmp_path), BegunAnew("ValueError: x.checkpoint is damaged (EOFError)")))
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "cannot be taken up (ValueError: x.checkpoint is damaged (EOFError)); it begins anew" in said
 
 
 def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict, deque
+from enum import IntEnum
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -506,6 +509,57 @@ def test_15_checkpoint_between_any_two_events(strategy: Any, tmp_path: Path) -> 
     assert resumed.curve == whole.curve
     assert resumed.arrivals == whole.arrivals
     assert (resumed.status, resumed.reason) == (whole.status, whole.reason)
+
+
+class Count(IntEnum):
+    """A number that is more than a number."""
+
+    ONE = 1
+
+
+REFUSED = [
+    *((np.float64(0.5), "numpy.float64"), (np.int64(3), "numpy.int64"), (np.zeros(2), "numpy.ndarray")),
+    *((Fraction(1, 3), "fractions.Fraction"), (deque([1]), "collections.deque"), ({1, 2}, "builtins.set")),
+    *((defaultdict(int), "collections.defaultdict"), (Counter("a"), "collections.Counter")),
+    *((Count.ONE, "test_rules.Count"), (SimpleNamespace(), "types.SimpleNamespace")),
+]
+
+
+def save_with(value: Any, path: Path) -> None:
+    """A run whose strategy keeps `value` as `server.memory.kept` is saved."""
+    simulation = Simulation(Experiment(scenario=scenario(), strategy=ASGD()))
+    simulation.server.memory.kept = value
+    checkpoint.save(Recorder(simulation), path)
+
+
+@pytest.mark.parametrize(("value", "kind"), REFUSED, ids=[kind for _, kind in REFUSED])
+def test_15_what_would_not_come_back_is_refused_when_it_is_saved(
+    value: Any, kind: str, tmp_path: Path
+) -> None:
+    """By its key and type, however deep it lies; and no file is left."""
+    nested = {"table": [0, (1.5, value)]}
+    for kept, where in ((value, "kept"), (nested, "kept['table'][1][1]")):
+        with pytest.raises(TypeError) as error:
+            save_with(kept, tmp_path / "checkpoint.pt")
+        assert str(error.value) == (
+            f"server.memory.{where} is a {kind}: a run can save tensors, Python's own numbers, strings and "
+            "None, and lists, tuples and dicts of these"
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_15_a_key_that_would_not_come_back_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"server\.memory\.kept\[np\.int64\(3\)\] is a numpy\.int64"):
+        save_with({np.int64(3): 1}, tmp_path / "checkpoint.pt")
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"no checkpoint", b"PK\x03\x04"])
+def test_15_a_damaged_checkpoint_is_named(rubbish: bytes, tmp_path: Path) -> None:
+    saved = tmp_path / "checkpoint.pt"
+    saved.write_bytes(rubbish)
+    recorder = Recorder(Simulation(Experiment(scenario=scenario(), strategy=ASGD())))
+    with pytest.raises(ValueError, match=rf"^{saved} is damaged \(\w+\)$"):
+        checkpoint.load(recorder, saved)
 
 
 def test_15_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
