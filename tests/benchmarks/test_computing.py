@@ -1,6 +1,5 @@
 """One task computed in this process: what it leaves behind, how it goes on, what becomes of an error."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,25 +116,6 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     assert finished.reason.startswith(
         "TypeError: server.memory.seen['newest'] is a collections.deque: a run can save tensors, "
     )
-
-
-def test_a_run_that_cannot_be_saved_costs_its_neighbours_nothing(tmp_path: Path, outbox: Outbox) -> None:
-    """Ctrl-C: the others leave their checkpoints, it leaves its error."""
-    hoarding, plain = (
-        task
-        for task in suite_tasks(tmp_path, strategies="'sluggish:Hoarding', asgd", seeds=1)
-        if isinstance(task, RunTask)
-    )
-    together = [replace(task, run=replace(task.run, execution="all_in_flight")) for task in (hoarding, plain)]
-    waiting, asked = together[1:], iter([False] * 20 + [True] * 99)
-    computer = Computer(
-        outbox, {}, leave=lambda: next(asked), more=lambda: waiting.pop() if waiting else None
-    )
-    with pytest.raises(Leave):
-        list(computer.work(together[0]))
-    assert outbox.checkpoint(plain.suite, plain.key).exists()
-    assert not outbox.checkpoint(hoarding.suite, hoarding.key).exists()
-    assert record_of(outbox, hoarding).result.reason.startswith("TypeError: server.memory.seen")
 
 
 @pytest.mark.parametrize("display", [progress.Quiet(), progress.Lines(1), progress.Bars(1)])

@@ -14,7 +14,7 @@ from test_session import session
 from benchmarks import progress
 from benchmarks.attempt import Leave
 from benchmarks.computing import Computer
-from benchmarks.messages import Advanced, Died, Finished, Room
+from benchmarks.messages import Advanced, BegunAnew, Died, Finished, Room
 from benchmarks.progress import Board, Heard
 from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
@@ -51,7 +51,7 @@ def together(
     outbox: Outbox,
     found: Iterable[RunTask],
     leave: Callable[[], bool] = lambda: False,
-    tell: Callable[[Task, Advanced | Room], None] = lambda *_: None,
+    tell: Callable[[Task, Advanced | BegunAnew | Room], None] = lambda *_: None,
 ) -> dict[str, Finished]:
     """All of them side by side, the way a worker does it; how each ended, by key."""
     waiting = iter(found)
@@ -225,6 +225,19 @@ def test_memory_bounds_how_many_there_are(
     assert said == {"all in flight, up to 32 together, 3 runs side by side"}
 
 
+def test_a_run_that_cannot_be_saved_costs_its_neighbours_nothing(tmp_path: Path, outbox: Outbox) -> None:
+    """On leaving the others write their checkpoints, and it leaves its error."""
+    hoarding, plain = grid(tmp_path, "'sluggish:Hoarding', asgd", seeds=1)
+    asked = iter([False] * 20 + [True])
+    with pytest.raises(Leave):
+        together(outbox, [hoarding, plain], lambda: next(asked))
+    assert outbox.checkpoint(plain.suite, plain.key).exists()
+    assert not outbox.checkpoint(hoarding.suite, hoarding.key).exists()
+    assert record_of(outbox, hoarding).result.reason.startswith(
+        "TypeError: server.memory.seen['newest'] is a"
+    )
+
+
 def test_a_display_names_a_few(tmp_path: Path) -> None:
     found = grid(tmp_path)
     board = Board(len(found))
@@ -258,6 +271,25 @@ class TestWorkers:
         (failed,) = [run for run in runs(store) if run.info.status == "FAILED"]
         assert failed.data.tags["asyncfl.reason"].startswith("its worker process died 3 times")
         assert len(deaths) > 2, "it died in company, which was taken up again"
+
+    def test_a_damaged_checkpoint_is_heard_of(self, tmp_path: Path, store: Store) -> None:
+        (task,) = grid(tmp_path, "asgd", seeds=1)
+        saved = Outbox(store.outbox).checkpoint(task.suite, task.key)
+        saved.parent.mkdir(parents=True)
+        saved.write_bytes(b"no checkpoint")
+        said: list[str] = []
+
+        def hear(heard: Heard) -> None:
+            if heard is not None and isinstance(heard[1], BegunAnew):
+                said.append(progress.news(heard[0], heard[1]))
+
+        found = session(tmp_path / "small.yaml", store, hear=hear)
+        assert found.now["done"] == 2  # with the baseline
+        (line,) = said
+        assert line.startswith(
+            f"{task.name}: its checkpoint cannot be taken up (ValueError: {saved} is damaged"
+        )
+        assert line.endswith("; it begins anew")
 
     @pytest.mark.slow
     def test_a_worker_killed_in_company_costs_nobody_a_record(self, tmp_path: Path, store: Store) -> None:
