@@ -132,8 +132,9 @@ class Quiet(Progress):
         if heard is None:
             return
         task, message = heard
-        failed = isinstance(message, Finished) and message.status == "error"
-        if failed or isinstance(message, Died | BegunAnew):
+        if isinstance(message, Died | BegunAnew) or (
+            isinstance(message, Finished) and message.status == "error"
+        ):
             sys.stderr.write(news(task, message) + "\n")
 
 
@@ -190,8 +191,9 @@ class Bars(Progress):
         self.board.see(heard)
         if heard is not None:
             task, message = heard
-            failed = isinstance(message, Finished) and message.status != "done"
-            if failed or isinstance(message, Died | BegunAnew):
+            if isinstance(message, Died | BegunAnew) or (
+                isinstance(message, Finished) and message.status != "done"
+            ):
                 self._live.console.print(news(task, message), markup=False, highlight=False)
         if monotonic() - self._drawn > REFRESH:
             self._draw()
