@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +56,12 @@ def test_kinds_come_back_as_they_went_in() -> None:
     queue = filled([(1, Kind.TICK, -1), (1, Kind.PRESENCE, 0), (1, Kind.ARRIVAL, 9)])
     assert [queue.pop()[1] for _ in range(3)] == [Kind.ARRIVAL, Kind.PRESENCE, Kind.TICK]
     assert [int(kind) for kind in Kind] == [0, 1, 2]
+
+
+@given(entries, st.integers(0, 40))
+def test_looking_ahead_gives_the_order_and_changes_nothing(
+    pushed: list[tuple[int, Kind, int]], many: int
+) -> None:
+    queue = filled(pushed)
+    assert list(islice(queue.earliest(), many)) == expected(pushed)[:many]
+    assert [queue.pop() for _ in range(len(queue))] == expected(pushed)
