@@ -77,7 +77,7 @@ class LocalWork(Part):
         drawn = world.shuffled if self.sampling == "epochs" else world.samples
         return drawn(job.client, job.index, job.steps, self.batch)
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         """Allocate `server.local`."""
 
     def brief(self, server: Server) -> dict[str, Tensor]:
@@ -167,7 +167,7 @@ class Scaffold(LocalWork):
     def at_clients(self) -> tuple[str, ...]:
         return ("clients",)
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.local.c, server.local.clients = server.zeros(), {}
 
     def brief(self, server: Server) -> dict[str, Tensor]:

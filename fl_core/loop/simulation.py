@@ -6,7 +6,7 @@ stops (`break`) between two events. The numbers in comments are the exact rules 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from heapq import heappop
 from math import floor, inf
@@ -22,9 +22,11 @@ from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.server import Server
 from fl_core.timing.durations import Lengths
 
-Status = Literal["running", "done", "diverged"]
+Status = Literal["running", "done", "diverged", "stalled"]
 
 ARRIVAL, PRESENCE, TICK = Kind
+
+NAMED = 10  # clients that a reason lists at most
 
 
 class Event(NamedTuple):
@@ -72,6 +74,7 @@ class Simulation:
         self.serving = 0  # jobs in service
         self.wasted = 0  # jobs that were computed and then dismissed, since the last need
         self.returns = 0  # absent clients that will come back
+        self.gone: list[int] = []  # clients that are away for good
         self.alarm_queued: int | None = None  # the tick of the last alarm put into the queue
         self.arrived: Job | None = None  # the last one, for who wants to know more than the event tells
         time = self.budget.time
@@ -205,7 +208,9 @@ class Simulation:
     def _leave(self, client: int, returns: int | None) -> None:
         """Nobody is asked; a job in service goes on (9)."""
         self.server.roster.leave(client)
-        if returns is not None:
+        if returns is None:
+            self.gone.append(client)
+        else:
             self.returns += 1
             self.queue.push(returns, PRESENCE, client, None)
 
@@ -225,9 +230,12 @@ class Simulation:
         for client in range(self.server.n):
             self._schedule_absence(client)
         self._leave_at_zero()
-        self.local.start(self.server)
-        self.strategy.start(self.server)
+        self.local.begin(self.server)
+        self.strategy.begin(self.server)
         self._freeze_brief()
+        if self.strategy.first_pass:  # (16)
+            for client in range(self.server.n):
+                self._dispatch(client)
         self._settle()
 
     def _leave_at_zero(self) -> None:
@@ -247,7 +255,7 @@ class Simulation:
             server.dismissed.clear()
         if server.stepped:
             self._freeze_brief()
-        for send in self.sender.next(server):
+        for send in self._sends():
             if isinstance(send, Send):
                 self._dispatch(send.client, send.version, send.steps, send.length)
             else:
@@ -255,6 +263,12 @@ class Simulation:
         if server.alarm is not None and server.alarm != self.alarm_queued:
             self.queue.push(server.alarm, TICK, -1, None)
             self.alarm_queued = server.alarm
+
+    def _sends(self) -> Iterable[int | Send]:
+        """Who gets which version now; nothing is sent until the first pass has made its step (16)."""
+        if self.strategy.first_pass and self.server.version == 0:
+            return ()
+        return self.sender.next(self.server)
 
     def _freeze_brief(self) -> None:
         brief = self.local.brief(self.server)
@@ -332,12 +346,25 @@ class Simulation:
             self._end("done", "budget of client updates")
         elif heap and heap[0][0] > self.deadline:
             self._end("done", "budget of virtual time")
-        elif not (self.serving or self.returns):
-            if server.roster.absent == server.n:
-                self._end("done", "nobody is left")
-            elif server.alarm is None:
-                self._end("done", "nothing is in flight and no alarm is set")
+        elif not (self.serving or self.returns) and server.roster.absent == server.n:
+            self._end("done", "nobody is left")
+        elif missing := self._missing():
+            named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
+            self._end("stalled", f"waits for clients that never come: {named}")
+        elif not (self.serving or self.returns) and server.alarm is None:
+            self._end("done", "nothing is in flight and no alarm is set")
         return self.status != "running"
+
+    def _missing(self) -> list[int]:
+        """The clients away for good without which there is no further step, in order (17)."""
+        if not self.gone:
+            return []
+        server, flight = self.server, self.server.flight
+        silent = [i for i in self.gone if i not in flight or flight[i][0].began is None]  # deliver no more
+        missing = self.strategy.stalled_by(server, silent)
+        if not (missing or self.serving or self.returns) and server.alarm is None:
+            missing = flight  # only jobs that were sent to such clients, and never begin, are in flight
+        return sorted(missing)
 
     def diverge(self, reason: str) -> None:
         """End the run as diverged: an update or, as who evaluates it finds, a loss is not finite (14)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -94,7 +94,16 @@ class Strategy(Part):
         """Lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""
         return ()
 
-    def start(self, server: Server) -> None:
+    @property
+    def first_pass(self) -> bool:
+        """Whether all clients are sent the first model, and nothing else is sent before the first step."""
+        return False
+
+    def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
+        """Which of these clients, from whom no update will come any more, rule out any further step."""
+        return ()
+
+    def begin(self, server: Server) -> None:
         """Allocate `server.memory`, before the first job is sent."""
 
     def receive(self, server: Server, update: Update) -> None:

@@ -1,4 +1,4 @@
-"""The fifteen exact rules of the loop, each with a test (docs/architecture.md lists them)."""
+"""The exact rules of the loop, each with a test (docs/architecture.md lists them)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from worlds import Scripted, play, recorded, scenario
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.execution.stacked import AllInFlight
+from fl_core.arrangements.arrangement import Arrangement, IterationDelay
+from fl_core.arrangements.arrangement import Rounds as FewWorkers
 from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, LocalWork, Scaffold
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder, run
-from fl_core.scenario import Budget
+from fl_core.recording.recorder import Record, Recorder, run
+from fl_core.scenario import Budget, Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.buffered.ca2fl import CA2FL
@@ -32,6 +34,11 @@ from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
+from fl_core.strategies.tables.aced import ACED
+from fl_core.strategies.tables.afa_cs import AFACS
+from fl_core.strategies.tables.malenia import Malenia
+from fl_core.strategies.tables.mifa import MIFA
+from fl_core.strategies.tables.ringleader import Ringleader
 
 
 def test_1_order_within_an_event() -> None:
@@ -89,7 +96,7 @@ def test_1_next_is_asked_after_start_arrival_tick_and_return() -> None:
         return [1] if server.now == 0 else []
 
     away = {"name": "dropouts", "share": 0.5, "at": 2, "back": 7}
-    strategy = Scripted(on_start=lambda server: server.wake(5), on_next=following)
+    strategy = Scripted(on_begin=lambda server: server.wake(5), on_next=following)
     play(strategy, scenario([9, 4], availability=away, time=20))
     assert asked == [0, 4, 5, 7]
 
@@ -98,7 +105,7 @@ def test_2_ties_arrival_before_return_before_tick_then_client() -> None:
     """At one tick: arrivals by client, then returns, then the alarm."""
     away = {"name": "dropouts", "share": 1, "at": 1, "back": 6}
     strategy = Scripted(
-        on_start=lambda server: server.wake(6), on_next=lambda s: [2, 1, 0] if s.now == 0 else []
+        on_begin=lambda server: server.wake(6), on_next=lambda s: [2, 1, 0] if s.now == 0 else []
     )
     _, seen = play(strategy, scenario([6, 6, 6, 1], availability=away, time=6))
     assert [(e.kind, e.client) for e in seen] == [
@@ -309,7 +316,7 @@ def test_6_draw() -> None:
 def test_7_one_alarm_that_carries_no_update() -> None:
     """A second alarm, or one that does not lie ahead, is an error of the strategy."""
 
-    def start(server: Server) -> None:
+    def begin(server: Server) -> None:
         with pytest.raises(ValueError, match="must lie ahead"):
             server.wake(0)
         server.wake(3)
@@ -318,7 +325,7 @@ def test_7_one_alarm_that_carries_no_update() -> None:
 
     rang: list[int] = []
     strategy = Scripted(
-        on_start=start, on_tick=lambda server: rang.append(server.now), on_next=lambda server: []
+        on_begin=begin, on_tick=lambda server: rang.append(server.now), on_next=lambda server: []
     )
     simulation, seen = play(strategy, scenario(time=9))
     assert rang == [3]
@@ -488,16 +495,11 @@ STRATEGIES = [
 ]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
-def test_15_checkpoint_between_any_two_events(strategy: Any, tmp_path: Path) -> None:
-    """Saved after every event and taken up by new objects: the same curve, bit for bit."""
-    away = {"name": "dropouts", "share": 0.3, "at": 3, "back": 8}
-    where = scenario([1, 2, "5/2", 4], noise=0.5, availability=away, updates=30)
-    experiment = Experiment(scenario=where, strategy=strategy, seed=3)
-    whole = run(experiment)
+def resumed_everywhere(experiment: Experiment, folder: Path) -> Record:
+    """The record of a run that is saved after every event and taken up again by new objects."""
     recorder = Recorder(Simulation(experiment))
     recorder.start()
-    saved = tmp_path / "checkpoint.pt"
+    saved = folder / "checkpoint.pt"
     while recorder.simulation.status == "running":
         for event in simulate(recorder.simulation):
             recorder.see(event)
@@ -505,7 +507,16 @@ def test_15_checkpoint_between_any_two_events(strategy: Any, tmp_path: Path) -> 
         checkpoint.save(recorder, saved)
         recorder = Recorder(Simulation(experiment))
         checkpoint.load(recorder, saved)
-    resumed = recorder.finish()
+    return recorder.finish()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
+def test_15_checkpoint_between_any_two_events(strategy: Any, tmp_path: Path) -> None:
+    """Saved after every event and taken up by new objects: the same curve, bit for bit."""
+    away = {"name": "dropouts", "share": 0.3, "at": 3, "back": 8}
+    where = scenario([1, 2, "5/2", 4], noise=0.5, availability=away, updates=30)
+    experiment = Experiment(scenario=where, strategy=strategy, seed=3)
+    whole, resumed = run(experiment), resumed_everywhere(experiment, tmp_path)
     assert resumed.curve == whole.curve
     assert resumed.arrivals == whole.arrivals
     assert (resumed.status, resumed.reason) == (whole.status, whole.reason)
@@ -591,3 +602,132 @@ def test_an_arrangement_stands_in_for_next_and_versions_are_kept() -> None:
     assert [event.staleness for event in seen] == [0, 0, 1, 1, 2, 2, 2, 2]
     assert [event.time for event in seen] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert sorted(simulation.server.versions) == [2, 3, 4]
+
+
+TABLES = [ACE(), ACED(), AFACS(start="first_pass"), ACE(form="direct"), ACED(stamp="model", max_age=2)]
+SENDERS: list[dict[str, Any]] = [
+    {"arrangement": IterationDelay(mean=3)},
+    {"arrangement": FewWorkers(workers=2)},
+    {"concurrency": 2},
+]
+
+
+@pytest.mark.parametrize("how", SENDERS, ids=["iteration delay", "rounds", "concurrency"])
+@pytest.mark.parametrize("strategy", TABLES, ids=lambda strategy: strategy.label())
+def test_16_first_pass(strategy: Any, how: dict[str, Any]) -> None:
+    """The first n updates are one of each client, at version 0, by their lengths; then one step."""
+    where = scenario([3, 1, 4, 2, 5, 5], noise=0.5, updates=40)
+    where = where.model_copy(update={"arrangement": how.get("arrangement")})
+    strategy = strategy.model_copy(update={"concurrency": how.get("concurrency")})
+    simulation = Simulation(Experiment(scenario=where, strategy=strategy))
+    first, deltas, after = [], {}, None
+    for event in simulate(simulation):
+        if len(first) < 6:
+            assert simulation.server.in_flight >= 5 - len(first)
+            assert event.stepped == (len(first) == 5)
+            first.append((event.time, event.client, event.staleness))
+            assert simulation.arrived is not None
+            deltas[event.client] = simulation.arrived.delta
+            after = simulation.server.model
+    assert first == [(1, 1, 0), (2, 3, 0), (3, 0, 0), (4, 2, 0), (5, 4, 0), (5, 5, 0)]
+    assert simulation.server.updates == 40
+    # K = 1 and η_g = 1: the mean of all clients' updates, of w^0 = 0
+    mean = torch.stack([deltas[client] for client in range(6)]).mean(0)
+    torch.testing.assert_close(after, mean, rtol=0, atol=1e-12)
+
+
+def test_16_first_pass_waits_for_absent_clients(tmp_path: Path) -> None:
+    """Two clients come at 10: they begin then; saved and resumed after each event, it is the same run."""
+    away = {"name": "dropouts", "share": 0.5, "at": 0, "back": 10}
+    where = scenario([1, 2, 3, 4], noise=0.5, availability=away, updates=20)
+    where = where.model_copy(update={"arrangement": IterationDelay()})
+    experiment = Experiment(scenario=where, strategy=ACE())
+    late = leaving(where)
+    simulation = Simulation(experiment)
+    seen = [event for event in simulate(simulation) if event.kind is Kind.ARRIVAL]
+    assert [event.staleness for event in seen[:4]] == [0] * 4
+    assert {event.client for event in seen[:2]} == {0, 1, 2, 3} - set(late)
+    assert [(event.client, event.time) for event in seen[2:4]] == [(i, 11 + i) for i in late]
+    assert all(event.began == 10 for event in seen[2:4])
+    assert [event.version for event in seen[:6]] == [0, 0, 0, 1, 2, 3]
+    assert resumed_everywhere(experiment, tmp_path).curve == run(experiment).curve
+
+
+def test_16_when_all_heard_sends_as_usual_and_waits_for_clients_not_for_arrivals() -> None:
+    """Drawn one by one, clients come twice before the last is heard: no step until then."""
+    for strategy in (ACE(start="when_all_heard"), ACED(start="when_all_heard"), MIFA()):
+        where = scenario([1] * 8, updates=60).model_copy(update={"arrangement": IterationDelay()})
+        simulation, seen = play(strategy, where)
+        first = next(number for number, event in enumerate(seen) if event.stepped)
+        assert len({event.client for event in seen[: first + 1]}) == 8
+        assert len({event.client for event in seen[:first]}) == 7
+        assert first + 1 > 8  # in this draw; with n arrivals it would be 8
+        assert simulation.server.version == 60 - first
+
+
+def test_16_mifa_from_zeros_steps_after_its_first_round() -> None:
+    """Of four clients two are there: the step is their mean update, halved by two rows of zeros."""
+    away = {"name": "dropouts", "share": 0.5, "at": 0, "back": 50}
+    centres = [[4.0]] * 4
+    where = scenario([1] * 4, centres=centres, availability=away, updates=2)
+    zeros, _ = play(MIFA(start="zeros", local_lr=0.5), where)
+    assert (zeros.server.version, zeros.server.model.item()) == (1, 1.0)  # ½ · ½ · 4
+    waits, _ = play(MIFA(local_lr=0.5), where)
+    assert waits.server.version == 0
+
+
+def leaving(where: Scenario) -> list[int]:
+    """The clients that are ever absent."""
+    absences = Simulation(Experiment(scenario=where, strategy=ASGD())).absences
+    return [client for client, spells in enumerate(absences) if list(spells)]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [ACE(), ACE(start="when_all_heard"), ACED(), AFACS(start="first_pass"), MIFA(), Malenia(), Ringleader()],
+    ids=lambda strategy: strategy.label(),
+)
+def test_17_stalled_at_once_by_clients_that_never_come(strategy: Any) -> None:
+    """Two of five are away for good from time 0: nothing is computed, and they are named."""
+    away = {"name": "dropouts", "share": 0.4, "at": 0}
+    where = scenario([1, 2, 3, 4, 5], availability=away, updates=100)
+    recorder = recorded(strategy, where)
+    record = recorder.record
+    first, second = leaving(where)
+    assert record.status == "stalled"
+    assert record.reason == f"waits for clients that never come: {first}, {second}"
+    assert recorder.simulation.server.updates == 0
+    assert [row["iteration"] for row in record.curve] == [0]
+
+
+def test_17_other_strategies_go_on_without_them() -> None:
+    """From zeros, or without a table, a lost client is no reason to stop."""
+    away = {"name": "dropouts", "share": 0.4, "at": 0}
+    for strategy in (AFACS(), MIFA(start="zeros"), CA2FL(buffer=2), ASGD(), FedAvg()):
+        simulation, _ = play(strategy, scenario([1, 2, 3, 4, 5], availability=away, updates=30))
+        assert (simulation.status, simulation.server.updates) == ("done", 30)
+
+
+def test_17_stalled_when_the_last_job_of_a_lost_client_is_in() -> None:
+    """Client 1 leaves at 2 and delivers at 3: Ringleader's rounds need it again, ACE's steps do not."""
+    away = {"name": "dropouts", "share": 0.5, "at": 2}
+    where = scenario([3, 3], availability=away, updates=40)
+    (lost,) = leaving(where)
+    ringleader, seen = play(Ringleader(), where)
+    assert (ringleader.status, ringleader.reason) == ("stalled", f"waits for clients that never come: {lost}")
+    # Client 1's update completes the table at 3. The second step of the round is client 0's, at 6 if it is
+    # there; the next round then misses client 1.
+    assert (ringleader.server.version, ringleader.server.now) == ((1, 3) if lost == 0 else (2, 6))
+    assert len(seen) == (2 if lost == 0 else 3)
+    ace, _ = play(ACE(), where)
+    assert (ace.status, ace.server.updates) == ("done", 40)
+
+
+def test_17_stalled_where_all_jobs_wait_at_a_lost_client() -> None:
+    """Its second job never begins: nothing will arrive, although something is in flight."""
+    strategy = Scripted(on_next=lambda server: [0, 0, 1, 1] if server.now == 0 else [])
+    away = {"name": "dropouts", "share": 0.5, "at": 1}
+    simulation, seen = play(strategy, scenario([2, 2], availability=away, updates=9))
+    assert simulation.status == "stalled"
+    assert len(seen) == 3
+    assert simulation.reason == f"waits for clients that never come: {next(iter(simulation.server.flight))}"

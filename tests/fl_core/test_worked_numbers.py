@@ -36,14 +36,14 @@ class TwoByTwo(Scripted):
 
     local_lr: float = 0.1
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.total = server.zeros()
 
     def receive(self, server: Server, update: Update) -> None:
         server.memory.total += update.delta / 2
         if update.client >= 2:
             server.step(server.memory.total)
-            self.start(server)
+            self.begin(server)
 
     def next(self, server: Server) -> list[Send]:
         return [Send(client, length=1 if server.now == 0 and client % 2 == 0 else 2) for client in server.due]

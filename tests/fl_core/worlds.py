@@ -70,7 +70,7 @@ class Everyone(Arrangement):
 class Scripted(Strategy):
     """A strategy whose methods are given as functions, for one test."""
 
-    on_start: Callable[[Server], None] = lambda server: None
+    on_begin: Callable[[Server], None] = lambda server: None
     on_receive: Callable[[Server, Update], None] = lambda server, update: server.step(update.delta)
     on_tick: Callable[[Server], None] = lambda server: None
     on_next: Callable[[Server], Iterable[int | Send]] = lambda server: server.due
@@ -79,8 +79,8 @@ class Scripted(Strategy):
     def times(self) -> tuple[Fraction, ...]:
         return self.exact
 
-    def start(self, server: Server) -> None:
-        self.on_start(server)
+    def begin(self, server: Server) -> None:
+        self.on_begin(server)
 
     def receive(self, server: Server, update: Update) -> None:
         self.on_receive(server, update)

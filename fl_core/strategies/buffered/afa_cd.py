@@ -24,7 +24,7 @@ class AFACD(Strategy):
 
     buffer: Count = 5  # m
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0
 
     def receive(self, server: Server, update: Update) -> None:
@@ -33,7 +33,7 @@ class AFACD(Strategy):
         memory.count += 1
         if memory.count == self.buffer:
             server.step(-self.server_lr * self.local_lr * memory.total / self.buffer)
-            self.start(server)
+            self.begin(server)
 
     def next(self, server: Server) -> list[int]:
         return list(server.idle)  # workers pull the newest model whenever they are free

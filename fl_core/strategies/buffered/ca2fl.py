@@ -1,7 +1,7 @@
 """CA²FL: buffered aggregation, calibrated by each client's last update.
 
 Wang, Cao, Wu, Chen, Chen: Tackling the data heterogeneity in asynchronous federated learning with cached
-update calibration. ICLR 2024, Algorithm 2.
+update calibration. ICLR 2024, Algorithm 2, which starts from h_i = 0 and h = 0 and waits for no client.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class CA2FL(Strategy):
     buffer: Count = 10  # M
     concurrency: Count | None = 20  # M_c
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client
         server.memory.mean = server.zeros()  # h = (1/N) Σ h_i, constant between two steps
         server.memory.change, server.memory.count = server.zeros(), 0

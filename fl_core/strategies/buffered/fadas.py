@@ -44,7 +44,7 @@ class FADAS(Strategy):
     def expected(self) -> str:
         return "FADAS divides by the root of squared updates: its step is not linear in them"
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         memory = server.memory
         memory.total, memory.count, memory.oldest = server.zeros(), 0, 0
         memory.m, memory.v, memory.v_max = server.zeros(), server.zeros(), server.zeros()

@@ -31,7 +31,7 @@ class FedBuff(Strategy):
         "inverse_root", exclude_if=lambda scaling: scaling == "inverse_root"
     )
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()
 
     def receive(self, server: Server, update: Update) -> None:

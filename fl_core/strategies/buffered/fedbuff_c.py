@@ -37,7 +37,7 @@ class FedBuffC(Strategy):
         size = min(self.buffer, server.n)
         return weights.fedbuff_participations(server.mean_time, size, HORIZON)
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         size = min(self.buffer, server.n)
         server.memory.size = size
         server.memory.weights = [1 / size] * server.n

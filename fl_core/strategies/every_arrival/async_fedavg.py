@@ -28,7 +28,7 @@ class AsyncFedAvg(Strategy):
             return f"weights: {len(self.weights)} given for {scenario.problem.clients} clients"
         return None
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         memory = server.memory
         if self.weights == "time_based":
             memory.weights = weights.time_based(server.p, server.mean_time)

@@ -30,7 +30,7 @@ class AsyncFedED(Strategy):
     def expected(self) -> str:
         return "AsyncFedED scales each update by its own length: its step is not linear in them"
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.steps = [self.local.count(server, i, 0) for i in range(server.n)]  # K_i
 
     def receive(self, server: Server, update: Update) -> None:

@@ -22,7 +22,7 @@ class FedFa(Strategy):
 
     window: Count = 5  # K
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.window = server.model.repeat(self.window, 1)  # [K, d]
         server.memory.oldest = 0
 

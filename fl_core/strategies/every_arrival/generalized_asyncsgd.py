@@ -44,7 +44,7 @@ class GeneralizedAsyncSGD(Strategy):
             return f"routing: {len(self.routing)} probabilities given for {scenario.problem.clients} clients"
         return None
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.p = self.probabilities(server).tolist()
 
     def receive(self, server: Server, update: Update) -> None:

@@ -85,7 +85,7 @@ class FedAvg(Strategy):
         """p_i, as in the published code: a round already weighs clients as the federated problem does."""
         return server.p.tolist()
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         if reason := self.too_short(server.p, server.mean_time):
             raise Impossible(reason)
         server.memory.round = {}

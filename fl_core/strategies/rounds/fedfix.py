@@ -46,7 +46,7 @@ class FedFix(Strategy):
         law = weights.fedfix if self.weights == "fixed" else weights.fedfix_exponential
         return law(p, server.mean_time, window)
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.total = server.zeros()
         window = self.period * (1 + self.growth * server.version)
         server.memory.weights = self.unbiased(server.p, server, window)
@@ -57,4 +57,4 @@ class FedFix(Strategy):
 
     def tick(self, server: Server) -> None:
         server.step(self.server_lr * server.memory.total)
-        self.start(server)
+        self.begin(server)

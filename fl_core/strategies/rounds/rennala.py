@@ -23,7 +23,7 @@ class Rennala(Strategy):
 
     batch: Count = 5  # S
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0
 
     def receive(self, server: Server, update: Update) -> None:
@@ -32,7 +32,7 @@ class Rennala(Strategy):
         memory.count += 1
         if memory.count == self.batch:
             server.step(self.server_lr * memory.total / self.batch)
-            self.start(server)
+            self.begin(server)
             for job in list(server.jobs):
                 server.dismiss(job)
 

@@ -4,8 +4,13 @@ Mitigating participation imbalance bias in asynchronous federated learning. arXi
 Algorithm 1: the server keeps a table of all updates U_i and takes its mean. `incremental` is Algorithm a.5:
 the clients keep their own U_i and send the change, the server keeps the mean u. The 8-bit table is that of
 appendix F.3.3.
+
+Both algorithms start with a first pass: every client computes U_i at w^0, then w^1 = w^0 − η u^0. The code of
+Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD, which sends as it always does and
+makes no step until all clients were heard: `start: when_all_heard`.
 """
 
+from collections.abc import Collection
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -24,6 +29,14 @@ class ACE(Strategy):
 
     form: Literal["direct", "incremental"] = "incremental"
     cache: caches.Precision = "full"
+    start: Literal["first_pass", "when_all_heard"] = "first_pass"
+
+    @property
+    def first_pass(self) -> bool:
+        return self.start == "first_pass"
+
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        return [client for client in server.memory.unheard if client in gone]
 
     def expected(self) -> Self:
         return self.model_copy(update={"cache": "full"})  # what rounding does is noise
@@ -31,10 +44,10 @@ class ACE(Strategy):
     def at_clients(self) -> tuple[str, ...]:
         return ("cache",) if self.form == "incremental" else ()
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.cache = caches.empty(server, self.cache)  # U_i
         server.memory.mean = server.zeros()  # u = (1/N) Σ U_i
-        server.memory.heard = 0
+        server.memory.unheard = list(range(server.n))
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client, model = server.memory, update.client, server.model
@@ -45,6 +58,7 @@ class ACE(Strategy):
         else:
             everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
             memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
-        memory.heard += 1
-        if memory.heard >= server.n:  # the first step waits for as many updates as there are clients
+        if client in memory.unheard:
+            memory.unheard.remove(client)
+        if not memory.unheard:
             server.step(self.server_lr * memory.mean)

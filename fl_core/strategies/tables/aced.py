@@ -4,9 +4,12 @@ Mitigating participation imbalance bias in asynchronous federated learning. arXi
 A(t) = {i : t − t_i ≤ τ_algo}, and the step is the mean over A(t); nothing changes where it is empty. The
 algorithm sets t_i to the present iteration at each arrival; its list of notation calls it the iteration of
 the model that the cached update was made from. Both readings are here, by the name of `stamp`.
+
+It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_heard` sends as usual, but
+makes no step before all clients were heard. So A(t) never holds a client that was not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -28,21 +31,30 @@ class ACED(Strategy):
     max_age: Count = 10  # τ_algo
     stamp: Literal["arrival", "model"] = "arrival"
     cache: caches.Precision = "full"
+    start: Literal["first_pass", "when_all_heard"] = "first_pass"
+
+    @property
+    def first_pass(self) -> bool:
+        return self.start == "first_pass"
+
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        return [client for client in server.memory.unheard if client in gone]
 
     def expected(self) -> Self:
         return self.model_copy(update={"cache": "full"})  # what rounding does is noise
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.cache = caches.empty(server, self.cache)  # U_i
         server.memory.stamp = torch.zeros(server.n, dtype=torch.long, device=server.model.device)  # t_i
-        server.memory.heard = 0
+        server.memory.unheard = list(range(server.n))
 
     def receive(self, server: Server, update: Update) -> None:
-        memory = server.memory
-        caches.put(memory.cache, update.client, update.delta, server)
-        memory.stamp[update.client] = server.version if self.stamp == "arrival" else update.version
-        memory.heard += 1
-        if memory.heard < server.n:  # the first step waits for as many updates as there are clients
+        memory, client = server.memory, update.client
+        caches.put(memory.cache, client, update.delta, server)
+        memory.stamp[client] = server.version if self.stamp == "arrival" else update.version
+        if client in memory.unheard:
+            memory.unheard.remove(client)
+        if memory.unheard:
             return
         active = server.version - memory.stamp <= self.max_age  # A(t)
         newest = caches.rows(memory.cache, active, server.model)

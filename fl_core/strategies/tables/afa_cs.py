@@ -3,10 +3,15 @@
 Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 3: once m updates have
 replaced their workers' slots, x ← x − η η_L (1/M) Σ_i G_i over all M slots. The algorithm box prints η, all
 proofs use η η_L.
+
+The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until worker i is heard; `first_pass`
+makes the first round one of all M workers, at x_0, and every later one of m.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from fl_core.parts import Count
 from fl_core.server.jobs import Update
@@ -23,18 +28,31 @@ class AFACS(Strategy):
     tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
     buffer: Count = 5  # m
+    # Left out of a description where it is the default: keys of runs are older than the choice.
+    start: Literal["zeros", "first_pass"] = Field("zeros", exclude_if=lambda start: start == "zeros")
 
-    def start(self, server: Server) -> None:
-        server.memory.slots = server.zeros(server.n)  # G_i, zero until heard
+    @property
+    def first_pass(self) -> bool:
+        return self.start == "first_pass"
+
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        return [client for client in server.memory.unheard if client in gone]
+
+    def begin(self, server: Server) -> None:
+        server.memory.slots = server.zeros(server.n)  # G_i
         server.memory.mean = server.zeros()  # (1/M) Σ G_i
         server.memory.count = 0
+        server.memory.unheard = list(range(server.n)) if self.first_pass else []
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         memory.mean += (update.gradient - memory.slots[update.client]) / server.n
         memory.slots[update.client] = update.gradient
-        memory.count += 1
-        if memory.count % self.buffer == 0:
+        if memory.unheard:
+            memory.unheard.remove(update.client)
+        else:
+            memory.count += 1
+        if not memory.unheard and memory.count % self.buffer == 0:
             server.step(-self.server_lr * self.local_lr * memory.mean)
 
     def next(self, server: Server) -> list[int]:

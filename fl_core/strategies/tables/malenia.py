@@ -2,10 +2,11 @@
 
 Tyurin, Richtárik: Optimal time complexities of parallel stochastic optimization methods under a fixed
 computation model. NeurIPS 2023: gather while ((1/n) Σ_i 1/B_i)^{-1} ≤ S/n, so that every B_i ≥ 1, then x ←
-x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij.
+x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij. Every step, so the first too, begins with an empty table and waits until all
+clients are heard.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 import torch
@@ -25,7 +26,10 @@ class Malenia(Strategy):
 
     batch: Count = 5  # S
 
-    def start(self, server: Server) -> None:
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        return [client for client in gone if server.memory.count[client] == 0]
+
+    def begin(self, server: Server) -> None:
         server.memory.total = server.zeros(server.n)  # Σ_j g_ij
         server.memory.count = torch.zeros_like(server.memory.total[:, 0])  # B_i
 
@@ -36,7 +40,7 @@ class Malenia(Strategy):
         harmonic = server.n / (1 / memory.count).sum()  # 0 while a client is missing
         if harmonic > self.batch / server.n:
             server.step(self.server_lr * (memory.total / memory.count[:, None]).mean(0))
-            self.start(server)
+            self.begin(server)
             for job in list(server.jobs):
                 server.dismiss(job)
 

@@ -3,9 +3,15 @@
 Gu, Huang, Zhang, Huang: Fast federated learning in the presence of arbitrary device unavailability. NeurIPS
 2021, Algorithm 1: G_i ← (w_t − w_K^i)/η_t for the available clients, w ← w − η_t (1/N) Σ_i G_i, with η_t =
 η/(t+1) at both ends.
+
+The authors' code makes no step before every client was heard (`start: when_all_heard`); its variant
+`fdu_no_wait` begins with G_i = 0 and steps from the first round on (`start: zeros`).
 """
 
-from typing import ClassVar
+from collections.abc import Collection
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -18,19 +24,28 @@ class MIFA(Strategy):
     name: ClassVar[str] = "mifa"
     title: ClassVar[str] = "MIFA"
 
-    def start(self, server: Server) -> None:
+    # Left out of a description where it is the default: keys of runs are older than the choice.
+    start: Literal["when_all_heard", "zeros"] = Field(
+        "when_all_heard", exclude_if=lambda start: start == "when_all_heard"
+    )
+
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        return [client for client in server.memory.unheard if client in gone]
+
+    def begin(self, server: Server) -> None:
         server.memory.cache = server.zeros(server.n)  # G_i
-        server.memory.heard = [False] * server.n
+        server.memory.unheard = [] if self.start == "zeros" else list(range(server.n))
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         memory.cache[update.client] = -update.delta / update.lr
-        memory.heard[update.client] = True
-        if server.in_flight == 0 and all(memory.heard):  # the first step waits for everyone
+        if update.client in memory.unheard:
+            memory.unheard.remove(update.client)
+        if server.in_flight == 0 and not memory.unheard:
             server.step(-self.server_lr * server.local_lr * memory.cache.mean(0))
             server.local_lr = self.local_lr / (server.version + 1)  # η_t
 
     def next(self, server: Server) -> list[int]:
         if server.in_flight:
             return []
-        return server.due if all(server.memory.heard) else list(server.idle)
+        return list(server.idle) if server.memory.unheard else server.due

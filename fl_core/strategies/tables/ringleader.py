@@ -4,8 +4,10 @@ Maranjyan, Richtárik: Ringleader ASGD: the first asynchronous SGD with optimal 
 heterogeneity. ICLR 2026 (arXiv 2509.22860). Phase 1 gathers without stepping until everyone has a gradient
 in the table. Phase 2 makes n steps of the table's mean: the first at once, then one at the next arrival of
 each other client, which is folded in; a client that had its step already fills the table of the next round.
+So the start is phase 1, in which clients that are heard early compute at x^0 again.
 """
 
+from collections.abc import Collection
 from typing import ClassVar
 
 import torch
@@ -21,7 +23,14 @@ class Ringleader(Strategy):
     name: ClassVar[str] = "ringleader"
     title: ClassVar[str] = "Ringleader ASGD"
 
-    def start(self, server: Server) -> None:
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        memory = server.memory
+        if not memory.stepped:  # phase 1
+            return [client for client in gone if memory.count[client] == 0]
+        left = [client for client in range(server.n) if client not in memory.stepped]
+        return left if all(client in gone for client in left) else []
+
+    def begin(self, server: Server) -> None:
         memory = server.memory
         memory.total, memory.count = self.table(server)  # G_i, b_i
         memory.next_total, memory.next_count = self.table(server)  # G_i^+, b_i^+
