@@ -27,7 +27,7 @@ class BegunAnew:
 class Finished:
     """Its record is in the outbox."""
 
-    status: str  # done, diverged, error
+    status: str  # done, diverged, stalled, error
     reason: str
     seconds: float
     value: float | None = None

@@ -59,7 +59,7 @@ class Session:
     @property
     def finished(self) -> int:
         """Tasks that need not be computed again."""
-        return self.before + self.now["done"] + self.now["diverged"]
+        return self.before + self.now["done"] + self.now["diverged"] + self.now["stalled"]
 
     def run(self, workers: int, show: Callable[[int], Progress]) -> None:
         """Compute what is left with so many worker processes; `show(n)` makes the display for n tasks.

@@ -10,7 +10,7 @@ from reports.numbers import many
 from reports.records.records import Suite
 from reports.records.store import load
 from reports.sections.section import Results
-from reports.statistics.ranking import Entry, Ranking, seeds
+from reports.statistics.ranking import STALLED, Entry, Ranking, seeds
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -115,6 +115,8 @@ def _table(found: Ranking, grid: list[list[str]], shown: int, narrow: int | None
     from rich.text import Text
 
     notes = ["∞: the median seed never met the target."] if found.unmet else []
+    if any(line.row.stalled for line in found.lines):
+        notes.append(STALLED)
     if left := len(found.columns) - shown:
         notes.append(f"{many(left, 'more column')} on the report page, or in a wider terminal.")
     table = Table(
@@ -133,7 +135,7 @@ def _table(found: Ranking, grid: list[list[str]], shown: int, narrow: int | None
     table.add_column(Text(grid[0][-1]), justify="right", max_width=narrow)
     for line, cells in zip(found.lines, grid[1:], strict=False):
         styles = ["", *("bold green" if entry.best else "" for entry in line.entries[:shown])]
-        styles.append("red" if line.row.diverged else "")
+        styles.append("red" if line.row.diverged or line.row.stalled else "")
         table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
     for cells in grid[1 + len(found.lines) :]:
         table.add_section()

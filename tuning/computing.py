@@ -51,7 +51,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A simulation has ended: done, diverged, running (it was stopped) or error."""
+    """A simulation has ended: done, diverged, stalled, running (it was stopped) or error."""
 
     trial: int
     seed: int

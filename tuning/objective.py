@@ -42,7 +42,7 @@ class Curve:
     """The learning curve of one seed."""
 
     points: list[Point] = field(default_factory=list)
-    status: str = "running"  # done, diverged; running where it was pruned
+    status: str = "running"  # done, diverged, stalled; running where it was pruned
 
     @property
     def diverged(self) -> bool:

@@ -79,7 +79,7 @@ def is_hopeless(ledger: Ledger, one: Pending) -> bool:
             if one.trial.should_prune():
                 return True
     elif plan.pruner in BY_SEED:
-        ended = [curve for curve in one.curves if curve.status in ("done", "diverged")]
+        ended = [curve for curve in one.curves if curve.status in ("done", "diverged", "stalled")]
         for seed in range(one.reported, len(ended)):
             one.trial.report(plan.objective.of(ended[seed]), seed)
             one.reported = seed + 1

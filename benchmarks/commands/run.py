@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from benchmarks.session import Session
     from benchmarks.tracking.store import Store
 
-ENDS = {"done": "done", "diverged": "diverged", "error": "ended in error (see their traceback.txt in MLflow)"}
+ENDS = {
+    "done": "done",
+    "diverged": "diverged",
+    "stalled": "stalled, waiting for clients that never come",
+    "error": "ended in error (see their traceback.txt in MLflow)",
+}
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
 

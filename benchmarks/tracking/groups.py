@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
-    """All that MLflow is told of a group; runs that diverged are counted, and left out of means."""
+    """All that MLflow is told of a group; runs that diverged are counted, and left out of means.
+
+    Runs that stalled are counted, too, but their models would not change any more: they are in the means.
+    """
     from mlflow.entities import Metric
 
     done = [seed for seed in seeds if not diverged(seed)]
@@ -31,7 +34,10 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
         for row in curve.drop(columns=list(NO_METRICS), errors="ignore").reset_index().to_dict("records"):
             step = int(row.pop("iteration"))
             yield from (Metric(str(name), value, ended, step) for name, value in row.items())
-    counts = {"seeds/done": len(done), "seeds/diverged": len(seeds) - len(done)}
+    stalled = sum(seed.data.tags["asyncfl.status"] == "stalled" for seed in seeds)
+    counts = {"seeds/done": len(done) - stalled, "seeds/diverged": len(seeds) - len(done)}
+    if stalled:
+        counts["seeds/stalled"] = stalled
     for name, value in {**finals, **counts}.items():
         yield Metric(name, value, ended, last)
 

@@ -29,7 +29,7 @@ class Result:
     suite: str
     key: str
     name: str
-    status: str  # done, diverged, error
+    status: str  # done, diverged, stalled, error
     reason: str
     began: int  # milliseconds since 1970
     ended: int

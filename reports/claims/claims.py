@@ -92,9 +92,9 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[Run]]) -> list
 
 
 def _shared(claim: Claim, runs: Mapping[str, Sequence[Run]]) -> float:
-    """The last reading of the clock that all of its runs have reached; one that diverged sets no end."""
-    ends = [float(run.files.curve[_column(claim)].iloc[-1]) for of in runs.values() for run in of if run.done]
-    return min(ends, default=inf)
+    """The last reading of the clock that all runs have reached; one that diverged or stalled sets no end."""
+    whole = [run for of in runs.values() for run in of if run.done and not run.stalled]
+    return min((float(run.files.curve[_column(claim)].iloc[-1]) for run in whole), default=inf)
 
 
 def _column(claim: Claim) -> str:

@@ -41,7 +41,7 @@ class Outcome(Frozen):
     strategy: str
     seed: int
     key: str  # the run's identity: a hash of its whole description
-    status: Literal["done", "diverged"]
+    status: Literal["done", "diverged", "stalled"]
     final: float  # of the goal's metric
     updates_to_target: float
     schedule: str  # digest of the arrivals
@@ -50,8 +50,8 @@ class Outcome(Frozen):
 
     @property
     def finite(self) -> bool:
-        """Whether it came to its end with a metric that is a number."""
-        return self.status == "done" and isfinite(self.final)
+        """Whether it came to an end with a metric that is a number."""
+        return self.status != "diverged" and isfinite(self.final)
 
     @property
     def reached(self) -> float:
@@ -116,7 +116,7 @@ def _outcome(run: Run, schedule: str) -> Outcome:
         strategy=run.strategy,
         seed=run.seed,
         key=run.key,
-        status="diverged" if run.diverged else "done",
+        status="diverged" if run.diverged else "stalled" if run.stalled else "done",
         final=run.final(run.metric),
         updates_to_target=time_to_target(run, "updates", run.target),
         schedule=schedule,

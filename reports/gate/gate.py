@@ -35,6 +35,7 @@ GOLDEN = 3e-6
 SLOWER = 1.5  # times as long as recorded, beside the yardstick
 
 SCHEDULE, GOLDEN_VALUES, SPEED = "Schedule", "Golden values", "Speed ÷ yardstick"
+STALLS = "Stalled runs"
 
 Verdict = Literal["same", "better", "worse", "changed"]
 Cell = tuple[str, str]  # scenario, strategy
@@ -68,6 +69,9 @@ def compare(baseline: Baseline, now: Baseline) -> list[Check]:
         final = tolerances({cell: _finals(runs) for cell, runs in cells.items()})
         reach = tolerances({cell: _logs(runs) for cell, runs in cells.items()})
         for cell, runs in cells.items():
+            if stalled := _stalled(cell, runs, after[cell]):
+                found.append(stalled)  # runs of other lengths have nothing to compare
+                continue
             found.append(_final(cell, goal, runs, after[cell], final[cell]))
             if goal.target is not None:
                 found.append(_reach(cell, goal, runs, after[cell], reach[cell]))
@@ -100,6 +104,16 @@ def _finals(runs: Sequence[Outcome]) -> list[float]:
 def _logs(runs: Sequence[Outcome]) -> list[float]:
     """Times spread by factors, so they are compared by factors."""
     return [log(one.reached) for one in runs]
+
+
+def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Check | None:
+    """What there is to say where other seeds stall than did; a seed more that waits in vain is worse."""
+    then, today = ({one.seed for one in runs if one.status == "stalled"} for runs in (before, now))
+    if then == today:
+        return None
+    counts = (f"{len(seeds)} of {len(before)} stalled" for seeds in (then, today))
+    verdict: Verdict = "worse" if today - then else "better"
+    return Check(*cell, STALLS, verdict, *counts, minus(f"{len(today) - len(then):+d}"), "none more")
 
 
 def _final(

@@ -56,7 +56,7 @@ class Run:
     strategy: str
     paper: str
     seed: int
-    status: str  # done, diverged, error, interrupted, running
+    status: str  # done, diverged, stalled, error, interrupted, running
     reason: str
     metric: str
     higher_is_better: bool
@@ -82,9 +82,14 @@ class Run:
         return self.status == "diverged"
 
     @property
+    def stalled(self) -> bool:
+        """Whether it waited for clients that never come; its last model is the one that it would end with."""
+        return self.status == "stalled"
+
+    @property
     def done(self) -> bool:
-        """Whether it came to its end, and its curve could be read."""
-        return self.status == "done" and not self.files.curve.empty
+        """Whether it came to an end, its budget's or a stall, and its curve could be read."""
+        return self.status in {"done", "stalled"} and not self.files.curve.empty
 
     @property
     def ended_somehow(self) -> bool:
@@ -121,8 +126,13 @@ class Cell:
 
     @property
     def done(self) -> tuple[Run, ...]:
-        """The runs that came to their end."""
+        """The runs that came to an end, stalled ones included."""
         return tuple(run for run in self.runs if run.done)
+
+    @property
+    def stalled(self) -> tuple[Run, ...]:
+        """The runs that waited for clients that never come."""
+        return tuple(run for run in self.runs if run.stalled)
 
     @property
     def diverged(self) -> tuple[Run, ...]:

@@ -47,8 +47,9 @@ class Reach:
 class Row:
     """One strategy in one scenario.
 
-    Final values are those of the runs that came to their end. A run that diverged is counted apart; a target
-    that it had not met until then it never met. Runs that failed or go on are neither.
+    Final values are those of the runs that came to their end, and of those that stalled: their model would
+    not change any more. A run that diverged is counted apart; a target that it had not met until then it
+    never met. Runs that failed or go on are neither.
     """
 
     cell: Cell
@@ -67,6 +68,11 @@ class Row:
     def diverged(self) -> int:
         """How many seeds diverged."""
         return len(self.cell.diverged)
+
+    @property
+    def stalled(self) -> int:
+        """How many seeds stalled."""
+        return len(self.cell.stalled)
 
     @property
     def unfinished(self) -> int:
@@ -138,8 +144,9 @@ def _record(scenario: Scenario, row: Row) -> dict[str, object]:
         "scenario": scenario.label,
         "strategy": row.strategy,
         "seeds": len(row.cell.runs),
-        "done": len(row.cell.done),
+        "done": sum(not run.stalled for run in row.cell.done),
         "diverged": row.diverged,
+        "stalled": row.stalled,
     }
     for name, spread in row.final.items():
         record |= {f"{name} mean": spread.mean, f"{name} std": spread.std}

@@ -14,7 +14,7 @@ from reports.records.measures import Measure
 from reports.records.records import Scenario
 from reports.records.summary import Row, best, frame
 from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import Entry, Ranking, seeds, spread_text
+from reports.statistics.ranking import STALLED, Entry, Ranking, seeds, spread_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,8 @@ def _note(rankings: Sequence[Ranking], some_open: bool) -> str:
         parts.append("∞: the median seed never met the target; beside it, how many seeds did.")
     if any(line.row.diverged for line in lines):
         parts.append("Strategies with diverged runs stand last; their means are those of the other seeds.")
+    if any(line.row.stalled for line in lines):
+        parts.append(STALLED)
     return " ".join(parts)
 
 
@@ -126,6 +128,8 @@ def _glances(scenario: Scenario, rows: list[Row], order: list[str], left_open: s
         text, detail = spread_text(row.final[ranks.name], ranks)
         if row.diverged:
             detail = f"{row.diverged} diverged"
+        elif row.stalled:
+            detail = f"{row.stalled} stalled"
         place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
         leads = not row.diverged and text == best_text
         found[row.strategy] = Glance(text, detail, leads, round(place, 3), row.strategy in left_open)

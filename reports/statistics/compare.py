@@ -117,6 +117,9 @@ def _in_scenario(scenario: Scenario, first: Cell, second: Cell, metric: str) -> 
         diverged = any(run and run.diverged for run in runs)
         if not amiss or (reach and all(run and run.ended_somehow for run in runs)):
             pairs[seed] = pair
+        for cell, run in zip((first, second), runs, strict=True):
+            if run and run.stalled:
+                remarks.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
         if amiss:
             counts = " (never, unless the target was met before)" if diverged and seed in pairs else ""
             remarks.append(f"seed {seed}: {' and '.join(amiss)}{counts}")

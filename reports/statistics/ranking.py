@@ -11,6 +11,8 @@ from reports.records.measures import Measure
 from reports.records.records import Scenario
 from reports.records.summary import Reach, Row, Spread, best
 
+STALLED = "Stalled: waits for clients that never come; its last model counts."
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -111,7 +113,7 @@ def leader(scenario: Scenario, rows: Sequence[Row]) -> list[str]:
 
 def seeds(row: Row) -> str:
     """How many runs a line stands for: '3', or '3 (1 diverged)'."""
-    counts = {"diverged": row.diverged, "unfinished": row.unfinished}
+    counts = {"diverged": row.diverged, "stalled": row.stalled, "unfinished": row.unfinished}
     amiss = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     return f"{len(row.cell.runs)} ({amiss})" if amiss else str(len(row.cell.runs))
 

@@ -21,6 +21,8 @@ from benchmarks.tasks import RunTask
 from benchmarks.tracking.store import Store
 from fl_core.problems.data import Data, DataMissing
 from fl_core.problems.digits import Digits
+from reports.records.store import load as report
+from reports.records.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 
@@ -66,6 +68,28 @@ def test_exactly_once(tmp_path: Path, store: Store) -> None:
     third = session(write_suite(tmp_path, "fedbuff, asgd, fedavg"), store)  # what was added alone is computed
     assert (third.before, third.now) == (6, {"done": 2})
     assert len(runs(store)) == 6
+
+
+def test_a_stalled_run_is_finished_and_seen_as_such(tmp_path: Path, store: Store) -> None:
+    path = write_suite(tmp_path, "malenia, asgd")
+    away = "{name: dropouts, share: 0.3, at: 0}"
+    path.write_text(path.read_text().replace("spread: 80}}", f"spread: 80}}, availability: {away}}}"))
+    first = session(path, store)
+    assert first.now == {"done": 4, "stalled": 2}  # the other four are ASGD's and the baselines
+    assert (first.finished, first.waiting) == (6, 0)
+    assert session(path, store).now.total() == 0
+    stalled = [run.data.tags for run in runs(store) if run.data.tags["asyncfl.status"] == "stalled"]
+    assert {tags["asyncfl.strategy"] for tags in stalled} == {"Malenia SGD"}
+    assert all("waits for clients that never come: " in tags["asyncfl.reason"] for tags in stalled)
+    (group,) = [run for run in runs(store, kind="group") if "Malenia" in run.data.tags["asyncfl.strategy"]]
+    assert (group.data.metrics["seeds/stalled"], group.data.metrics["seeds/done"]) == (2, 0)
+    (row,) = [
+        row
+        for scenario in report(store.tracking_uri, "small").scenarios()
+        for row in summarise(scenario)
+        if row.stalled
+    ]
+    assert (row.strategy, row.stalled, row.final["distance"].n) == ("Malenia SGD", 2, 2)
 
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path, store: Store) -> None:

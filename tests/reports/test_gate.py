@@ -165,6 +165,17 @@ def test_a_seed_that_diverges_is_worse() -> None:
     assert failures(broken, broken) == []
 
 
+def test_a_seed_that_stalls_is_worse() -> None:
+    """It is said as what it is, and values of runs of other lengths are not compared."""
+    before = record()
+    waits = changed(before, status=lambda one: "stalled" if one.seed == 2 else "done", updates_to_target=inf)
+    assert failures(before, waits) == [("FedBuff", "Stalled", "worse")]
+    (found,) = [one for one in compare(before, waits) if one.failed]
+    assert (found.before, found.now, found.allowed) == ("0 of 5 stalled", "1 of 5 stalled", "none more")
+    assert failures(waits, before) == []
+    assert failures(waits, waits) == []
+
+
 def test_one_schedule() -> None:
     """A single arrival of a single seed."""
     before = record()

@@ -51,5 +51,11 @@ def test_diverged_runs_are_counted() -> None:
     assert "1 (1 diverged)" in printed(records(lost), 120)
 
 
+def test_stalled_runs_are_counted_and_explained() -> None:
+    text = printed(records(Fake(curve=curve([0.1, 0.2], [0, 5]), status="stalled")), 120)
+    assert "1 (1 stalled)" in text
+    assert "Stalled: waits for clients that never come; its last model counts." in " ".join(text.split())
+
+
 def test_nothing_recorded_is_a_sentence() -> None:
     assert printed(Suite("quickstart", "sqlite:///x.db"), 80).strip() == "No run of 'quickstart' is recorded."

@@ -87,6 +87,19 @@ def test_a_target_met_before_diverging_was_met() -> None:
     assert isnan(row.final["test/accuracy"].mean)
 
 
+def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
+    short = replace(Fake(seed=1, curve=curve([0.1, 0.3], [0, 4])), status="stalled")
+    suite = records(REACHES_AT_20, short)
+    scenario, (row,) = only(suite)
+    assert (row.stalled, row.diverged, row.unfinished) == (1, 0, 0)
+    assert (row.final["test/accuracy"].mean, row.final["test/accuracy"].n) == (pytest.approx(0.6), 2)
+    assert (row.updates_to_target.reached, row.updates_to_target.of) == (1, 2)
+    assert seeds(row) == "2 (1 stalled)"
+    assert frame([(scenario, [row])]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
+    assert "1 run stalled, waiting for clients that never come." in what_is_amiss(suite)
+    assert band(row.cell, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
+
+
 @pytest.mark.parametrize("status", ["running", "error", "interrupted"])
 def test_runs_that_have_not_ended_are_neither_counted_as_late_nor_as_final(status: str) -> None:
     _, (row,) = only(records(REACHES_AT_20, replace(NEVER_REACHES, status=status, curve=None)))

@@ -28,7 +28,7 @@ class Ran(Protocol):
 
     @property
     def status(self) -> str:
-        """`done` or `diverged`."""
+        """`done`, `diverged` or `stalled`."""
 
     @property
     def params(self) -> Mapping[str, str]:

@@ -66,11 +66,13 @@ def what_is_amiss(suite: Suite) -> list[str]:
             else "they are counted and shown, but have"
         )
         parts.append(f"{many(status['diverged'], 'run')} diverged; {they} no final value.")
+    if status["stalled"]:
+        parts.append(f"{many(status['stalled'], 'run')} stalled, waiting for clients that never come.")
     for name, verb in (("error", "failed"), ("interrupted", "interrupted")):
         if status[name]:
             was = "" if name == "error" else "was " if status[name] == 1 else "were "
             parts.append(f"{many(status[name], 'run')} {was}{verb}.")
-    unread = sum(bool(run.files.unread) for run in runs if run.status in {"done", "diverged"})
+    unread = sum(bool(run.files.unread) for run in runs if run.status in {"done", "diverged", "stalled"})
     if unread:
         parts.append(f"{many(unread, 'run')} left files that cannot be read; see Provenance.")
     if suite.older:
