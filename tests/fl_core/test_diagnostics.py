@@ -221,6 +221,38 @@ def test_ace_has_no_participation_bias(form: Any, cache: Any) -> None:
     assert max(float(one.terms.errors.delay.norm()) for one in seen) > 0.1
 
 
+@pytest.mark.parametrize("start", ["first_pass", "when_all_heard"])
+@pytest.mark.parametrize("drawn", [{"name": "iteration_delay"}, {"name": "rounds", "workers": 2}], ids=str)
+def test_ace_has_no_participation_bias_where_clients_are_drawn(start: Any, drawn: Any) -> None:
+    """B is zero from the first step on: whoever is drawn, the table holds every client."""
+    seen, _ = follow(experiment(ACE(local_lr=0.05, start=start), arrangement=drawn))
+    assert len(seen) > 40
+    assert max(float(one.terms.errors.bias.norm()) for one in seen) < 1e-12
+
+
+def test_ace_has_no_participation_bias_on_digits() -> None:
+    """Fifty clients, one drawn an iteration: ‖B‖² is rounding of float32; from zeros it is of order 10⁻²."""
+    found = {}
+    for strategy in ({"name": "ace"}, {"name": "afa_cs", "buffer": 1}):
+        simulation = Simulation(
+            Experiment.model_validate(
+                {
+                    "scenario": {
+                        "problem": {"name": "digits", "clients": 50},
+                        "arrangement": "iteration_delay",
+                        "budget": {"updates": 120},
+                    },
+                    "strategy": strategy,
+                }
+            )
+        )
+        terms = ErrorTerms(simulation, every=10)
+        seen = [one for event in simulate(simulation) if (one := terms.see(event)) is not None]
+        found[strategy["name"]] = np.mean([float((one.errors.bias**2).sum()) for one in seen])
+    assert found["ace"] < 1e-10
+    assert found["afa_cs"] > 1e-2
+
+
 def test_rounds_of_everyone_have_noise_only() -> None:
     seen, _ = follow(experiment(FedAvg(local_lr=0.05)))
     for one in seen:

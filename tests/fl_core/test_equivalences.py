@@ -10,6 +10,7 @@ import pytest
 import torch
 from worlds import Everyone, play, scenario
 
+from fl_core.arrangements.arrangement import Arrangement, IterationDelay
 from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, AdamW, LocalWork
 from fl_core.loop.events import Kind
@@ -80,6 +81,24 @@ def test_ace_is_afa_cs_of_one_update_once_everyone_was_heard() -> None:
     """AFA-CS (m = 1, K = 1) from a full memory; from zeros its first steps differ, its limit does not."""
     ace, afa = models(ACE(local_lr=0.02), updates=9000), models(AFACS(buffer=1, local_lr=0.02), updates=9000)
     torch.testing.assert_close(ace[-1], afa[-1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("arrangement", [None, IterationDelay()], ids=["always busy", "drawn"])
+def test_ace_is_afa_cs_of_one_update_after_a_first_pass(arrangement: Arrangement | None) -> None:
+    """From the first step on, whoever is drawn; K = 1, so that a mean gradient is −δ/η_l."""
+    where = scenario(TIMES, centres=CENTRES, noise=0.3, updates=60)
+    where = where.model_copy(update={"arrangement": arrangement})
+    (ace, seen), (afa, also) = (
+        play(strategy, where) for strategy in (ACE(), AFACS(buffer=1, start="first_pass"))
+    )
+    assert seen == also
+    torch.testing.assert_close(ace.server.model, afa.server.model, rtol=0, atol=1e-12)
+
+
+def test_ace_starts_alike_where_all_clients_are_sent_the_first_model() -> None:
+    """With its own sending, a first pass is what those do who wait until all are heard."""
+    both = [models(ACE(start=start), noise=0.3) for start in ("first_pass", "when_all_heard")]
+    assert torch.equal(*both)
 
 
 def test_ace_direct_and_incremental() -> None:
