@@ -108,12 +108,12 @@ def _logs(runs: Sequence[Outcome]) -> list[float]:
 
 def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Check | None:
     """What there is to say where other seeds stall than did; a seed more that waits in vain is worse."""
-    then, today = ({one.seed for one in runs if one.status == "stalled"} for runs in (before, now))
-    if then == today:
+    stalled, stalls = ({one.seed for one in runs if one.status == "stalled"} for runs in (before, now))
+    if stalled == stalls:
         return None
-    counts = (f"{len(seeds)} of {len(before)} stalled" for seeds in (then, today))
-    verdict: Verdict = "worse" if today - then else "better"
-    return Check(*cell, STALLS, verdict, *counts, minus(f"{len(today) - len(then):+d}"), "none more")
+    then, today = (f"{len(seeds)} of {len(before)} stalled" for seeds in (stalled, stalls))
+    verdict: Verdict = "worse" if stalls - stalled else "better"
+    return Check(*cell, STALLS, verdict, then, today, minus(f"{len(stalls) - len(stalled):+d}"), "none more")
 
 
 def _final(

@@ -5,6 +5,7 @@ Five clients of unequal importance, curvature, speed and number of local steps; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +27,12 @@ CLIENTS = plain.Clients(CENTRES, CURVATURE, STEPS)
 
 
 def simulated(
-    strategy: dict[str, Any], availability: Any = "always", arrangement: Any = None, updates: int = UPDATES
+    strategy: dict[str, Any],
+    *,
+    availability: Any = "always",
+    arrangement: Any = None,
+    times: Sequence[Fraction] = TIMES,
+    updates: int = UPDATES,
 ) -> tuple[Simulation, list[tuple[Fraction, int, int]], np.ndarray]:
     """The simulation, its arrivals (time, client, version of its model) and all its models."""
     experiment = Experiment.model_validate(
@@ -40,7 +46,7 @@ def simulated(
                     "importance": [0.1, 0.4, 0.2, 0.25, 0.05],
                 },
                 "timing": {
-                    "durations": {"name": "fixed", "times": [str(time) for time in TIMES]},
+                    "durations": {"name": "fixed", "times": [str(time) for time in times]},
                     "availability": availability,
                 },
                 "arrangement": arrangement,
@@ -146,12 +152,22 @@ def test_malenia(batch: int) -> None:
     agree(models, expected.models, 7)
 
 
+def test_malenia_goes_on_gathering_at_equality() -> None:
+    """Equal speeds, S = n: when each was heard once, (1/n) Σ 1/B_i = 1 = n/S is not yet enough."""
+    equal = [Fraction(1)] * 5
+    _, arrivals, models = simulated({"name": "malenia", "batch": 5}, times=equal)
+    expected = oracle(plain.Malenia, batch=5)
+    assert plain.play(expected, CLIENTS, equal, UPDATES) == arrivals
+    assert arrivals[5] == (2, 0, 0)
+    agree(models, expected.models, 7)
+
+
 @pytest.mark.parametrize("start", ["when_all_heard", "zeros"])
 @pytest.mark.parametrize(("at", "back"), [(0, "61/4"), ("21/4", "61/2")], ids=["at first", "later"])
 def test_mifa(start: str, at: Any, back: Any) -> None:
     """Two of five clients are away for three rounds; their rows are zeros, missing or old."""
     away = {"name": "dropouts", "share": 0.4, "at": at, "back": back}
-    simulation, arrivals, models = simulated({"name": "mifa", "start": start}, away)
+    simulation, arrivals, models = simulated({"name": "mifa", "start": start}, availability=away)
     lost = [client for client in range(5) if simulation.absences_read[client]]
     assert len(lost) == 2
     expected = oracle(plain.MIFA, zeros=start == "zeros")
