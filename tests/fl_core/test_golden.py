@@ -1,11 +1,13 @@
 """Golden trajectories: every strategy's first versions on noisy quadratics, as recorded when they were right.
 
-`python tests/fl_core/test_golden.py` records them anew, for a change that is meant to change results.
+They are a tripwire: a change of results is seen, never judged; what is right is shown by the other tests.
+`python tests/fl_core/test_golden.py` records them anew, for a new strategy or a change that is meant.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.strategies.strategy import Strategy
 
 GOLDEN = Path(__file__).with_name("golden.json")
+RECORD = "python tests/fl_core/test_golden.py"  # from the root of the repository
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0]]
 STEPS = 12
 
@@ -36,18 +39,37 @@ def trajectory(name: str) -> list[list[float]]:
     return found
 
 
+def recorded(name: str) -> list[list[float]]:
+    """The trajectory that is kept; without one the test fails with the command that records it."""
+    golden: dict[str, list[list[float]]] = json.loads(GOLDEN.read_text())
+    if name not in golden:
+        pytest.fail(
+            f"{name} has no golden trajectory yet; when its own tests pass, record it: {RECORD}",
+            pytrace=False,
+        )
+    return golden[name]
+
+
 @pytest.mark.parametrize("name", list(Strategy.members()))
 def test_trajectory_is_the_recorded_one(name: str) -> None:
     """Events exactly, models to 1e-12."""
-    golden = json.loads(GOLDEN.read_text())[name]
+    golden = recorded(name)
     found = trajectory(name)
-    assert [row[:2] for row in found] == [row[:2] for row in golden]
-    assert [row[2:] for row in found] == [pytest.approx(row[2:], rel=0, abs=1e-12) for row in golden]
+    meant = f"{name} has changed; if that is meant, record it anew: {RECORD}"
+    assert [row[:2] for row in found] == [row[:2] for row in golden], meant
+    assert [row[2:] for row in found] == [pytest.approx(row[2:], rel=0, abs=1e-12) for row in golden], meant
 
 
-def test_every_strategy_has_one_and_nothing_else_does() -> None:
-    """A new strategy records its own; a removed one takes its own along."""
-    assert json.loads(GOLDEN.read_text()).keys() == Strategy.members().keys()
+def test_a_strategy_without_a_trajectory_says_how_to_record_one() -> None:
+    """One line with the command, not a KeyError."""
+    with pytest.raises(pytest.fail.Exception, match=rf"^newcomer has no golden .*: {re.escape(RECORD)}$"):
+        recorded("newcomer")
+
+
+def test_no_removed_strategy_has_one() -> None:
+    """A removed strategy takes its trajectory along."""
+    left = json.loads(GOLDEN.read_text()).keys() - Strategy.members().keys()
+    assert not left, f"trajectories of no strategy; record anew: {RECORD}"
 
 
 if __name__ == "__main__":

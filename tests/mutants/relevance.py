@@ -1,0 +1,129 @@
+"""Which tests run which lines, as coverage.py saw it.
+
+A mutant is tried by the tests that run its statement.
+"""
+
+import ast
+import hashlib
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tests.mutants.forks import Job, results
+from tests.mutants.mutant import Mutant
+from tests.mutants.targets import ROOT, group_of, test_files
+from tests.mutants.trial import watch
+
+
+@dataclass
+class Relevance:
+    """Tests by line, and how long each takes."""
+
+    seconds: dict[str, float] = field(default_factory=dict)  # test → seconds
+    lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)  # file → line → tests
+    failed: list[str] = field(default_factory=list)  # without a mutation: left out
+    kills: Counter[tuple[str, str]] = field(default_factory=Counter)  # (file, test) → mutants killed so far
+
+    def add(self, found: dict[str, Any]) -> None:
+        """What one test file's tests run, from `watch`."""
+        self.seconds |= dict(found["tests"])
+        names = [test for test, _ in found["tests"]]
+        self.failed += found["failed"]
+        for file, lines in found["lines"].items():
+            for line, tests in lines.items():
+                known = self.lines.setdefault(file, {}).setdefault(int(line), set())
+                known.update(names[test] for test in tests)
+
+    def tests(self, mutant: Mutant) -> dict[str, float]:
+        """Test → seconds, in the order to run them: those that killed a neighbour, then the quickest.
+
+        Inside a function: the tests that run the statement. Outside: all, those first that run anything of
+        the file, since a default or a constant is also read from elsewhere.
+        """
+        lines = self.lines.get(mutant.file, {})
+        body = body_lines(mutant)
+        near = set[str]().union(*(tests for line, tests in lines.items() if body is None or line in body))
+        chosen = near if body is not None else set(self.seconds)
+
+        def place(test: str) -> tuple[bool, int, float]:
+            return test not in near, -self.kills[mutant.file, test], self.seconds[test]
+
+        return {test: self.seconds[test] for test in sorted(chosen, key=place)}
+
+
+def body_lines(mutant: Mutant) -> range | None:
+    """Lines of the innermost statement around a mutation, None outside of any function.
+
+    Of a compound statement its head alone; for the head of a function its whole body.
+    """
+    line, inside, found = mutant.start[0], False, None
+    body: list[ast.stmt] = ast.parse((ROOT / mutant.file).read_text()).body
+    while statement := next((each for each in body if _first(each) <= line <= (each.end_lineno or 0)), None):
+        blocks = [block for name in ("body", "orelse", "finalbody") for block in getattr(statement, name, [])]
+        blocks += [inner for handler in getattr(statement, "handlers", []) for inner in handler.body]
+        blocks += [inner for case in getattr(statement, "cases", []) for inner in case.body]
+        end = blocks[0].lineno - 1 if blocks else statement.end_lineno or line
+        found = range(_first(statement), max(end, statement.lineno) + 1)
+        if isinstance(statement, ast.FunctionDef):
+            inside = True
+            if line < blocks[0].lineno:
+                return range(blocks[0].lineno, (statement.end_lineno or line) + 1)
+        body = blocks
+    return found if inside else None
+
+
+def _first(statement: ast.stmt) -> int:
+    """The first line, decorators included."""
+    decorators = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
+
+
+def _digest() -> str:
+    """Of all code and tests that the map depends on."""
+    paths = [
+        *ROOT.glob("fl_core/**/*.py"),
+        *ROOT.glob("tests/fl_core/**/*.py"),
+        ROOT / "tests/mutants/targets.py",
+    ]
+    text = b"".join(path.read_bytes() for path in sorted(paths))
+    return hashlib.sha256(text + sys.version.encode()).hexdigest()
+
+
+def tests_digest() -> str:
+    """Of the tests: a mutant that survived is tried again when they have changed."""
+    paths = sorted(ROOT.glob("tests/fl_core/**/*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+def relevance(folder: Path, workers: int, deadline: float, scratch: str) -> Relevance:
+    """From `folder` if nothing has changed since, else by running the tests once, in half of the time.
+
+    What the tests did not show by then is not kept, and the mutants are tried by the tests that did run.
+    """
+    stored, digest = folder / "relevance.json", _digest()
+    if stored.exists() and (kept := json.loads(stored.read_text()))["digest"] == digest:
+        parts = kept["parts"]
+    else:
+        targets, files = list(group_of()), test_files()
+        waiting = sorted(files, key=lambda file: (ROOT / file).stat().st_size)  # the longest are begun first
+
+        def next_job() -> Job | None:
+            file = waiting.pop() if waiting else None
+            return file and Job(file, watch, (file, targets, f"{scratch}/{Path(file).stem}"))
+
+        half = (time.monotonic() + deadline) / 2
+        parts = [part for _, part in results(next_job, workers, half) if part is not None]
+        if len(parts) == len(files):
+            stored.write_text(json.dumps({"digest": digest, "parts": parts}))
+        else:
+            click.echo(f"{len(files) - len(parts)} of {len(files)} test files left out: no time.", err=True)
+    found = Relevance()
+    for part in parts:
+        found.add(part)
+    return found

@@ -1,0 +1,63 @@
+"""What is mutated, and which tests have to notice it: the one place to edit when files move."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+# Rows of the table in docs/testing.md → patterns of files, relative to the root.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "strategies": ("fl_core/strategies/*.py", "fl_core/strategies/strategy.py"),
+    "loop": (
+        "fl_core/loop/simulation.py",
+        "fl_core/server/server.py",
+        "fl_core/strategies/tables/caches.py",
+        "fl_core/server/jobs.py",
+        "fl_core/server/roster.py",
+    ),
+    "local work": ("fl_core/local/work.py",),
+    "arrangement": ("fl_core/arrangements/arrangement.py",),
+    "timing": ("fl_core/timing/*.py",),
+    "theory": ("fl_core/theory/*.py",),
+    "metrics": ("fl_core/recording/recorder.py",),
+}
+
+# The tests that have to notice. Left out: trajectories that the code itself recorded, devices and data sets.
+TESTS = ("tests/fl_core/test_*.py", "tests/fl_core/theory/test_*.py", "tests/fl_core/timing/test_*.py")
+TESTS_LEFT_OUT = (
+    "tests/fl_core/test_golden.py",
+    "tests/fl_core/test_devices.py",
+    "tests/fl_core/test_vision.py",
+)
+
+# Class attributes that are data for the tuner, not part of an algorithm.
+DATA = ("tunable",)
+
+# Libraries that are imported once, before the children are forked. Nothing of this project may be among them:
+# each child imports it anew, one file of it mutated.
+LIBRARIES = (
+    "hypothesis.extra.numpy",
+    "mlflow",
+    "pandas",
+    "pydantic",
+    "pytest",
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.datasets",
+    "torch.func",
+)
+
+
+def files(patterns: tuple[str, ...]) -> list[str]:
+    """Paths of the files that match, relative to the root, sorted."""
+    found = {path.relative_to(ROOT).as_posix() for pattern in patterns for path in ROOT.glob(pattern)}
+    return sorted(found)
+
+
+def group_of() -> dict[str, str]:
+    """File → its group, for every file that is mutated."""
+    return {file: group for group, patterns in GROUPS.items() for file in files(patterns)}
+
+
+def test_files() -> list[str]:
+    """The test files that have to notice a mutation."""
+    return [file for file in files(TESTS) if file not in TESTS_LEFT_OUT]
