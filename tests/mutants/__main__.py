@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,20 +21,19 @@ from tests.mutants.mutant import Mutant, mutants
 from tests.mutants.relevance import Relevance, relevance, tests_digest
 from tests.mutants.report import report
 from tests.mutants.session import Result, Session
-from tests.mutants.trial import try_mutant
+from tests.mutants.trial import try_mutant, try_tests
+
+FOLDER = targets.ROOT / ".mutants"
+CONTROL = 10  # seconds of tests
 
 
 @click.command(context_settings={"show_default": True})
 @click.argument("paths", nargs=-1)
 @click.option("--minutes", type=float, default=60, help="Stop after this time; the next call goes on.")
-@click.option(
-    "--sample", type=int, help="A random sample of this size, always the same; default: every mutant."
-)
+@click.option("--sample", type=int, help="Mutants drawn at random, always the same; default: all.")
 @click.option("--workers", type=int, default=os.cpu_count(), help="Processes; default: the cores.")
 @click.option("--changed", "only_changed", is_flag=True, help="Only files that differ from main or HEAD~1.")
-@click.option(
-    "--folder", type=click.Path(path_type=Path), default=targets.ROOT / ".mutants", help="What is kept."
-)
+@click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, help="Where results are kept.")
 def main(
     *,
     paths: tuple[str, ...],
@@ -44,14 +45,14 @@ def main(
 ) -> None:
     """Put small faults into PATHS (default: all of targets.py); report in Markdown which the tests miss."""
     deadline = time.monotonic() + 60 * minutes
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the children are stopped
     os.chdir(targets.ROOT)
     files = _files(paths, only_changed)
     if not files:
         click.echo("No file of tests/mutants/targets.py is concerned: nothing to mutate.")
         return
-    chosen = sorted((mutant for file in files for mutant in mutants(file)), key=lambda mutant: mutant.key)[
-        :sample
-    ]
+    everything = [mutant for file in files for mutant in mutants(file)]
+    chosen = sorted(everything, key=lambda mutant: mutant.key)[:sample]
     folder.mkdir(exist_ok=True)
     scratch = tempfile.mkdtemp(prefix="mutants-")
     session = Session(folder / "session.sqlite")
@@ -87,6 +88,7 @@ def _try_all(
     for test in tests.failed:
         click.echo(f"fails without a mutation, left out: {test}", err=True)
     version, known = tests_digest(), set(tests.seconds)
+    _control(tests, deadline, f"{scratch}/control")
     by_key = {mutant.key: mutant for mutant in chosen}
     waiting = iter([mutant for mutant in chosen if not session.settled(mutant, version)])
 
@@ -105,6 +107,19 @@ def _try_all(
             tests.kills[mutant.file, killer] += 1
         session.set(mutant, Result(outcome, version if outcome == "survived" else killer))
         shutil.rmtree(f"{scratch}/{key}", ignore_errors=True)
+
+
+def _control(tests: Relevance, deadline: float, scratch: str) -> None:
+    """The quickest tests, tried like a mutant but without one: what fails here would be taken for a kill."""
+    quickest, total = {}, 0.0
+    for test, seconds in sorted(tests.seconds.items(), key=lambda each: each[1]):
+        total += seconds
+        if total < CONTROL:
+            quickest[test] = seconds
+    jobs = iter([Job("control", try_tests, (quickest, set(tests.seconds), scratch))])
+    for _, found in results(lambda: next(jobs, None), 1, deadline):
+        if found is None or found[0] != "survived":
+            raise click.ClickException(f"fails without a mutation: {found[1] if found else 'pytest itself'}")
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ def _start(job: Job) -> _Child:
 def _run(job: Job, pipe: connection.Connection) -> None:
     """In the child: a process group of its own, and nothing on the terminal."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)

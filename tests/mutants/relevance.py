@@ -84,15 +84,13 @@ def _first(statement: ast.stmt) -> int:
     return min([statement.lineno, *(each.lineno for each in decorators)])
 
 
-def _digest() -> str:
-    """Of all code and tests that the map depends on."""
-    paths = [
-        *ROOT.glob("fl_core/**/*.py"),
-        *ROOT.glob("tests/fl_core/**/*.py"),
-        ROOT / "tests/mutants/targets.py",
-    ]
-    text = b"".join(path.read_bytes() for path in sorted(paths))
-    return hashlib.sha256(text + sys.version.encode()).hexdigest()
+def _digests(files: list[str]) -> dict[str, str]:
+    """Test file → digest of what its lines depend on: fl_core, what tests share, and the file itself."""
+    targets = " ".join(group_of())
+    shared = [path for path in (ROOT / "tests/fl_core").rglob("*.py") if not path.name.startswith("test_")]
+    paths = [*(ROOT / "fl_core").rglob("*.py"), *shared]
+    common = f"{sys.version} {targets}".encode() + b"".join(path.read_bytes() for path in sorted(paths))
+    return {file: hashlib.sha256(common + (ROOT / file).read_bytes()).hexdigest() for file in files}
 
 
 def tests_digest() -> str:
@@ -102,28 +100,28 @@ def tests_digest() -> str:
 
 
 def relevance(folder: Path, workers: int, deadline: float, scratch: str) -> Relevance:
-    """From `folder` if nothing has changed since, else by running the tests once, in half of the time.
+    """From `folder` where nothing has changed since, else by running the tests, in half of the time at most.
 
-    What the tests did not show by then is not kept, and the mutants are tried by the tests that did run.
+    Test files that are not through by then are left out, and watched by the next call.
     """
-    stored, digest = folder / "relevance.json", _digest()
-    if stored.exists() and (kept := json.loads(stored.read_text()))["digest"] == digest:
-        parts = kept["parts"]
-    else:
-        targets, files = list(group_of()), test_files()
-        waiting = sorted(files, key=lambda file: (ROOT / file).stat().st_size)  # the longest are begun first
+    stored = folder / "relevance.json"
+    digests = _digests(test_files())
+    kept = json.loads(stored.read_text()) if stored.exists() else {}
+    parts = {file: kept[digest] for file, digest in digests.items() if digest in kept}
+    targets = list(group_of())
+    waiting = sorted(digests.keys() - parts.keys(), key=lambda file: (ROOT / file).stat().st_size)
 
-        def next_job() -> Job | None:
-            file = waiting.pop() if waiting else None
-            return file and Job(file, watch, (file, targets, f"{scratch}/{Path(file).stem}"))
+    def next_job() -> Job | None:
+        """The longest are begun first."""
+        file = waiting.pop() if waiting else None
+        return file and Job(file, watch, (file, targets, f"{scratch}/{Path(file).stem}"))
 
-        half = (time.monotonic() + deadline) / 2
-        parts = [part for _, part in results(next_job, workers, half) if part is not None]
-        if len(parts) == len(files):
-            stored.write_text(json.dumps({"digest": digest, "parts": parts}))
-        else:
-            click.echo(f"{len(files) - len(parts)} of {len(files)} test files left out: no time.", err=True)
+    half = (time.monotonic() + deadline) / 2
+    parts |= {file: part for file, part in results(next_job, workers, half) if part is not None}
+    stored.write_text(json.dumps({digests[file]: part for file, part in parts.items()}))
+    if missing := digests.keys() - parts.keys():
+        click.echo(f"Left out, since they were not through in time: {', '.join(sorted(missing))}", err=True)
     found = Relevance()
-    for part in parts:
+    for part in parts.values():
         found.add(part)
     return found

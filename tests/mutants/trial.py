@@ -23,7 +23,7 @@ PATIENCE = 10  # a test that takes ten times as long as usual, and ten seconds, 
 class Watched:
     """Notes how long each test takes and which lines it runs.
 
-    What a fixture of several tests runs counts for all of them; what fl_core caches is computed anew for each.
+    What a shared fixture runs counts for all its tests; what fl_core caches is computed anew for each.
     """
 
     def __init__(self, watch: coverage.Coverage) -> None:
@@ -110,17 +110,9 @@ class MutatedModule(MetaPathFinder, SourceFileLoader):
 
 def run_pytest(test_files: list[str], plugin: object, scratch: str) -> int:
     """pytest's exit status."""
-    options = [
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        f"--basetemp={scratch}",
-        f"--rootdir={ROOT}",
-    ]
-    return int(pytest.main([*options, *test_files], plugins=[plugin]))
+    options = ["-q", "-x", *("-p", "no:cacheprovider"), *("-p", "no:xdist")]
+    folders = [f"--basetemp={scratch}", f"--rootdir={ROOT}"]
+    return int(pytest.main([*options, *folders, *test_files], plugins=[plugin]))
 
 
 def watch(test_file: str, targets: list[str], scratch: str) -> dict[str, Any]:
@@ -128,9 +120,8 @@ def watch(test_file: str, targets: list[str], scratch: str) -> dict[str, Any]:
 
     {"tests": [(test, seconds)], "failed": [test], "lines": {file: {line: numbers of tests in "tests"}}}
     """
-    watched = coverage.Coverage(
-        data_file=None, config_file=False, include=[str(ROOT / file) for file in targets]
-    )
+    paths = [str(ROOT / file) for file in targets]
+    watched = coverage.Coverage(data_file=None, config_file=False, include=paths)
     watched.start()
     plugin = Watched(watched)
     run_pytest([test_file, "--maxfail=0"], plugin, scratch)
@@ -159,17 +150,23 @@ def _forget_caches() -> None:
                     value.cache_clear()
 
 
-def try_mutant(mutant: Mutant, seconds: dict[str, float], known: set[str], scratch: str) -> tuple[str, str]:
-    """("killed", by which test), ("survived", "") or ("no mutant", "").
+def try_tests(seconds: dict[str, float], known: set[str], scratch: str) -> tuple[str, str]:
+    """("killed", by which test) or ("survived", "").
 
     `seconds` says which tests run, and in what order; `known` are all tests there are without a mutation.
     """
+    plugin = Chosen(seconds, known)
+    status = run_pytest(sorted({test.partition("::")[0] for test in seconds}), plugin, scratch)
+    survived = status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return ("survived", "") if survived else ("killed", plugin.killer)
+
+
+def try_mutant(mutant: Mutant, seconds: dict[str, float], known: set[str], scratch: str) -> tuple[str, str]:
+    """`try_tests` with the mutated module; ("no mutant", "") where the mutation gives no other program."""
     text = mutant.source()
     if text is None:
         return "no mutant", ""
     if not seconds:
         return "survived", ""
     sys.meta_path.insert(0, MutatedModule(mutant, text))
-    plugin = Chosen(seconds, known)
-    status = run_pytest(sorted({test.partition("::")[0] for test in seconds}), plugin, scratch)
-    return ("survived", "") if status in (0, 5) else ("killed", plugin.killer)
+    return try_tests(seconds, known, scratch)
