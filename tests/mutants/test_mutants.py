@@ -1,6 +1,10 @@
 """The mutation tester itself: its operators, its list of files, its session, what a change touches."""
 
+import importlib
+import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,11 +15,13 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 
 from tests.mutants import changed, targets
+from tests.mutants.forks import Job, results
 from tests.mutants.mutant import Mutant, mutants
 from tests.mutants.operators import LeaveOutFunction, LeaveOutStatement
 from tests.mutants.relevance import body_lines
 from tests.mutants.report import equivalent
 from tests.mutants.session import Result, Session
+from tests.mutants.trial import MutatedModule
 
 FEDBUFF = "fl_core/strategies/buffered/fedbuff.py"
 
@@ -70,6 +76,35 @@ def test_lines_of_the_statement_around_a_mutation(tmp_path: Path, monkeypatch: p
     """The module; a function's head; a compound statement's head; a statement of several lines."""
     found = {line: at(tmp_path, monkeypatch, line) for line in (1, 4, 5, 7, 9)}
     assert found == {1: None, 4: [5, 6, 7, 8, 9], 5: [5], 7: [6, 7, 8], 9: [9]}
+
+
+def default_of_buffer(mutant: Mutant) -> int:
+    """In a child: FedBuff's default, as the mutated module has it."""
+    sys.modules.pop(mutant.module, None)
+    sys.meta_path.insert(0, MutatedModule(mutant, mutant.source() or ""))
+    default: int = importlib.import_module(mutant.module).FedBuff.model_fields["buffer"].default
+    return default
+
+
+def test_a_child_imports_the_mutated_module_and_no_one_else_does() -> None:
+    """The file and this process keep the original."""
+    larger = next(each for each in mutants(FEDBUFF) if "buffer: Count = 11" in each.change())
+    jobs = iter([Job("larger", default_of_buffer, (larger,))])
+    before = (targets.ROOT / FEDBUFF).read_text()
+    assert dict(results(lambda: next(jobs, None), 1, time.monotonic() + 60)) == {"larger": 11}
+    assert (targets.ROOT / FEDBUFF).read_text() == before
+    assert importlib.import_module(larger.module).FedBuff.model_fields["buffer"].default == 10
+
+
+def test_a_child_that_hangs_or_dies_has_no_result() -> None:
+    """None for both; what still runs at the deadline is stopped and not reported."""
+    jobs = iter(
+        [Job("hangs", time.sleep, (60,), 0.2), Job("dies", os._exit, (1,)), Job("works", len, ("abc",))]
+    )
+    found = dict(results(lambda: next(jobs, None), 2, time.monotonic() + 60))
+    assert found == {"hangs": None, "dies": None, "works": 3}
+    jobs = iter([Job("late", time.sleep, (60,))])
+    assert list(results(lambda: next(jobs, None), 2, time.monotonic() + 0.2)) == []
 
 
 def test_results_are_kept_and_survivors_tried_again_with_other_tests(tmp_path: Path) -> None:
