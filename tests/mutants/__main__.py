@@ -18,7 +18,7 @@ import click
 from tests.mutants import changed, targets
 from tests.mutants.forks import Job, results, warm_up
 from tests.mutants.mutant import Mutant, mutants
-from tests.mutants.relevance import Relevance, relevance, tests_digest
+from tests.mutants.relevance import Relevance, relevance
 from tests.mutants.report import report
 from tests.mutants.session import Result, Session
 from tests.mutants.trial import try_mutant, try_tests
@@ -87,7 +87,7 @@ def _try_all(
     """Try what is not settled, in order, until the deadline."""
     for test in tests.failed:
         click.echo(f"fails without a mutation, left out: {test}", err=True)
-    version, known = tests_digest(), set(tests.seconds)
+    version, known = tests.version, set(tests.seconds)
     _control(tests, deadline, f"{scratch}/control")
     by_key = {mutant.key: mutant for mutant in chosen}
     waiting = iter([mutant for mutant in chosen if not session.settled(mutant, version)])

@@ -28,6 +28,7 @@ class Relevance:
     seconds: dict[str, float] = field(default_factory=dict)  # test → seconds
     lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)  # file → line → tests
     failed: list[str] = field(default_factory=list)  # without a mutation: left out
+    version: str = ""  # a digest of the tests: of those that were through in time
     kills: Counter[tuple[str, str]] = field(default_factory=Counter)  # (file, test) → mutants killed so far
 
     def add(self, found: dict[str, Any]) -> None:
@@ -93,12 +94,6 @@ def _digests(files: list[str]) -> dict[str, str]:
     return {file: hashlib.sha256(common + (ROOT / file).read_bytes()).hexdigest() for file in files}
 
 
-def tests_digest() -> str:
-    """Of the tests: a mutant that survived is tried again when they have changed."""
-    paths = sorted(ROOT.glob("tests/fl_core/**/*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
-
-
 def relevance(folder: Path, workers: int, deadline: float, scratch: str) -> Relevance:
     """From `folder` where nothing has changed since, else by running the tests, in half of the time at most.
 
@@ -121,7 +116,8 @@ def relevance(folder: Path, workers: int, deadline: float, scratch: str) -> Rele
     stored.write_text(json.dumps({digests[file]: part for file, part in parts.items()}))
     if missing := digests.keys() - parts.keys():
         click.echo(f"Left out, since they were not through in time: {', '.join(sorted(missing))}", err=True)
-    found = Relevance()
+    version = hashlib.sha256("".join(sorted(digests[file] for file in parts)).encode()).hexdigest()[:16]
+    found = Relevance(version=version)
     for part in parts.values():
         found.add(part)
     return found
