@@ -23,11 +23,12 @@ PATIENCE = 10  # a test that takes ten times as long as usual, and ten seconds, 
 class Watched:
     """Notes how long each test takes and which lines it runs.
 
-    What a shared fixture runs counts for all its tests; what fl_core caches is computed anew for each.
+    What a shared fixture runs counts for all its tests; what the mutated files cache is computed anew.
     """
 
-    def __init__(self, watch: coverage.Coverage) -> None:
+    def __init__(self, watch: coverage.Coverage, paths: list[str]) -> None:
         self.watch = watch
+        self.paths = paths
         self.seconds: dict[str, float] = {}
         self.outcomes: dict[str, str] = {}
         self.fixtures: dict[str, list[str]] = {}  # test → its fixtures
@@ -36,7 +37,7 @@ class Watched:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """One test: a context of its own."""
-        _forget_caches()
+        _forget_caches(self.paths)
         self.fixtures[item.nodeid] = list(getattr(item, "fixturenames", []))
         self.running = item.nodeid
         self.watch.switch_context(item.nodeid)
@@ -123,7 +124,7 @@ def watch(test_file: str, targets: list[str], scratch: str) -> dict[str, Any]:
     paths = [str(ROOT / file) for file in targets]
     watched = coverage.Coverage(data_file=None, config_file=False, include=paths)
     watched.start()
-    plugin = Watched(watched)
+    plugin = Watched(watched, paths)
     run_pytest([test_file, "--maxfail=0"], plugin, scratch)
     watched.stop()
     data = watched.get_data()
@@ -141,10 +142,10 @@ def watch(test_file: str, targets: list[str], scratch: str) -> dict[str, Any]:
     }
 
 
-def _forget_caches() -> None:
-    """Empty the caches of fl_core's functions, which would hide from coverage what a test relies on."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("fl_core"):
+def _forget_caches(paths: list[str]) -> None:
+    """Empty the caches of these modules' functions, which would hide from coverage what a test relies on."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) in paths:
             for value in vars(module).values():
                 if isinstance(value, functools._lru_cache_wrapper):
                     value.cache_clear()
