@@ -51,7 +51,8 @@ def test_every_pattern_matches_a_file() -> None:
 def test_faults_that_were_once_unseen_are_among_the_mutants() -> None:
     """AMSGrad's maximum left out, a root that is none, a rounding left out."""
     fadas, fedbuff, asyncfeded = (
-        changes(f"fl_core/strategies/{name}.py") for name in ("fadas", "fedbuff", "asyncfeded")
+        changes(f"fl_core/strategies/{name}.py")
+        for name in ("buffered/fadas", "buffered/fedbuff", "every_arrival/asyncfeded")
     )
     assert any(change.endswith("→ memory.v_max = (memory.v)") for change in fadas)
     assert any(change.endswith("(1 + update.staleness) * 0.5") for change in fedbuff)
