@@ -159,7 +159,8 @@ class Prox(LocalWork):
 class Scaffold(LocalWork):
     """SCAFFOLD, option II: y ← y − η_l (g − c_i + c) (Karimireddy et al., ICML 2020, Algorithm 1).
 
-    The c that a client uses is the one current when its model was sent.
+    The c that a client uses is the one that its version of the model was made with, also where a server that
+    buffers sends that version later.
     """
 
     name: ClassVar[str] = "scaffold"

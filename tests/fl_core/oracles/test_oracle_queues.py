@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from quadratics import START, TIMES, N, assert_same, experiment, local_sgd, played
 
+from fl_core.loop.simulation import Simulation
+
 LR, STEPS, TASKS = 0.02, 2, 8  # η_l, K, m; more tasks than clients, so that some wait
 SGD = {"name": "sgd", "steps": STEPS}
 LENGTHS = [Fraction(time) for time in TIMES]
@@ -76,3 +78,17 @@ def test_tasks_are_routed_with_the_probabilities_asked_for(routing: str) -> None
         assert abs(count - known * p[client]) < 5 * spread
     again, same = np.sum(route[::2] == route[1::2]), np.sum(p**2)
     assert abs(again - known / 2 * same) < 5 * np.sqrt(known / 2 * same * (1 - same))
+
+
+def test_the_tasks_of_the_start_are_routed_likewise() -> None:
+    """m tasks on the first model, each to a client ∝ p; 200 seeds."""
+    asked, p = ROUTINGS["given"]
+    counts = np.zeros(N)
+    for seed in range(200):
+        simulation = Simulation(experiment(described(asked), seed=seed, updates=1))
+        next(simulation.events())
+        sent = [job.client for job in simulation.server.jobs]
+        assert len(sent) == TASKS
+        counts += np.bincount(sent, minlength=N)
+    draws = 200 * TASKS
+    assert (np.abs(counts - draws * p) < 5 * np.sqrt(draws * p * (1 - p))).all()
