@@ -14,10 +14,9 @@ import pytest
 import torch
 from worlds import Scripted, play, recorded, scenario
 
-from fl_core.arrangements.arrangement import Arrangement
-from fl_core.execution.stacked import AllInFlight
 from fl_core.arrangements.arrangement import Arrangement, IterationDelay
 from fl_core.arrangements.arrangement import Rounds as FewWorkers
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, LocalWork, Scaffold
 from fl_core.loop.events import Kind
@@ -198,7 +197,7 @@ def test_3_a_strategy_that_writes_into_a_version_is_named(receive: Any, what: st
         play(Scripted(on_receive=receive), scenario([1, 3]))
 
 
-@pytest.mark.parametrize("method", ["on_start", "on_next"])
+@pytest.mark.parametrize("method", ["on_begin", "on_next"])
 def test_3_nor_may_other_methods_write(method: str) -> None:
     """Before the first event, and when it is asked whom to send to."""
 
