@@ -30,7 +30,7 @@ from fl_core.problems.models import Model
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Record, Recorder, run
-from fl_core.recording.together import advance
+from fl_core.recording.together import Recorded, advance
 from fl_core.strategies.strategy import Strategy
 
 GPU = torch.device("cuda", 0)
@@ -231,10 +231,10 @@ def test_many_at_once(device: torch.device) -> None:
     recorders = [Recorder(Simulation(one, placed(one, device))) for one in grid]
     for recorder in recorders:
         recorder.start()
-    for _ in advance(recorders, execution=AllInFlight()):
+    for _ in advance(map(Recorded, recorders), execution=AllInFlight()):
         pass
     for recorder, experiment in zip(recorders, grid, strict=True):
-        assert_same(recorder.finish(), run(experiment))
+        assert_same(recorder.record, run(experiment))
 
 
 def test_worlds_on_two_devices_do_not_share_a_stack(device: torch.device) -> None:
@@ -244,10 +244,10 @@ def test_worlds_on_two_devices_do_not_share_a_stack(device: torch.device) -> Non
     recorders = [Recorder(Simulation(one, world)) for one, world in zip(grid, worlds, strict=True)]
     for recorder in recorders:
         recorder.start()
-    for _ in advance(recorders):
+    for _ in advance(map(Recorded, recorders)):
         pass
     for recorder, experiment in zip(recorders, grid, strict=True):
-        assert_same(recorder.finish(), run(experiment))
+        assert_same(recorder.record, run(experiment))
 
 
 def test_diagnostics(device: torch.device) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from fl_core.local.work import LocalWork
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Record, Recorder, run
-from fl_core.recording.together import advance, run_together
+from fl_core.recording.together import Recorded, advance, run_together
 from fl_core.strategies.strategy import Strategy
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
@@ -119,8 +120,8 @@ def test_models_of_real_data_in_single_precision(name: str, model: str, updates:
     """Worlds of different seeds, so of different splits, share calls; the weights stay within rounding."""
     grid = [digits(name, seed, model, updates) for seed in range(3)]
     final = {}
-    for place, recorder in advance(started(grid)):
-        final[place] = recorder.simulation.server.model
+    for lane, _ in advance(map(Recorded, started(grid))):
+        final[lane.place] = lane.recorder.simulation.server.model
     for place, experiment in enumerate(grid):
         simulation = Simulation(experiment)
         for _ in simulate(simulation, OneByOne()):
@@ -150,10 +151,10 @@ def test_interrupted_runs_go_on_together(name: str, tmp_path: Path) -> None:
     loaded = [Recorder(Simulation(experiment)) for experiment in grid]
     for place, recorder in enumerate(loaded):
         checkpoint.load(recorder, tmp_path / f"{place}.pt")
-    for _ in advance(loaded):
+    for _ in advance(map(Recorded, loaded)):
         pass
     for experiment, recorder in zip(grid, loaded, strict=True):
-        assert_same(recorder.finish(), run(experiment), 1e-10)
+        assert_same(recorder.record, run(experiment), 1e-10)
 
 
 def test_only_so_many_are_open_at_once() -> None:
@@ -161,20 +162,67 @@ def test_only_so_many_are_open_at_once() -> None:
     alive: list[weakref.ref[Simulation]] = []
     most = 0
 
-    def grid() -> Iterator[Recorder]:
+    def grid() -> Iterator[Recorded]:
         for seed in range(40):
             recorder = next(started([quadratics("fedbuff", seed=seed, updates=10 + seed % 7)]))
             alive.append(weakref.ref(recorder.simulation))
-            yield recorder
+            yield Recorded(recorder)
             del recorder
 
     ended = 0
-    for _, recorder in advance(grid(), at_once=4):
-        ended += recorder.simulation.status != "running"
-        del recorder
+    for lane, event in advance(grid(), at_once=4):
+        ended += event is None
+        del lane
         most = max(most, sum(ref() is not None for ref in alive))
     assert ended == 40
     assert most <= 4 + 1  # the last that ended may still be in the consumer's hands
+
+
+@dataclass
+class Faulty:
+    """An execution that cannot compute the jobs of one world."""
+
+    world: object
+    plain: AllInFlight = field(default_factory=AllInFlight)
+
+    @property
+    def label(self) -> str:
+        return self.plain.label
+
+    def fill(self, needs: Sequence[Need]) -> int:
+        if any(need.world is self.world for need in needs):
+            raise ValueError("a world that cannot be stacked")
+        return self.plain.fill(needs)
+
+
+def test_an_error_ends_one_lane_alone() -> None:
+    """In a shared call, too: whose error it is shows when each is computed by itself."""
+    grid = [quadratics("asgd", seed=seed) for seed in range(4)]
+    recorders = list(started(grid))
+    ended = {}
+    for lane, event in advance(map(Recorded, recorders), execution=Faulty(recorders[2].simulation.world)):
+        if event is None:
+            ended[lane.place] = lane.error
+    assert [place for place, error in ended.items() if error is not None] == [2]
+    for place in (0, 1, 3):
+        assert_same(recorders[place].record, run(grid[place]), 1e-10)
+
+
+def test_an_iterable_may_have_none_now_and_one_later() -> None:
+    """The second lane is there only after the first has been under way for a while."""
+    grid = [quadratics("asgd", seed=seed) for seed in range(2)]
+    first, second = map(Recorded, started(grid))
+
+    def lanes() -> Iterator[Recorded | None]:
+        yield first
+        yield from [None] * 20
+        yield second
+
+    ended = [lane for lane, event in advance(lanes()) if event is None]
+    assert ended == [first, second]
+    assert (first.beside, second.beside) == (2, 2)
+    for lane, experiment in zip(ended, grid, strict=True):
+        assert_same(lane.recorder.record, run(experiment), 1e-10)
 
 
 def test_stacks_are_no_wider_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
