@@ -1,1 +1,1 @@
-"""Suites, the runner, tracking and the command line: everything between the science and its reports."""
+"""Suites, the pool, tracking and the command line: everything between the science and its reports."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 
 from benchmarks.errors import UserError
-from benchmarks.fork_server import cores
+from benchmarks.pool.fork_server import cores
 from fl_core.problems.problem import World
 
 VARIABLE = "ASYNCFL_DEVICE"

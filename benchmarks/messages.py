@@ -1,15 +1,16 @@
-"""What is heard of a task while it is computed."""
+"""What is told of a suite's tasks while they are computed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Self
 
+from benchmarks.pool.pool import Final, Message
 from benchmarks.tracking.outbox import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class Advanced(Message):
     """It goes on."""
 
     share: float  # of the budget that is used
@@ -17,14 +18,14 @@ class Advanced:
 
 
 @dataclass(frozen=True, slots=True)
-class BegunAnew:
+class BegunAnew(Message):
     """Its checkpoint cannot be taken up: it goes on from its beginning, and its numbers are the same."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Final):
     """Its record is in the outbox."""
 
     status: str  # done, diverged, stalled, error
@@ -36,20 +37,6 @@ class Finished:
     def of(cls, result: Result, value: float | None = None) -> Self:
         """With this record."""
         return cls(result.status, result.reason, result.seconds, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """So many runs like it can go on side by side in one process, and would gain by it."""
-
-    runs: int
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """Its worker process is gone; it will be taken up again."""
-
-    how: str
 
 
 def one_line(error: BaseException) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
-from benchmarks.messages import Advanced, BegunAnew, Died, Finished
+from benchmarks.messages import Advanced, BegunAnew, Finished
+from benchmarks.pool.pool import Died, Message
 from benchmarks.suite.summary import duration
 from benchmarks.tasks import Task
 
@@ -21,11 +22,11 @@ SILENCE = 5.0  # seconds without a line elsewhere
 BAR = 24  # columns
 ROWS, NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
 
-Heard = tuple[Task, Advanced | BegunAnew | Finished | Died] | None
+TaskMessage = tuple[Task, Message] | None
 
 
 class Progress(Protocol):
-    """Shows what is heard of tasks, from `with` on to its end."""
+    """Shows the messages about tasks, from `with` on to its end."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -33,8 +34,8 @@ class Progress(Protocol):
     def __exit__(self, *_: object) -> None:
         """End."""
 
-    def see(self, heard: Heard) -> None:
-        """Something was heard, or nothing for a while."""
+    def see(self, told: TaskMessage) -> None:
+        """A message has come, or none for a while."""
 
 
 def display(tasks: int, *, quiet: bool) -> Progress:
@@ -71,11 +72,11 @@ class Board:
         self.ended: Counter[str] = Counter()  # by status
         self.active: dict[str, Active] = {}
 
-    def see(self, heard: Heard) -> None:
+    def see(self, told: TaskMessage) -> None:
         """Take note."""
-        if heard is None:
+        if told is None:
             return
-        task, message = heard
+        task, message = told
         if isinstance(message, Advanced):
             self.active[task.key] = Active(task, message.share, message.value)
         elif not isinstance(message, BegunAnew):
@@ -129,10 +130,10 @@ class Quiet(Progress):
     def __exit__(self, *_: object) -> None:
         pass
 
-    def see(self, heard: Heard) -> None:
-        if heard is None:
+    def see(self, told: TaskMessage) -> None:
+        if told is None:
             return
-        task, message = heard
+        task, message = told
         if isinstance(message, Died | BegunAnew) or (
             isinstance(message, Finished) and message.status == "error"
         ):
@@ -146,10 +147,10 @@ class Lines(Quiet):
         self.board = Board(total)
         self._spoke = monotonic()
 
-    def see(self, heard: Heard) -> None:
-        self.board.see(heard)
-        if heard is not None and not isinstance(heard[1], Advanced):
-            self._say(news(heard[0], heard[1]))
+    def see(self, told: TaskMessage) -> None:
+        self.board.see(told)
+        if told is not None and isinstance(told[1], BegunAnew | Finished | Died):
+            self._say(news(told[0], told[1]))
         elif monotonic() - self._spoke > SILENCE:
             self._say(" | ".join(self._life()))
 
@@ -188,10 +189,10 @@ class Bars(Progress):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def see(self, heard: Heard) -> None:
-        self.board.see(heard)
-        if heard is not None:
-            task, message = heard
+    def see(self, told: TaskMessage) -> None:
+        self.board.see(told)
+        if told is not None:
+            task, message = told
             if isinstance(message, Died | BegunAnew) or (
                 isinstance(message, Finished) and message.status != "done"
             ):

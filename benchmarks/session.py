@@ -5,21 +5,25 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Protocol
 
 from filelock import FileLock, Timeout
 
 from benchmarks.errors import UserError
 from benchmarks.messages import Finished
+from benchmarks.pool.local import LocalPool
+from benchmarks.pool.pool import GivenUp
 from benchmarks.progress import Progress
-from benchmarks.runner import Runner
+from benchmarks.run_jobs import BaselineJob, RunJob, job_of
 from benchmarks.suite.suite import Run
 from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
+
+PULSE = 0.25  # seconds without a message after which the display is refreshed
 
 
 class Runs(Protocol):
@@ -116,13 +120,21 @@ class Session:
         workers: int,
         show: Callable[[int], Progress],
     ) -> None:
-        runner = Runner(outbox, min(workers, len(left)), self.store.log, provenance())
-        with show(len(left)) as progress, closing(runner.work(left)) as messages:
-            for heard in messages:
-                if heard is not None and isinstance(heard[1], Finished):
-                    self.now[heard[1].status] += 1
-                    delivery.send()
-                progress.see(heard)
+        about = provenance()
+        pool = LocalPool[RunJob | BaselineJob](min(workers, len(left)), self.store.log)
+        with show(len(left)) as progress, pool:
+            for task in left:
+                pool.submit(job_of(task, outbox, about))
+            while pool.busy:
+                messages = pool.messages(PULSE)
+                for job, message in messages:
+                    told = job.failed(message.reason) if isinstance(message, GivenUp) else message
+                    if isinstance(told, Finished):
+                        self.now[told.status] += 1
+                        delivery.send()
+                    progress.see((job.task, told))
+                if not messages:
+                    progress.see(None)
 
 
 def warn(sentence: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import perf_counter, time
+from time import time
 
 
 class Stopwatch:
-    """Adds up the time that is charged to a task; `path` keeps what it said when the task was last saved."""
+    """The time that is charged to a task; `path` keeps its state of when the task was last saved."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,18 +36,6 @@ class Stopwatch:
         """Go on from what was written down, for a checkpoint whose curve has `rows`."""
         self.began, self._before, evaluated = json.loads(self.path.read_text())
         self.evaluated = evaluated[:rows]
-
-
-class Clock:
-    """Real time of a process, cut into laps without a gap; each is charged to a run, or shared out."""
-
-    def __init__(self) -> None:
-        self._last = perf_counter()
-
-    def lap(self) -> float:
-        """Seconds since the last lap ended."""
-        last, self._last = self._last, perf_counter()
-        return self._last - last
 
 
 def now() -> int:

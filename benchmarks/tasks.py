@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -48,14 +48,6 @@ class RunTask:
         """The seed of the world."""
         return self.run.experiment.seed
 
-    @property
-    def likeness(self) -> Hashable:
-        """Runs of equal likeness can share calls; None for one whose jobs are computed one by one."""
-        experiment = self.run.experiment
-        if self.run.execution == "one_by_one":
-            return None
-        return self.problem, experiment.strategy.local, self.run.execution
-
     def description(self) -> dict[str, Any]:
         """The whole run as plain data."""
         return self.run.experiment.description()
@@ -83,7 +75,6 @@ class PooledTask:
     """Train one model on all clients' data together: the upper line of a report."""
 
     kind: ClassVar[str] = "pooled"
-    likeness: ClassVar[None] = None  # it is computed alone
     suite: str
     label: str  # of the problem
     problem: Problem

@@ -45,6 +45,6 @@ def store(tmp_path: Path, empty_database: Path) -> Store:
 @pytest.fixture(scope="session")
 def fork_server() -> None:
     """Workers are forked from a process that has imported everything."""
-    from benchmarks.fork_server import warm_up
+    from benchmarks.pool.fork_server import warm_up
 
-    warm_up()
+    warm_up("benchmarks.run_jobs", "tuning.trials_job")

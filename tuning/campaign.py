@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import connection
-from multiprocessing.context import ForkServerContext
-from statistics import fmean
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from benchmarks.messages import Died
+from benchmarks.pool.local import LocalPool
+from benchmarks.pool.pool import Final, GivenUp, Message, Pool
 from benchmarks.tracking.store import Store
-from tuning.computing import Batch, BatchDone, Ended, Evaluated
-from tuning.ledger import ORIGIN, Ledger, Result
-from tuning.objective import Curve
+from tuning.ledger import ORIGIN, Ledger
+from tuning.pending import BY_SEED, Pending
 from tuning.records import Records
-from tuning.storage import Storage, troubles_told
+from tuning.storage import Storage, storage_errors_explained
 from tuning.study import Campaign
-from tuning.worker import BY_SEED, Pending, Worker, is_hopeless, mean_curve
+from tuning.trials_job import Evaluated, SeedEnded, StopTrial, TrialsJob
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -35,14 +31,16 @@ class Driver:
     def __init__(self, campaign: Campaign, storage: Storage, store: Store) -> None:
         self.campaign, self.storage = campaign, storage
         self.name = f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}"
-        with troubles_told(storage.name):
+        with storage_errors_explained(storage.name):
             self.ledgers = [Ledger(storage, study, self.name) for study in campaign.studies]
         self.records = Records(store, campaign.suite.name, _description(campaign), storage.locks)
         self.before = self.ended
+        self.log = store.log  # of worker processes
+        self._pending: dict[tuple[str, int], Pending] = {}  # by study and number
 
     @property
     def ended(self) -> int:
-        """Counted trials of all studies that have ended, by whomever."""
+        """Counted trials of all studies that have ended, in any process."""
         return sum(len(ledger.ended()) for ledger in self.ledgers)
 
     @property
@@ -56,7 +54,7 @@ class Driver:
         Raises UserError if the storage fails. However it ends, what was told is kept, and what was taken is
         taken up again by the others, or by the next `asyncfl tune`.
         """
-        with troubles_told(self.storage.name), self._at_work():
+        with storage_errors_explained(self.storage.name), self._at_work():
             self.records.open(self.ledgers)
             status = "interrupted"
             try:
@@ -68,43 +66,28 @@ class Driver:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """While this lasts, nobody else takes up this process's trials."""
+        """While this lasts, no other process takes up the trials of this one."""
         with self.storage.locks.held(f"worker {self.name}"):
             yield
 
     def _compute(self, size: int, show: Callable[[int], None]) -> None:
-        context = multiprocessing.get_context("forkserver")
-        workers: list[Worker] = []
-        try:
+        with LocalPool[TrialsJob](size, self.log) as pool:
             while True:
-                self._employ(workers, size, context)
+                self._submit(pool)
                 if self.finished:
                     return
-                ready = connection.wait([worker.pipe for worker in workers], PULSE)
-                heard = [self._heard(worker, workers) for worker in list(workers) if worker.pipe in ready]
-                if any(heard) or not ready:  # if nothing is heard, others may have got on
+                told = pool.messages(PULSE)
+                ended = [self._take_in(job, message, pool) for job, message in told]
+                if any(ended) or not told:  # while nothing is told, others may have got on
                     show(self.ended)
-        finally:
-            for worker in workers:
-                worker.end()
 
-    def _employ(self, workers: list[Worker], size: int, context: ForkServerContext) -> None:
-        """Give everyone something to do, as long as there is something."""
-        for worker in workers:
-            if not worker.pending and not self._give(worker):
-                return
-        while len(workers) < size:
+    def _submit(self, pool: Pool[TrialsJob]) -> None:
+        """As many trials as can be begun at once, as long as there are any."""
+        for _ in range(pool.idle):
             ledger, trials = self._next()
             if not trials:
                 return
-            workers.append(Worker(context))
-            self._begin(workers[-1], ledger, trials)
-
-    def _give(self, worker: Worker) -> bool:
-        ledger, trials = self._next()
-        if trials:
-            self._begin(worker, ledger, trials)
-        return bool(trials)
+            pool.submit(self._begun(ledger, trials))
 
     def _next(self) -> tuple[Ledger, list[Trial]]:
         """The next trials, of the study that is furthest from its end."""
@@ -114,78 +97,36 @@ class Driver:
                 return ledger, trials
         return ledgers[0], []
 
-    def _begin(self, worker: Worker, ledger: Ledger, trials: Sequence[Trial]) -> None:
+    def _begun(self, ledger: Ledger, trials: Sequence[Trial]) -> TrialsJob:
         plan = ledger.plan
-        worker.ledger = ledger
-        worker.pending = [
-            Pending(
-                trial,
-                self.records.begin(plan.name, trial.number, trial.user_attrs[ORIGIN]),
-                [Curve() for _ in plan.seeds],
-            )
-            for trial in trials
-        ]
-        worker.send(
-            Batch(
-                plan.tried_on,
-                tuple(plan.strategy_with(trial.params) for trial in trials),
-                plan.seeds,
-                plan.objective.metric,
-                by_seed=plan.pruner in BY_SEED,
-            )
+        for trial in trials:
+            run = self.records.begin(plan.name, trial.number, trial.user_attrs[ORIGIN])
+            self._pending[plan.name, trial.number] = Pending(ledger, trial, run)
+        return TrialsJob(
+            plan.name,
+            plan.tried_on,
+            {trial.number: plan.strategy_with(trial.params) for trial in trials},
+            plan.seeds,
+            plan.objective.metric,
+            by_seed=plan.pruner in BY_SEED,
         )
 
-    def _heard(self, worker: Worker, workers: list[Worker]) -> bool:
-        """Take in a message; True if trials have ended."""
-        message = worker.hear()
-        if isinstance(message, Died):
-            workers.remove(worker)
-            worker.end()
-            if worker.ledger and worker.pending:
-                worker.ledger.give_back([one.trial for one in worker.pending])
+    def _take_in(self, job: TrialsJob, message: Message, pool: Pool[TrialsJob]) -> bool:
+        """Take note of a message; True if trials have ended."""
+        if isinstance(message, Evaluated | SeedEnded):
+            one = self._pending[job.study, message.trial]
+            one.see(message)
+            if one.pruned:  # told again at every message: a note to a worker that died is lost
+                pool.send(job, StopTrial(message.trial))
+        if not isinstance(message, Final):
             return False
-        assert worker.ledger is not None
-        if isinstance(message, BatchDone):
-            for one in worker.pending:
-                self._tell(worker.ledger, one)
-            worker.pending = []
-            return True
-        one = worker.pending[message.trial]
-        if isinstance(message, Evaluated):
-            points = one.curves[message.seed].points
-            points[message.row :] = [message.point]
-        else:
-            self._ended(one, message)
-        if not one.pruned and is_hopeless(worker.ledger, one):
-            one.pruned = True
-            worker.send(message.trial)
-        return False
-
-    @staticmethod
-    def _ended(one: Pending, message: Ended) -> None:
-        if message.status == "error":
-            one.error = message.error
-        else:
-            one.curves[message.seed].status = message.status
-
-    def _tell(self, ledger: Ledger, one: Pending) -> None:
-        """What came of a trial, to the storage and to MLflow."""
-        objective, run = ledger.plan.objective, one.run.result()
-        if one.error:
-            state, value, result = "failed", None, Result(error=one.error)
-        elif one.pruned:
-            state, value, result = "pruned", None, Result(curve=mean_curve(one.curves))
-        else:
-            by_seed = [objective.of(curve) for curve in one.curves]
-            state, value = "complete", fmean(by_seed)
-            result = Result(
-                by_seed,
-                sum(curve.diverged for curve in one.curves),
-                sum(not objective.reached(curve) for curve in one.curves),
-                mean_curve(one.curves),
-            )
-        if ledger.tell(one.trial, state, value, result, run):
-            self.records.write(ledger, one.trial.number)
+        for number in job.strategies:
+            one = self._pending.pop((job.study, number))
+            if isinstance(message, GivenUp):
+                one.error = message.reason
+            if one.end():
+                self.records.write(one.ledger, number)
+        return True
 
 
 def _description(campaign: Campaign) -> str:

@@ -10,9 +10,9 @@ from benchmarks import device
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
 from fl_core.recording.recorder import Recorder
-from fl_core.recording.together import advance
-from tuning.computing import AT_ONCE
+from fl_core.recording.together import Recorded, advance
 from tuning.study import Campaign, Study
+from tuning.trials_job import AT_ONCE
 
 MOST = 8  # so many studies are looked at, evenly spaced
 
@@ -42,7 +42,7 @@ def _batch(study: Study, size: int, patience: float) -> float:
         recorders[-1].start()
     starting = perf_counter() - began
     began = perf_counter()
-    for _ in advance(recorders, AT_ONCE):
+    for _ in advance(map(Recorded, recorders), AT_ONCE):
         if perf_counter() - began > patience:
             break
     done = sum(min(1.0, recorder.simulation.share) for recorder in recorders) / len(recorders)

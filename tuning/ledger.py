@@ -57,7 +57,6 @@ class Ledger:
 
     def __init__(self, storage: Storage, plan: Study, worker: str) -> None:
         self.storage, self.plan, self.worker = storage, plan, worker
-        self.full = False  # whether nothing was left when it was last asked
         self.study = self._opened()
 
     def _opened(self) -> optuna.Study:
@@ -129,7 +128,6 @@ class Ledger:
             self._recover()
             everything = self.trials()
             room = min(most, self.plan.trials - len(self.counted()))
-            self.full = room <= 0
             self.study.sampler = samplers.sampler(self.plan.sampler, self.plan.name, len(everything))
             return [self._taken() for _ in range(room)]
 
@@ -151,15 +149,6 @@ class Ledger:
 
     def _is_dead(self, worker: str) -> bool:
         return self.storage.locks.is_free(f"worker {worker}")
-
-    def give_back(self, trials: Sequence[Trial]) -> None:
-        """Put trials of this process into the queue again: whoever computed them has died."""
-        numbers = {trial.number for trial in trials}
-        with self.storage.locks.held(TAKING):
-            for one in self.trials():
-                if one.number in numbers and not one.state.is_finished():
-                    self._again(one)
-            self.full = False
 
     def _again(self, lost: FrozenTrial) -> None:
         """First the parameters are queued, and then the trial told lost: no order of deaths loses any."""

@@ -56,7 +56,7 @@ def without_password(url: str) -> str:
 
 
 @contextmanager
-def troubles_told(storage: str) -> Iterator[None]:
+def storage_errors_explained(storage: str) -> Iterator[None]:
     """What a storage says when it does not work, as one line for its user."""
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
@@ -90,7 +90,7 @@ def _journal(path: Path) -> Storage:
             self.file.release()
 
     _must_be_a_journal(path)
-    with troubles_told(str(path)):
+    with storage_errors_explained(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
         lock = Lock(FileLock(locks.folder / "journal.lock"))
@@ -126,7 +126,7 @@ def _must_be_a_journal(path: Path) -> None:
 def _sqlite(url: str, path: Path) -> Storage:
     from optuna.storages import RDBStorage
 
-    with troubles_told(url):
+    with storage_errors_explained(url):
         path.parent.mkdir(parents=True, exist_ok=True)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
         with locks.held("schema"):
@@ -143,7 +143,7 @@ def _postgres(url: str) -> Storage:
 
     shown = without_password(url)
     try:
-        with troubles_told(shown):
+        with storage_errors_explained(shown):
             locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))
             with locks.held("schema"):  # of several who come first, one makes the tables
                 _must_be_optunas(url, shown)

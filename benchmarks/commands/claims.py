@@ -246,14 +246,14 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
     """Run what claims need and keep its numbers; whether any run failed."""
     from benchmarks.claims import kept
     from benchmarks.device import processes
-    from benchmarks.fork_server import warm_up
+    from benchmarks.pool.fork_server import warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
     from reports.claims.claims import measured
     from reports.records.store import load
 
     session = Session(plan, store, baselines=False)
-    warm_up(task.problem for task in session.tasks)
+    warm_up("benchmarks.run_jobs", problems=(task.problem for task in session.tasks))
     session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}

@@ -61,7 +61,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
 
     from benchmarks.device import processes
-    from benchmarks.fork_server import warm_up
+    from benchmarks.pool.fork_server import warm_up
     from benchmarks.progress import display
     from benchmarks.session import Session
     from benchmarks.suite.suite import load
@@ -69,7 +69,8 @@ def command(
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
-    warm_up(task.problem for task in session.tasks)  # it takes as long as all that follows until it is needed
+    # It takes as long as all that follows until it is needed.
+    warm_up("benchmarks.run_jobs", problems=(task.problem for task in session.tasks))
     try:
         session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
         click.echo(_what_happened(session, monotonic() - began))

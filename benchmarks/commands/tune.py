@@ -82,7 +82,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
 
     from benchmarks.device import processes
-    from benchmarks.fork_server import warm_up
+    from benchmarks.pool.fork_server import warm_up
     from benchmarks.suite.suite import load
     from benchmarks.tracking.store import Store
     from tuning import samplers
@@ -101,7 +101,7 @@ def command(
     from tuning.campaign import Driver
     from tuning.storage import open_storage
 
-    warm_up(study.tried_on.problem for study in campaign.studies)
+    warm_up("tuning.trials_job", problems=(study.tried_on.problem for study in campaign.studies))
     store = Store(folder, tracking_uri)
     opened = open_storage(storage or str(folder / "tuning.journal"))
     driver = Driver(campaign, opened, store)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.fork_server import cores
+from benchmarks.pool.fork_server import cores
 from benchmarks.speed import gpu, memory, schedule, tracked
 from benchmarks.speed.arms import SIMULATIONS, Case, alone, gradients, plain_loop, products, side_by_side
 from benchmarks.speed.cores import scaled

@@ -135,9 +135,10 @@ def advance(
             opened.append(lane)
         if not opened:
             return
+        for lane in opened:
+            lane.beside = max(lane.beside, len(opened))
         clock.lap()  # what it takes to find a lane is charged to none
         for lane in list(opened):
-            lane.beside = max(lane.beside, len(opened))
             for event in lane.until_need():
                 yield lane, event
             if lane.need is None:

@@ -20,7 +20,7 @@ from torch.autograd import DeviceType
 from benchmarks import device
 from benchmarks.commands import claims, options, run, speed, tune
 from benchmarks.errors import UserError
-from benchmarks.fork_server import TRAINING
+from benchmarks.pool.fork_server import TRAINING
 from benchmarks.speed import gpu
 from benchmarks.speed.arms import Case
 from benchmarks.speed.gpu import kernels
@@ -127,7 +127,7 @@ def asked(*_, **__):
     raise SystemExit("CUDA was asked for")
 for name in ("is_available", "device_count", "current_device", "_lazy_init", "get_device_capability"):
     setattr(torch.cuda, name, asked)
-for module in {("benchmarks.preload", *TRAINING)!r}:
+for module in {("benchmarks.pool.preload", *TRAINING)!r}:
     importlib.import_module(module)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from in_process import compute
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
-from benchmarks.computing import Computer
 from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking import views
@@ -47,10 +47,9 @@ def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fe
     delivery = Delivery(store, outbox)
     finished = delivery.finished("small")
     delivery.announce("small", "Three clients.", places(found))
-    computer = Computer(outbox, {})
     for task in found:
         if task.key not in finished:
-            computer.compute(task)
+            compute(task, outbox)
             delivery.send()
     delivery.close()
     assert not delivery.refused and not delivery.away
@@ -149,9 +148,8 @@ def test_a_group_that_was_half_written_is_completed(
 
     outbox, tracking = Outbox(store.outbox), Tracking(store)
     found = small(tmp_path)
-    computer = Computer(outbox, {})
     for task in found:
-        computer.compute(task)
+        compute(task, outbox)
     with monkeypatch.context() as patch:
         patch.setattr(MlflowClient, stop, killed)
         tracking.select("small", places(found))

@@ -14,7 +14,7 @@ from recorded import keys, runs, tables, undisturbed, write_suite
 
 from benchmarks.errors import UserError
 from benchmarks.messages import Advanced
-from benchmarks.progress import Heard, Quiet
+from benchmarks.progress import Quiet, TaskMessage
 from benchmarks.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask
@@ -34,18 +34,20 @@ SLOW = (
 class Listener(Quiet):
     """Does something with what is heard."""
 
-    def __init__(self, hear: Callable[[Heard], None]) -> None:
+    def __init__(self, hear: Callable[[TaskMessage], None]) -> None:
         self.see = hear  # type: ignore[method-assign]
 
     def __enter__(self) -> Self:
         return self
 
 
-def silent(_: Heard) -> None:
+def silent(_: TaskMessage) -> None:
     """Hears nothing."""
 
 
-def session(path: Path, store: Store, *, workers: int = 2, hear: Callable[[Heard], None] = silent) -> Session:
+def session(
+    path: Path, store: Store, *, workers: int = 2, hear: Callable[[TaskMessage], None] = silent
+) -> Session:
     """One session of a suite."""
     found = Session(load(str(path)), store)
     found.run(workers, lambda _: Listener(hear))
@@ -59,7 +61,7 @@ def test_exactly_once(tmp_path: Path, store: Store) -> None:
     assert keys(runs(store)) == sorted(task.key for task in first.tasks if isinstance(task, RunTask))
     recorded = [run.to_dictionary() for run in runs(store)]
 
-    heard: list[Heard] = []
+    heard: list[TaskMessage] = []
     second = session(path, store, hear=heard.append)
     assert (second.before, second.now.total()) == (6, 0)
     assert heard == []
@@ -106,7 +108,7 @@ def test_a_killed_workers_run_is_taken_up_again(tmp_path: Path, store: Store) ->
     killed: list[float] = []
     shares: list[float] = []
 
-    def kill_once(heard: Heard) -> None:
+    def kill_once(heard: TaskMessage) -> None:
         if heard is not None and isinstance(heard[1], Advanced):
             shares.append(heard[1].share)
         if not killed and any(store.outbox.glob("small/*.checkpoint")):
@@ -155,7 +157,7 @@ def test_an_error_stops_no_other_run_and_is_tried_again(tmp_path: Path, store: S
 def test_a_stopped_session_is_continued(tmp_path: Path, store: Store) -> None:
     path = write_suite(tmp_path, SLOW, seeds=2, updates=400)
 
-    def stop(heard: Heard) -> None:
+    def stop(heard: TaskMessage) -> None:
         if heard is not None and isinstance(heard[1], Advanced) and heard[1].share > 0.2:
             raise KeyboardInterrupt
 
@@ -167,7 +169,7 @@ def test_a_stopped_session_is_continued(tmp_path: Path, store: Store) -> None:
 
     shares: list[float] = []
 
-    def listen(heard: Heard) -> None:
+    def listen(heard: TaskMessage) -> None:
         if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], RunTask):
             shares.append(heard[1].share)
 
@@ -211,7 +213,7 @@ def test_missing_data_are_said_before_anything_is_computed(
     monkeypatch.setattr(Digits, "data", missing)
     path = write_suite(tmp_path)
     path.write_text(re.sub("problem: .*", "problem: digits", path.read_text()))
-    heard: list[Heard] = []
+    heard: list[TaskMessage] = []
     with pytest.raises(DataMissing):
         session(path, store, hear=heard.append)
     assert not heard and not runs(store)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import InProcess
 from recorded import runs, tables, write_suite
 from test_session import session
 
 from benchmarks import progress
-from benchmarks.attempt import Leave
-from benchmarks.computing import Computer
-from benchmarks.messages import Advanced, BegunAnew, Died, Finished, Room
-from benchmarks.progress import Board, Heard
+from benchmarks.messages import Advanced, BegunAnew
+from benchmarks.pool.pool import Capacity, Died
+from benchmarks.progress import Board, TaskMessage
+from benchmarks.run_jobs import RunJob
 from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking.outbox import Outbox, Record
@@ -48,15 +49,18 @@ def shared(path: Path, execution: str = "all_in_flight") -> Path:
 
 
 def together(
-    outbox: Outbox,
-    found: Iterable[RunTask],
-    leave: Callable[[], bool] = lambda: False,
-    tell: Callable[[Task, Advanced | BegunAnew | Room], None] = lambda *_: None,
-) -> dict[str, Finished]:
-    """All of them side by side, the way a worker does it; how each ended, by key."""
-    waiting = iter(found)
-    computer = Computer(outbox, {}, tell, leave, lambda: next(waiting, None))
-    return {task.key: finished for task, finished in computer.work(next(waiting))}
+    outbox: Outbox, found: Iterable[RunTask], stopping: Callable[[], bool] = lambda: False
+) -> InProcess:
+    """All of them side by side, the way a worker does it; the worker."""
+    first, *companions = (RunJob(task, outbox, {}) for task in found)
+    worker = InProcess(companions, stopping)
+    first.compute(worker)
+    return worker
+
+
+def capacities(worker: InProcess) -> list[int]:
+    """How many runs could go on side by side, as far as that was told."""
+    return [message.jobs for _, message in worker.told if isinstance(message, Capacity)]
 
 
 def record_of(outbox: Outbox, task: Task) -> Record:
@@ -80,13 +84,13 @@ def assert_as_alone(outbox: Outbox, task: RunTask) -> None:
 def test_each_leaves_what_it_leaves_alone(tmp_path: Path, outbox: Outbox) -> None:
     """Seeds and strategies of a grid, some with another kind of local work."""
     found = grid(tmp_path)
-    ended = together(outbox, found)
+    ended = together(outbox, found).finished
     assert len(ended) == len(found) == 10
     assert {one.status for one in ended.values()} == {"done"}
     for task in found:
         assert_as_alone(outbox, task)
-        said = record_of(outbox, task).result.about["execution"]
-        assert said == "all in flight, up to 32 together, 8 runs side by side"
+    said = [record_of(outbox, task).result.about["execution"] for task in found]
+    assert said[:8] == ["all in flight, up to 32 together, 8 runs side by side"] * 8
     folder = outbox.folder / "small"
     assert sorted(path.name for path in folder.iterdir()) == sorted(ended)  # no checkpoint is left
 
@@ -107,7 +111,7 @@ def test_their_times_add_up_to_the_time_of_the_process(
         now[0] += seconds
 
     monkeypatch.setattr(AllInFlight, "fill", fill)
-    monkeypatch.setattr("benchmarks.stopwatch.perf_counter", lambda: now[0])
+    monkeypatch.setattr("fl_core.recording.together.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", sleep)
     short = grid(tmp_path, "asgd, fedavg", name="short", seeds=1, updates=30)
     slow = grid(tmp_path, f"{{name: 'sluggish:Slow', pause: {pause}}}", name="slow", seeds=1, updates=120)
@@ -124,8 +128,7 @@ def test_those_that_left_go_on_in_other_company(tmp_path: Path, outbox: Outbox, 
     """Stopped together, then continued alone, or in pairs that never were together."""
     found = grid(tmp_path, "fedbuff, asgd, ace", seeds=2)
     asked = iter([False] * events + [True] * 9)
-    with pytest.raises(Leave):
-        together(outbox, found, leave=lambda: next(asked))
+    together(outbox, found, stopping=lambda: next(asked))
     waiting = [task for task in found if outbox.get(task.suite, task.key) is None]
     assert waiting and any(outbox.checkpoint(task.suite, task.key).exists() for task in waiting)
     for company in (waiting[:1], waiting[1:][::2], waiting[1:][1::2]):
@@ -138,7 +141,7 @@ def test_those_that_left_go_on_in_other_company(tmp_path: Path, outbox: Outbox, 
 def test_an_error_ends_one_run_alone(tmp_path: Path, outbox: Outbox) -> None:
     failing = f"{{name: 'sluggish:Failing', mended: '{tmp_path / 'mended'}'}}"
     found = grid(tmp_path, f"fedbuff, {failing}, ace", seeds=2)
-    ended = together(outbox, found)
+    ended = together(outbox, found).finished
     for task in found:
         if "Failing" in task.run.strategy:
             assert ended[task.key].reason == "RuntimeError: the twentieth update"
@@ -163,7 +166,7 @@ def test_an_error_in_a_shared_call_ends_its_run_alone(
 
     monkeypatch.setattr(AllInFlight, "fill", fill)
     found = grid(tmp_path, "asgd", seeds=4)
-    ended = together(outbox, found)
+    ended = together(outbox, found).finished
     assert sorted(one.status for one in ended.values()) == ["done", "done", "done", "error"]
     monkeypatch.undo()
     for task in found:
@@ -174,23 +177,22 @@ def test_an_error_in_a_shared_call_ends_its_run_alone(
 def test_one_by_one_goes_alone(tmp_path: Path, outbox: Outbox) -> None:
     """Nobody is asked for company, and the record is that of the run alone, bit for bit."""
     (task, *others) = grid(tmp_path, "asgd", execution="one_by_one")
-    assert task.likeness is None
-    told: list[object] = []
-    assert list(together(outbox, [task, *others], tell=lambda _, message: told.append(message))) == [task.key]
+    assert RunJob(task, outbox, {}).kind is None
+    worker = together(outbox, [task, *others])
+    assert list(worker.finished) == [task.key]
     assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
-    assert not any(isinstance(message, Room) for message in told)
+    assert capacities(worker) == []
 
 
-def test_runs_are_alike_where_they_can_share_calls(tmp_path: Path) -> None:
-    found = grid(tmp_path)
-    kinds = {task.likeness for task in found}
-    assert len(kinds) == 2  # SCAFFOLD's local work is another
-    assert len({task.likeness for task in found if task.run.experiment.strategy.local.name == "sgd"}) == 1
+def test_runs_are_of_one_kind_where_they_can_share_calls(tmp_path: Path, outbox: Outbox) -> None:
+    jobs = [RunJob(task, outbox, {}) for task in grid(tmp_path)]
+    assert len({job.kind for job in jobs}) == 2  # SCAFFOLD's local work is another
+    assert len({job.kind for job in jobs if job.task.run.experiment.strategy.local.name == "sgd"}) == 1
 
 
-@pytest.mark.parametrize(("faster", "rooms"), [(True, [8]), (False, [])])
+@pytest.mark.parametrize(("faster", "told"), [(True, [8]), (False, [])])
 def test_auto_asks_for_company_where_stacks_are_faster(
-    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch, faster: bool, rooms: list[int]
+    tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch, faster: bool, told: list[int]
 ) -> None:
     """As it measures, here on a clock on which a stack costs as much as one job, or as its square."""
     now = [0.0]
@@ -204,21 +206,15 @@ def test_auto_asks_for_company_where_stacks_are_faster(
     monkeypatch.setattr(AllInFlight, "fill", timed)
     monkeypatch.setattr("fl_core.execution.auto.thread_time", lambda: now[0])
     monkeypatch.setattr(Auto, "known", {})
-    told: list[int] = []
-
-    def tell(_: Task, message: Advanced | Room) -> None:
-        if isinstance(message, Room):
-            told.append(message.runs)
-
-    together(outbox, grid(tmp_path, "fedbuff", execution="auto", seeds=1, updates=300), tell=tell)
-    assert told == rooms
+    worker = together(outbox, grid(tmp_path, "fedbuff", execution="auto", seeds=1, updates=300))
+    assert capacities(worker) == told
 
 
 def test_memory_bounds_how_many_there_are(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three clients and one parameter: 12 numbers a run; with room for 40 there are three runs."""
-    monkeypatch.setattr("benchmarks.side_by_side.largest", lambda _: 40)
+    monkeypatch.setattr("benchmarks.run_jobs.largest", lambda _: 40)
     found = grid(tmp_path, "asgd, fedbuff, ace")
     together(outbox, found)
     said = {record_of(outbox, task).result.about["execution"] for task in found}
@@ -229,8 +225,7 @@ def test_a_run_that_cannot_be_saved_costs_its_neighbours_nothing(tmp_path: Path,
     """On leaving the others write their checkpoints, and it leaves its error."""
     hoarding, plain = grid(tmp_path, "'sluggish:Hoarding', asgd", seeds=1)
     asked = iter([False] * 20 + [True])
-    with pytest.raises(Leave):
-        together(outbox, [hoarding, plain], lambda: next(asked))
+    together(outbox, [hoarding, plain], lambda: next(asked))
     assert outbox.checkpoint(plain.suite, plain.key).exists()
     assert not outbox.checkpoint(hoarding.suite, hoarding.key).exists()
     assert record_of(outbox, hoarding).result.reason.startswith(
@@ -260,9 +255,9 @@ class TestWorkers:
         tally = tmp_path / "deaths"
         deadly = f"{{name: 'sluggish:Deadly', deaths: 3, tally: '{tally}'}}"
         path = shared(write_suite(tmp_path, f"fedbuff, asgd, ace, {deadly}, fedavg", seeds=1))
-        deaths: list[Heard] = []
+        deaths: list[TaskMessage] = []
 
-        def hear(heard: Heard) -> None:
+        def hear(heard: TaskMessage) -> None:
             if heard is not None and isinstance(heard[1], Died):
                 deaths.append(heard)
 
@@ -279,7 +274,7 @@ class TestWorkers:
         saved.write_bytes(b"no checkpoint")
         said: list[str] = []
 
-        def hear(heard: Heard) -> None:
+        def hear(heard: TaskMessage) -> None:
             if heard is not None and isinstance(heard[1], BegunAnew):
                 said.append(progress.news(heard[0], heard[1]))
 
@@ -297,7 +292,7 @@ class TestWorkers:
         path = shared(write_suite(tmp_path, f"{slow}, asgd, fedbuff", seeds=3, updates=400))
         killed: list[int] = []
 
-        def kill_once(heard: Heard) -> None:
+        def kill_once(heard: TaskMessage) -> None:
             if not killed and len(list(store.outbox.glob("small/*.checkpoint"))) > 1:
                 killed.append(len(list(store.outbox.glob("small/*/result.json"))))
                 for worker in multiprocessing.active_children():
@@ -320,7 +315,7 @@ class TestWorkers:
         slow = "{name: 'sluggish:Slow', pause: 0.002}"
         path = shared(write_suite(tmp_path, slow, seeds=4, updates=400))
 
-        def stop(heard: Heard) -> None:
+        def stop(heard: TaskMessage) -> None:
             if heard is not None and isinstance(heard[1], Advanced) and 0.3 < heard[1].share < 1:
                 raise KeyboardInterrupt
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.commands import speed
-from benchmarks.fork_server import cores
+from benchmarks.pool.fork_server import cores
 from benchmarks.speed import measurement, memory, yardstick
 from benchmarks.speed.arms import Case, Counted, alone, going_on
 from benchmarks.speed.noise import Babble, Noise

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
 from recorded import keys, runs, write_suite
 
-from benchmarks.computing import Computer
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.tasks import RunTask, Task, tasks
@@ -35,9 +35,9 @@ def outbox(store: Store) -> Outbox:
 def compute(folder: Path, outbox: Outbox, strategies: str = "fedbuff, asgd") -> list[Task]:
     """The records of a small suite, in the outbox."""
     found = tasks(load(str(write_suite(folder, strategies))).runs())
-    computer = Computer(outbox, provenance())
+    about = provenance()
     for task in found:
-        computer.compute(task)
+        in_process.compute(task, outbox, about)
     return found
 
 
@@ -237,9 +237,8 @@ def test_one_bad_record_holds_up_no_other(
 def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbox: Outbox) -> None:
     def session(updates: int) -> set[str]:
         found = tasks(load(str(write_suite(tmp_path, "asgd", updates=updates))).runs())
-        computer = Computer(outbox, {})
         for task in found:
-            computer.compute(task)
+            in_process.compute(task, outbox)
         delivery = Delivery(store, outbox)
         simulated = [task for task in found if isinstance(task, RunTask)]
         places = {task.key: (task.run.scenario, task.run.strategy, str(task.seed)) for task in simulated}

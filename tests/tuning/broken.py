@@ -1,4 +1,7 @@
-"""A strategy of a user's own with an error in it."""
+"""Strategies of a user's own: one with an error in it, one that kills its process."""
+
+import os
+import signal
 
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -13,4 +16,16 @@ class Broken(ASGD):
     def receive(self, server: Server, update: Update) -> None:
         if server.updates == 3:
             raise RuntimeError("it is broken")
+        super().receive(server, update)
+
+
+class Deadly(ASGD):
+    """Asynchronous SGD that kills its process under one local rate."""
+
+    title = "Deadly"
+    fatal: float
+
+    def receive(self, server: Server, update: Update) -> None:
+        if self.local_lr == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
         super().receive(server, update)

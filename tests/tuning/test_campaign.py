@@ -194,6 +194,18 @@ def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: St
     assert reasons == {None, "RuntimeError: it is broken"}
 
 
+def test_a_trial_that_kills_its_workers_fails_alone(make: Make, store: Store) -> None:
+    deadly = {"name": "broken:Deadly", "fatal": 0.1}
+    grid = [0.01, 0.1, 0.2]
+    campaign = make(strategies=[deadly], tuning={"sampler": "grid", "batch": 3, "space": {"local_lr": grid}})
+    (ledger,) = tune(campaign, store).ledgers
+    states = {one.params["local_lr"]: one.state.name for one in ledger.trials()}
+    assert states == {0.01: "COMPLETE", 0.1: "FAIL", 0.2: "COMPLETE"}
+    (reason,) = {run.data.tags.get("asyncfl.reason") for run in recorded(store, "trial")} - {None}
+    assert reason == f"its worker process died 3 times (killed by SIGKILL); see {store.log}"
+    assert store.log.is_file()
+
+
 def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     write: Write, make: Make, store: Store
 ) -> None:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from in_process import InProcess, compute
 from recorded import write_suite
 
 from benchmarks import attempt, progress
-from benchmarks.attempt import Leave
-from benchmarks.computing import Computer
-from benchmarks.messages import BegunAnew
+from benchmarks.messages import Advanced, BegunAnew, Finished
+from benchmarks.run_jobs import job_of
 from benchmarks.suite.suite import load
 from benchmarks.tasks import PooledTask, RunTask, Task, tasks
 from benchmarks.tracking.outbox import Outbox, Record
@@ -34,9 +34,17 @@ def record_of(outbox: Outbox, task: Task) -> Record:
     return record
 
 
+def stopped_after(events: int, task: Task, outbox: Outbox) -> dict[str, Finished]:
+    """Compute the task until so many events have happened; how it ended by then."""
+    asked = iter([False] * (events - 1) + [True])
+    worker = InProcess(stopping=lambda: next(asked))
+    job_of(task, outbox, {}).compute(worker)
+    return worker.finished
+
+
 def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path)
-    finished = Computer(outbox, {"version": "7"}).compute(task)
+    finished = compute(task, outbox, {"version": "7"})
     truth = measure.run(task.run.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
@@ -52,15 +60,14 @@ def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) 
 @pytest.mark.parametrize("events", [1, 17, 59])
 def test_a_run_that_left_goes_on_bit_for_bit(tmp_path: Path, outbox: Outbox, events: int) -> None:
     task = one_run(tmp_path)
-    asked = iter([False] * (events - 1) + [True])
-    with pytest.raises(Leave):
-        Computer(outbox, {}, leave=lambda: next(asked)).compute(task)
+    assert stopped_after(events, task, outbox) == {}
     assert outbox.get(task.suite, task.key) is None
     left = outbox.checkpoint(task.suite, task.key)
     assert left.exists()
 
-    shares = []
-    Computer(outbox, {}, tell=lambda _, message: shares.append(message.share)).compute(task)
+    worker = InProcess()
+    job_of(task, outbox, {}).compute(worker)
+    shares = [message.share for _, message in worker.told if isinstance(message, Advanced)]
     truth = measure.run(task.run.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
@@ -71,10 +78,8 @@ def test_a_run_that_left_goes_on_bit_for_bit(tmp_path: Path, outbox: Outbox, eve
 
 def test_time_spent_before_counts(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path, strategies="'sluggish:Slow'")
-    asked = iter([False] * 49 + [True])
-    with pytest.raises(Leave):
-        Computer(outbox, {}, leave=lambda: next(asked)).compute(task)
-    Computer(outbox, {}).compute(task)
+    stopped_after(50, task, outbox)
+    compute(task, outbox)
     assert record_of(outbox, task).result.seconds >= 0.06  # 60 updates of a millisecond and more
 
 
@@ -86,7 +91,7 @@ def test_long_runs_are_saved_on_the_way(
     task = one_run(tmp_path)
     saved = outbox.checkpoint(task.suite, task.key)
     seen: set[bool] = set()
-    Computer(outbox, {}, leave=lambda: bool(seen.add(saved.exists()))).compute(task)
+    job_of(task, outbox, {}).compute(InProcess(stopping=lambda: bool(seen.add(saved.exists()))))
     assert seen == {False, True} and not saved.exists()
 
 
@@ -98,11 +103,12 @@ def test_a_checkpoint_that_cannot_be_read_is_begun_again(
     saved = outbox.checkpoint(task.suite, task.key)
     saved.parent.mkdir(parents=True)
     saved.write_bytes(rubbish)
-    heard: list[object] = []
-    Computer(outbox, {}, tell=lambda _, message: heard.append(message)).compute(task)
+    worker = InProcess()
+    job_of(task, outbox, {}).compute(worker)
     assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
-    assert isinstance(heard[0], BegunAnew)
-    assert heard[0].reason.startswith(f"ValueError: {saved} is damaged (")
+    first = worker.told[0][1]
+    assert isinstance(first, BegunAnew)
+    assert first.reason.startswith(f"ValueError: {saved} is damaged (")
 
 
 def test_what_cannot_be_saved_is_an_error_that_names_it(
@@ -111,7 +117,7 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     """When it is first saved, not when the run is taken up again."""
     monkeypatch.setattr(attempt, "SAVE_EVERY", 0.0)
     task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
-    finished = Computer(outbox, {}).compute(task)
+    finished = compute(task, outbox)
     assert finished.status == "error"
     assert finished.reason.startswith(
         "TypeError: server.memory.seen['newest'] is a collections.deque: a run can save tensors, "
@@ -132,7 +138,7 @@ def test_a_run_that_begins_anew_is_seen_in_the_terminal(
 def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> None:
     mended = tmp_path / "mended"
     task = one_run(tmp_path, strategies=f"{{name: 'sluggish:Failing', mended: '{mended}'}}")
-    finished = Computer(outbox, {}).compute(task)
+    finished = compute(task, outbox)
     assert (finished.status, finished.reason) == ("error", "RuntimeError: the twentieth update")
     record = record_of(outbox, task)
     assert record.result.status == "error"
@@ -141,7 +147,7 @@ def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> N
 
 
 def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Path, outbox: Outbox) -> None:
-    finished = Computer(outbox, {}).compute(one_run(tmp_path, strategies="'sluggish:Scribbling'"))
+    finished = compute(one_run(tmp_path, strategies="'sluggish:Scribbling'"), outbox)
     assert finished.status == "error"
     assert finished.reason == (
         "RuntimeError: Scribbling changed the server's model in place, a version that others hold: "
@@ -151,16 +157,15 @@ def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Pa
 
 def test_a_record_that_is_there_is_not_computed_again(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path)
-    computer = Computer(outbox, {})
-    computer.compute(task)
+    compute(task, outbox)
     before = record_of(outbox, task).result
-    assert computer.compute(task).status == "done"
+    assert compute(task, outbox).status == "done"
     assert record_of(outbox, task).result == before
 
 
 def test_divergence_is_a_result(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path, strategies="{name: asgd, local_lr: 1.0e+200}")
-    finished = Computer(outbox, {}).compute(task)
+    finished = compute(task, outbox)
     assert finished.status == "diverged" and "not finite" in finished.reason
     assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
 
@@ -169,7 +174,7 @@ def test_one_baseline_for_each_problem_and_seed(tmp_path: Path, outbox: Outbox) 
     pooled = [task for task in suite_tasks(tmp_path, seeds=3) if isinstance(task, PooledTask)]
     assert [task.seed for task in pooled] == [0, 1, 2]  # for two strategies
     assert len({task.key for task in pooled}) == 3
-    Computer(outbox, {}).compute(pooled[0])
+    compute(pooled[0], outbox)
     result = record_of(outbox, pooled[0]).result
     assert (result.kind, result.status) == ("pooled", "done")
     assert result.metrics == pooled[0].problem.pooled(0)

@@ -6,16 +6,16 @@ import importlib
 import os
 import signal
 
-MODULES = ("torch", "pyarrow.parquet", "benchmarks.worker")
+MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
 
 
 def _import_all() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches everyone, and the driver decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
     driver = os.getppid()
     for module in MODULES:
         importlib.import_module(module)
         if os.getppid() != driver:
-            os._exit(1)  # the driver is gone; until all is imported nobody else would notice
+            os._exit(1)  # the driver is gone; until all is imported nothing else would notice
 
 
 _import_all()

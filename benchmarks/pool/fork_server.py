@@ -1,0 +1,54 @@
+"""The process that workers are forked from: it has imported once what all of them need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from pathlib import Path
+
+from fl_core.problems.problem import Problem
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+# What worlds of data sets are built with, Lightning among it; else the first world of each worker imports it.
+TRAINING = ("sklearn.datasets", "fl_core.problems.training.pooled")
+
+
+def warm_up(*modules: str, problems: Iterable[Problem] = ()) -> None:
+    """Start it; it imports the jobs' modules while the caller does other things.
+
+    Workers inherit the present environment and import path.
+    """
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
+    training = TRAINING if any(hasattr(problem, "data") for problem in problems) else ()
+    forkserver.set_forkserver_preload(["benchmarks.pool.preload", *modules, *training])
+    with same_import_path():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def same_import_path() -> Iterator[None]:
+    """What is started meanwhile looks for modules where this process does, and in the same order.
+
+    By itself, Python puts the working directory first; a folder of a user's that is named like a package of
+    ours would take its place.
+    """
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    before = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    os.environ.update(PYTHONPATH=path, PYTHONSAFEPATH="1")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

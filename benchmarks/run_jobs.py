@@ -1,0 +1,205 @@
+"""A suite's tasks as jobs of a pool: runs, which can go on side by side, and centralised baselines.
+
+Runs side by side share calls, and nothing else: each is saved, timed and recorded by itself, and fails by
+itself. But for the writing of records, the times of all runs add up to that of the process.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from time import perf_counter
+from typing import Any, Generic, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from benchmarks import device
+from benchmarks.attempt import Attempt
+from benchmarks.messages import Advanced, Finished, one_line
+from benchmarks.pool.pool import Capacity, Worker
+from benchmarks.recording import Recording
+from benchmarks.tasks import PooledTask, RunTask, Task
+from benchmarks.tracking.outbox import Outbox
+from fl_core.execution.auto import Auto, largest
+from fl_core.execution.one_by_one import Execution, OneByOne
+from fl_core.execution.stacked import AllInFlight
+from fl_core.problems.problem import Problem, World
+from fl_core.recording.together import advance
+
+EXECUTIONS: dict[str, Callable[[], Execution]] = {
+    "one_by_one": OneByOne,
+    "all_in_flight": AllInFlight,
+    "auto": Auto,
+}
+
+AT_ONCE = {"cpu": 8, "cuda": 64}  # runs side by side at most
+HELD = 4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table
+
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskJob(Generic[AnyTask]):
+    """A task, and where its record goes."""
+
+    task: AnyTask
+    outbox: Outbox
+    provenance: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The task's identity."""
+        return self.task.key
+
+    def retries(self) -> Sequence[Self]:
+        """The job itself; a run goes on from its checkpoint."""
+        return [self]
+
+    def recording(self) -> Recording:
+        """What writes the task's record."""
+        return Recording(self.outbox, self.task, self.provenance)
+
+    def recorded(self) -> Finished | None:
+        """A record that is there already, from a worker that died before it could tell."""
+        stored = self.outbox.get(self.task.suite, self.task.key)
+        return Finished.of(stored.result) if stored else None
+
+    def failed(self, reason: str) -> Finished:
+        """Record that the task was given up."""
+        return Finished.of(self.recording().failed(reason))
+
+
+class BaselineJob(TaskJob[PooledTask]):
+    """Train one model on all clients' data together."""
+
+    kind = None
+    saves = False
+
+    def compute(self, worker: Worker) -> None:
+        """Leave the baseline's metrics in the outbox."""
+        finished = self.recorded()
+        if finished is None:
+            worker.tell(self, Advanced(0.0))
+            finished = self._trained()
+        worker.tell(self, finished)
+
+    def _trained(self) -> Finished:
+        recording, problem, began = self.recording(), self.task.problem, perf_counter()
+        try:
+            metrics = problem.pooled(self.task.seed, device.chosen())
+        except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
+            return Finished.of(recording.failed(one_line(error), traceback.format_exc()))
+        recording.watch.here = perf_counter() - began
+        return Finished.of(recording.trained(metrics), metrics.get(problem.metric))
+
+
+class RunJob(TaskJob[RunTask]):
+    """Simulate a run and, side by side with it, its companions."""
+
+    saves = True
+
+    @property
+    def kind(self) -> Hashable:
+        """Runs of one kind can share calls; None for one whose clients' jobs are computed one by one."""
+        run = self.task.run
+        if run.execution == "one_by_one":
+            return None
+        return self.task.problem, run.experiment.strategy.local, run.execution
+
+    def compute(self, worker: Worker) -> None:
+        """Leave the records of the run and its companions in the outbox, or checkpoints if it is stopped."""
+        group = Group(self, worker)
+        for attempt, event in advance(group.attempts(), inf, group.execution):
+            if event is None:
+                worker.tell(group.opened.pop(attempt), attempt.finished())
+            if worker.stopping:
+                for unfinished in group.opened:
+                    unfinished.leave()
+                return
+
+    def attempt(self, execution: Execution, worker: Worker) -> Attempt:
+        """The run, about to begin or to go on."""
+        worlds = worker.shared(Worlds)
+        return Attempt(
+            self.task,
+            self.recording(),
+            execution,
+            world=lambda: worlds.of(self.task.problem, self.task.seed),
+            tell=lambda message: worker.tell(self, message),
+        )
+
+
+class Group:
+    """Runs side by side in one worker: the first, and the companions that join it."""
+
+    def __init__(self, first: RunJob, worker: Worker) -> None:
+        self.first, self.worker = first, worker
+        self.execution = EXECUTIONS[first.task.run.execution]()
+        self.opened: dict[Attempt, RunJob] = {}
+        self._most: int | None = None  # that fit into memory, once a world is there
+
+    def attempts(self) -> Iterator[Attempt | None]:
+        """The runs as there is capacity for them; None as long as there is none, or no companion."""
+        job: RunJob | None = self.first
+        told = 1
+        while job or self.opened:
+            if job is None:
+                yield None
+            elif finished := job.recorded():
+                self.worker.tell(job, finished)
+            else:
+                attempt = job.attempt(self.execution, self.worker)
+                self.opened[attempt] = job
+                yield attempt
+            capacity = self._capacity()
+            if self.opened and capacity != told:
+                told = capacity
+                self.worker.tell(next(iter(self.opened.values())), Capacity(capacity))
+            room = 0 < len(self.opened) < capacity
+            companion = self.worker.companion() if room else None
+            job = companion if isinstance(companion, RunJob) else None
+
+    def _capacity(self) -> int:
+        """How many there may be: no more than fit into memory, and one until it is known that company pays.
+
+        Under `auto` the first of a kind goes alone until it has measured that stacks are faster. Where they
+        are not, as with most networks on a CPU, company would gain nothing, and runs that end one after the
+        other are shared out more evenly.
+        """
+        if isinstance(self.execution, OneByOne) or (
+            isinstance(self.execution, Auto) and not self.execution.pays
+        ):
+            return 1
+        if self._most is None:
+            need = next((attempt.need for attempt in self.opened), None)
+            if need is None:
+                return 1
+            models = HELD * need.world.n * need.world.d
+            most = min(AT_ONCE[need.job.start.device.type], int(largest(need.job.start)) // models)
+            self._most = max(1, most)
+        return self._most
+
+
+class Worlds:
+    """The worlds of one worker: open runs of one problem and seed share one, and the last is kept."""
+
+    def __init__(self) -> None:
+        self._open: WeakValueDictionary[tuple[Problem, int], World] = WeakValueDictionary()
+        self._last: World | None = None
+
+    def of(self, problem: Problem, seed: int) -> World:
+        """The world of a problem under a seed, on the chosen device."""
+        world = self._open.get((problem, seed))
+        if world is None:
+            self._last = None  # a world that is not in use any more is not held beside the new one
+            world = self._open[problem, seed] = device.place(problem.world(seed))
+        self._last = world
+        return world
+
+
+def job_of(task: Task, outbox: Outbox, provenance: dict[str, Any]) -> RunJob | BaselineJob:
+    """The job that computes a task and leaves its record in the outbox."""
+    if isinstance(task, RunTask):
+        return RunJob(task, outbox, provenance)
+    return BaselineJob(task, outbox, provenance)

@@ -1,0 +1,193 @@
+"""The pool by itself, with jobs that only count: what is submitted ends once, whatever dies."""
+
+import ast
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import write_suite
+from toy import Count, Counted, Deadly, Parts, Saving, Sociable, Sum
+
+from benchmarks.pool.local import LocalPool
+from benchmarks.pool.pool import DEATHS, Died, Final, GivenUp, Message, PoolJob
+from benchmarks.tracking.store import Store
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0  # seconds, on a machine that does many things
+
+pytestmark = pytest.mark.usefixtures("fork_server")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "workers.log"
+
+
+def told(pool: LocalPool[Any]) -> Iterator[tuple[PoolJob, Message]]:
+    """All messages until every job has ended."""
+    end = time.monotonic() + PATIENCE
+    while pool.busy:
+        assert time.monotonic() < end
+        yield from pool.messages(1.0)
+
+
+def finals(pool: LocalPool[Any]) -> dict[str, Message]:
+    """The last message of each job, by key; it is the only one."""
+    found = [(job.key, message) for job, message in told(pool) if isinstance(message, Final)]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+def test_every_job_is_computed_and_tells_of_itself(log: Path) -> None:
+    jobs = [Count(f"job {number}", numbers=number) for number in range(1, 8)]
+    with LocalPool[Count](3, log) as pool:
+        assert pool.idle == 3 and not pool.busy and pool.messages(0.0) == []
+        for job in jobs:
+            pool.submit(job)
+        assert pool.idle == 0 and pool.busy
+        heard = list(told(pool))
+        assert pool.idle == 3
+    for job in jobs:
+        *numbers, last = [message for about, message in heard if about == job]
+        assert numbers == [Counted(number) for number in range(1, job.numbers + 1)]
+        assert isinstance(last, Sum) and last.total == job.numbers * (job.numbers + 1) // 2
+    assert not multiprocessing.active_children()
+
+
+def test_jobs_of_one_worker_have_something_in_common(log: Path) -> None:
+    with LocalPool[Count](1, log) as pool:
+        for number in range(3):
+            pool.submit(Count(f"job {number}"))
+        ended = finals(pool)
+    assert [one.jobs_before for one in ended.values()] == [0, 1, 2]
+    assert len({one.process for one in ended.values()}) == 1
+
+
+def test_a_killed_worker_is_replaced_and_its_job_retried(log: Path) -> None:
+    heard: list[Message] = []
+    with LocalPool[Count](1, log) as pool:
+        pool.submit(Count("job", numbers=20, pause=0.05))
+        for _, message in told(pool):
+            heard.append(message)
+            if message == Counted(3) and heard.count(Counted(3)) == 1:
+                (worker,) = multiprocessing.active_children()
+                os.kill(worker.pid or 0, signal.SIGKILL)
+    assert heard.count(Died("killed by SIGKILL")) == 1
+    assert heard.count(Counted(1)) == 2 and heard.count(Counted(20)) == 1
+    assert isinstance(heard[-1], Sum) and heard[-1].total == 210
+
+
+@pytest.mark.parametrize("deaths", [DEATHS - 1, DEATHS])
+def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, log: Path, deaths: int) -> None:
+    tally = tmp_path / "deaths"
+    with LocalPool[Count](1, log) as pool:
+        pool.submit(Deadly("deadly", deaths=deaths, tally=str(tally)))
+        pool.submit(Count("other"))
+        ended = finals(pool)
+    assert len(set(tally.read_text().split())) == deaths
+    assert isinstance(ended["other"], Sum)
+    if deaths < DEATHS:
+        assert isinstance(ended["deadly"], Sum)
+    else:
+        assert ended["deadly"] == GivenUp(f"its worker process died 3 times (killed by SIGKILL); see {log}")
+        assert log.is_file()
+
+
+def test_the_parts_of_a_job_are_retried_one_by_one(log: Path) -> None:
+    with LocalPool[Parts](2, log) as pool:
+        pool.submit(Parts(("a", "b", "c"), deadly=("b",)))
+        ended = finals(pool)
+    assert sorted(ended) == ["a", "b", "c"]
+    assert {key for key, message in ended.items() if isinstance(message, GivenUp)} == {"b"}
+
+
+def test_a_stopped_job_saves_itself_and_goes_on(tmp_path: Path, log: Path) -> None:
+    saved = tmp_path / "saved"
+    job = Saving("job", numbers=400, pause=0.01, saved=str(saved))
+    with LocalPool[Count](1, log) as pool:
+        pool.submit(job)
+        pool.submit(Count("never begun"))
+        for _, message in told(pool):
+            if message == Counted(5):
+                break
+    assert not pool.busy and not multiprocessing.active_children()
+    reached = int(saved.read_text())
+    assert 5 <= reached < 400
+    with LocalPool[Count](1, log) as pool:
+        pool.submit(job)
+        (end,) = finals(pool).values()
+    assert isinstance(end, Sum) and end.total == 400 - reached
+
+
+def test_a_job_that_cannot_save_itself_is_ended_at_once(log: Path) -> None:
+    pool = LocalPool[Count](1, log)
+    pool.submit(Count("job", numbers=1, pause=600))
+    pool.messages(0.5)
+    began = time.monotonic()
+    pool.stop()
+    assert time.monotonic() - began < 10 and not multiprocessing.active_children()
+
+
+def test_a_note_reaches_its_job_alone(log: Path) -> None:
+    first, second = Count("first", numbers=100, pause=0.05), Count("second", numbers=3, pause=0.05)
+    with LocalPool[Count](1, log) as pool:
+        pool.submit(first)
+        pool.submit(second)
+        ended: dict[str, Sum] = {}
+        for job, message in told(pool):
+            if job is first and message == Counted(2):
+                pool.send(second, 1)  # it is not in progress, and does not get it
+                pool.send(first, 5)
+            if isinstance(message, Sum):
+                ended[job.key] = message
+                pool.send(job, 1)  # it has ended
+    assert 15 <= ended["first"].total < 5050
+    assert ended["second"].total == 6
+
+
+def test_jobs_of_a_kind_go_on_side_by_side(log: Path) -> None:
+    """As many as there is capacity for, and no more than leaves the other worker its share."""
+    with LocalPool[Count](2, log) as pool:
+        for number in range(4):
+            pool.submit(Sociable(f"job {number}", numbers=40, pause=0.05))
+        ended = finals(pool)
+    assert len(ended) == 4
+    assert [one.beside for one in ended.values()] == [2, 2, 2, 2]
+    assert len({one.process for one in ended.values()}) == 2
+
+
+def test_a_foreign_package_in_the_working_directory_is_not_ours(tmp_path: Path, store: Store) -> None:
+    """`asyncfl` as installed, in a folder with a package `benchmarks` and a strategy of the user's."""
+    foreign = tmp_path / "benchmarks"
+    foreign.mkdir()
+    (foreign / "__init__.py").write_text("raise RuntimeError('the wrong package')\n")
+    (tmp_path / "sluggish.py").write_text((Path(__file__).parent / "sluggish.py").read_text())
+    script = tmp_path / "bin" / "asyncfl"
+    script.parent.mkdir()
+    script.write_text("from benchmarks.cli import main\nif __name__ == '__main__':\n    main()\n")
+    write_suite(tmp_path, "{name: 'sluggish:Slow'}", seeds=1)
+    arguments = ["run", "small.yaml", "--store", str(store.folder), "--workers", "1", "--no-report"]
+    done = subprocess.run(
+        [sys.executable, script, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 runs and 1 centralised baselines" in done.stdout and "died" not in done.stderr
+
+
+def test_the_pool_knows_nothing_of_what_it_computes() -> None:
+    for path in (ROOT / "benchmarks" / "pool").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("benchmarks"):
+                assert (node.module or "").startswith("benchmarks.pool"), path

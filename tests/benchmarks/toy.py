@@ -1,0 +1,137 @@
+"""Jobs of a pool that compute nothing of use: they count, die, save themselves, and go on side by side."""
+
+import os
+import signal
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.pool.pool import Capacity, Final, Message, Worker
+
+
+@dataclass(frozen=True)
+class Counted(Message):
+    """A counting job has come so far."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Sum(Final):
+    """A counting job has come to its end."""
+
+    total: int
+    process: int
+    jobs_before: int = 0  # in the same worker
+    beside: int = 1
+
+
+@dataclass(frozen=True)
+class Count:
+    """Adds up numbers, slowly; a note with a number ends it there."""
+
+    key: str
+    numbers: int = 10
+    pause: float = 0.0
+    kind: Hashable = None
+    saves: bool = False
+
+    def retries(self) -> Sequence["Count"]:
+        return [self]
+
+    def compute(self, worker: Worker) -> None:
+        jobs = worker.shared(list)
+        total, last = 0, self.numbers
+        for number in range(1, self.numbers + 1):
+            time.sleep(self.pause)
+            total += number
+            worker.tell(self, Counted(number))
+            last = worker.note(self) or last
+            if number >= last:
+                break
+        worker.tell(self, Sum(total, os.getpid(), len(jobs)))
+        jobs.append(self.key)
+
+
+@dataclass(frozen=True)
+class Deadly(Count):
+    """Kills its process in the middle, `deaths` times in all; each leaves a line in the file `tally`."""
+
+    deaths: int = 1
+    tally: str = ""
+
+    def compute(self, worker: Worker) -> None:
+        worker.tell(self, Counted(0))
+        die(Path(self.tally), self.deaths)
+        super().compute(worker)
+
+
+def die(tally: Path, deaths: int) -> None:
+    """Kill this process, unless so many have died."""
+    with tally.open("a+") as file:
+        file.seek(0)
+        if len(file.readlines()) >= deaths:
+            return
+        file.write(f"{os.getpid()}\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Some jobs in one; those named in `deadly` kill their process whenever they are computed."""
+
+    parts: tuple[str, ...]
+    deadly: tuple[str, ...] = ()
+    kind: None = None
+    saves: bool = False
+
+    @property
+    def key(self) -> str:
+        return " ".join(self.parts)
+
+    def retries(self) -> Sequence["Parts"]:
+        return [replace(self, parts=(part,)) for part in self.parts]
+
+    def compute(self, worker: Worker) -> None:
+        if set(self.parts) & set(self.deadly):
+            os.kill(os.getpid(), signal.SIGKILL)
+        worker.tell(self, Sum(len(self.parts), os.getpid()))
+
+
+@dataclass(frozen=True)
+class Saving(Count):
+    """Goes on where it was stopped: the file `saved` says where."""
+
+    saves: bool = True
+    saved: str = ""
+
+    def compute(self, worker: Worker) -> None:
+        saved = Path(self.saved)
+        begin = int(saved.read_text()) if saved.exists() else 0
+        for number in range(begin + 1, self.numbers + 1):
+            time.sleep(self.pause)
+            worker.tell(self, Counted(number))
+            if worker.stopping:
+                saved.write_text(str(number))
+                return
+        worker.tell(self, Sum(self.numbers - begin, os.getpid()))
+
+
+@dataclass(frozen=True)
+class Sociable(Count):
+    """Goes on beside others of its kind, `capacity` of them at most; they end one after the other."""
+
+    kind: Hashable = "sociable"
+    capacity: int = 3
+
+    def compute(self, worker: Worker) -> None:
+        opened, most = [self], 1
+        worker.tell(self, Capacity(self.capacity))
+        for _ in range(self.numbers):
+            time.sleep(self.pause)
+            if len(opened) < self.capacity and (companion := worker.companion()):
+                opened.append(companion)
+                most = max(most, len(opened))
+        for job in opened:
+            worker.tell(job, Sum(0, os.getpid(), beside=most))

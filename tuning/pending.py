@@ -1,0 +1,84 @@
+"""Trials that are being simulated: what is known of them so far, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from tuning.ledger import Ledger, Result
+from tuning.objective import Curve, Point
+from tuning.trials_job import Evaluated, SeedEnded
+
+if TYPE_CHECKING:
+    from optuna import Trial
+
+BY_EVALUATION, BY_SEED = ("median", "hyperband"), ("wilcoxon",)  # pruners, by what they look at
+
+
+@dataclass
+class Pending:
+    """A trial that is being simulated."""
+
+    ledger: Ledger
+    trial: Trial
+    run: Future[str | None]  # MLflow's id of it
+    curves: list[Curve] = field(init=False)  # one a seed
+    reported: int = 0  # evaluations, or seeds, that the pruner has seen
+    pruned: bool = False
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        self.curves = [Curve() for _ in self.ledger.plan.seeds]
+
+    def see(self, message: Evaluated | SeedEnded) -> None:
+        """Take note of an evaluation, or of the end of a seed, and ask the pruner."""
+        curve = self.curves[message.seed]
+        if isinstance(message, Evaluated):
+            curve.points[message.row :] = [message.point]
+        elif message.status == "error":
+            self.error = message.error
+        else:
+            curve.status = message.status
+        self.pruned = self.pruned or self._should_prune()
+
+    def _should_prune(self) -> bool:
+        """Whether the pruner, told what is new, stops the trial."""
+        plan = self.ledger.plan
+        if plan.pruner in BY_EVALUATION:
+            rows = min(len(curve.points) for curve in self.curves)
+            for row in range(max(self.reported, 1), rows):  # the first model is the same for all
+                values = [plan.objective.value(curve, curve.points[row]) for curve in self.curves]
+                self.trial.report(fmean(values), row)
+                self.reported = row + 1
+                if self.trial.should_prune():
+                    return True
+        elif plan.pruner in BY_SEED:
+            ended = [curve for curve in self.curves if curve.status in ("done", "diverged", "stalled")]
+            for seed in range(self.reported, len(ended)):
+                self.trial.report(plan.objective.of(ended[seed]), seed)
+                self.reported = seed + 1
+            return len(ended) < len(self.curves) and self.trial.should_prune()
+        return False
+
+    def end(self) -> bool:
+        """Tell the storage what came of it; False if the trial was taken from this process meanwhile."""
+        objective, run = self.ledger.plan.objective, self.run.result()
+        if self.error:
+            return self.ledger.tell(self.trial, "failed", None, Result(error=self.error), run)
+        curve = mean_curve(self.curves)
+        if self.pruned:
+            return self.ledger.tell(self.trial, "pruned", None, Result(curve=curve), run)
+        by_seed = [objective.of(one) for one in self.curves]
+        diverged = sum(one.diverged for one in self.curves)
+        unreached = sum(not objective.reached(one) for one in self.curves)
+        result = Result(by_seed, diverged, unreached, curve)
+        return self.ledger.tell(self.trial, "complete", fmean(by_seed), result, run)
+
+
+def mean_curve(curves: Sequence[Curve]) -> list[tuple[int, float]]:
+    """Iteration and metric, means over seeds, as far as all seeds have come."""
+    rows: Iterator[tuple[Point, ...]] = zip(*(curve.points for curve in curves), strict=False)
+    return [(round(fmean(p.iteration for p in row)), fmean(p.value for p in row)) for row in rows]

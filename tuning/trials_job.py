@@ -1,0 +1,165 @@
+"""A batch of trials as a job of a pool: all their seeds are simulated side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from benchmarks import device
+from benchmarks.messages import one_line
+from benchmarks.pool.pool import Final, Message, Worker
+from fl_core.execution.one_by_one import Need
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Event, Simulation
+from fl_core.problems.problem import Problem, World
+from fl_core.recording.recorder import Recorder
+from fl_core.recording.together import Lane, advance
+from fl_core.scenario import Scenario
+from fl_core.strategies.strategy import Strategy
+from tuning.objective import Point
+
+AT_ONCE = 32  # simulations side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated(Message):
+    """A point of a learning curve; the `row`-th, and what was told beyond it before is void."""
+
+    trial: int  # its number
+    seed: int  # the place of the seed
+    row: int
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
+class SeedEnded(Message):
+    """The simulation of a seed has ended: done, diverged, stalled, running (it was stopped) or error."""
+
+    trial: int
+    seed: int
+    status: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsEnded(Final):
+    """All seeds of all trials have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopTrial:
+    """A note to the job: this trial is not to go on."""
+
+    trial: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsJob:
+    """Trials of one study: a strategy each, simulated under all seeds."""
+
+    study: str
+    scenario: Scenario
+    strategies: dict[int, Strategy]  # by the number of the trial
+    seeds: tuple[int, ...]
+    metric: str
+    by_seed: bool = False  # all trials under one seed, then under the next: a pruner may stop some in between
+
+    @property
+    def key(self) -> str:
+        """The study and its trials."""
+        return f"{self.study} {' '.join(map(str, self.strategies))}"
+
+    @property
+    def kind(self) -> None:
+        """It goes alone: the batch is what is simulated together."""
+
+    @property
+    def saves(self) -> bool:
+        """Nothing of a trial is kept before its end."""
+        return False
+
+    def retries(self) -> Sequence[Self]:
+        """Each trial by itself."""
+        return [replace(self, strategies={trial: one}) for trial, one in self.strategies.items()]
+
+    def compute(self, worker: Worker) -> None:
+        """Simulate all, and tell of every evaluation; an error ends its trial, and the others go on."""
+        seeds = range(len(self.seeds))
+        stopped: set[int] = set()
+        for part in [[seed] for seed in seeds] if self.by_seed else [seeds]:
+            places = [(trial, seed) for seed in part for trial in self.strategies if trial not in stopped]
+            self._simulate(places, stopped, worker)
+        worker.tell(self, TrialsEnded())
+
+    def _simulate(self, places: Sequence[tuple[int, int]], stopped: set[int], worker: Worker) -> None:
+        worlds = worker.shared(Worlds)
+        lanes = (SeedOfTrial(self, trial, seed, worlds, stopped) for trial, seed in places)
+        for lane, event in advance(lanes, AT_ONCE):
+            points = lane.new_points()
+            for row, point in points:
+                worker.tell(self, Evaluated(lane.trial, lane.seed, row, point))
+            if event is None:
+                worker.tell(self, lane.ended())
+            if event is None or points:
+                while (note := worker.note(self)) is not None:
+                    stopped.add(note.trial)
+
+
+class SeedOfTrial(Lane):
+    """A trial under one seed; it goes on until its trial is stopped."""
+
+    def __init__(self, job: TrialsJob, trial: int, seed: int, worlds: Worlds, stopped: set[int]) -> None:
+        super().__init__()
+        self.job, self.trial, self.seed = job, trial, seed
+        self.worlds, self.stopped = worlds, stopped
+        self.recorder: Recorder | None = None  # once it has begun
+        self._told = 0  # rows of the curve
+
+    def events(self) -> Iterator[Event | Need]:
+        """Each event once the recorder has seen it."""
+        scenario, seed = self.job.scenario, self.job.seeds[self.seed]
+        experiment = Experiment(scenario=scenario, strategy=self.job.strategies[self.trial], seed=seed)
+        recorder = self.recorder = Recorder(Simulation(experiment, self.worlds.of(scenario.problem, seed)))
+        recorder.start()
+        for event in recorder.simulation.events():
+            if self.trial in self.stopped:
+                return
+            if not isinstance(event, Need):
+                recorder.see(event)
+            yield event
+        recorder.finish()
+
+    def new_points(self) -> list[tuple[int, Point]]:
+        """What was evaluated since the last call: rows of the curve, and where they stand in it."""
+        curve = self.recorder.record.curve if self.recorder is not None else []
+        metric = self.job.metric
+        first, self._told = self._told, len(curve)
+        return [
+            (row, Point(int(found["iteration"]), int(found["updates"]), found["time"], found[metric]))
+            for row, found in enumerate(curve[first:], first)
+        ]
+
+    def ended(self) -> SeedEnded:
+        """How it ended; an error stops the trial's other seeds."""
+        if self.error is not None:
+            self.stopped.add(self.trial)
+            return SeedEnded(self.trial, self.seed, "error", one_line(self.error))
+        assert self.recorder is not None
+        return SeedEnded(self.trial, self.seed, self.recorder.simulation.status)
+
+
+class Worlds:
+    """The worlds of one worker: those of the last problem, one for each seed."""
+
+    def __init__(self) -> None:
+        self._problem: Problem | None = None
+        self._worlds: dict[int, World] = {}
+
+    def of(self, problem: Problem, seed: int) -> World:
+        """The problem's world under a seed, on the chosen device."""
+        if self._problem != problem:
+            self._problem, self._worlds = problem, {}
+        if seed not in self._worlds:
+            self._worlds[seed] = device.place(problem.world(seed))
+        return self._worlds[seed]
