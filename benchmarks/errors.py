@@ -24,3 +24,9 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
         if isinstance(error, DataDamaged | DataMissing | Impossible):
             return (str(error),)
     return None
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line: what kind, and what it says first."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -47,4 +47,4 @@ def fork_server() -> None:
     """Workers are forked from a process that has imported everything."""
     from benchmarks.pool.fork_server import warm_up
 
-    warm_up("benchmarks.run_jobs", "tuning.trials_job")
+    warm_up("benchmarks.runs.jobs", "tuning.trials_job")

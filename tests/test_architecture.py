@@ -1,45 +1,22 @@
 """The house as a test: who imports whom, what the science never touches, a docstring on everything public."""
 
 import ast
+import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")  # each may import those before it, and itself
+PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
 
-# The command line is the door that opens onto every room; nothing else imports it.
-DOOR = ("benchmarks.cli", "benchmarks.commands")
-
-# The rooms of fl_core: each imports from the floors below, and on its own floor from the neighbours it names.
-FLOORS = (
-    {"parts", "streams", "vision", "flat"},
-    {"jobs", "roster", "timing", "problems"},
-    {"theory", "strategy", "arrangement", "local_work", "server", "scenario", "caches"},
-    {"execution", "all_in_flight", "auto", "schedule_only", "experiment"},
-    {"simulation", "strategies"},
-    {"measure", "diagnostics", "checkpoint", "together"},
-)
-NEIGHBOURS = {
-    ("local_work", "server"),  # the three interfaces are written against the server
-    ("arrangement", "server"),
-    ("caches", "server"),
-    ("strategy", "server"),
-    ("strategy", "local_work"),  # and a strategy chooses its local work
-    ("strategy", "scenario"),  # and may refuse a scenario
-    ("scenario", "arrangement"),
-    ("auto", "execution"),  # it chooses between the two
-    ("auto", "all_in_flight"),
-    ("all_in_flight", "execution"),  # the batched way stands beside the plain one
-    ("schedule_only", "execution"),  # and so does the way of no training
-    ("together", "measure"),
-    ("measure", "diagnostics"),  # what is asked for beside the curve
-    ("checkpoint", "measure"),  # what was measured so far is saved too
-}
-FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
+MOST_MODULES = 15  # in a room
+MEDIAN_LINES = 120  # of a module
 
 NEVER_IN_THE_SCIENCE = {"mlflow", "optuna", "yaml", "pandas", "matplotlib", "click", "rich", "jinja2"}
 
@@ -70,47 +47,101 @@ def imports(tree: ast.Module) -> Iterator[str]:
             )
 
 
-def is_door(module: str) -> bool:
-    return any(module == door or module.startswith(f"{door}.") for door in DOOR)
+def drawn() -> list[list[str]]:
+    """The rooms of docs/architecture.md as paths of files and folders, the highest first.
+
+    Rooms within a room, drawn further in, are part of it.
+    """
+    rooms: list[list[str]] = []
+    for line in (ROOT / "docs" / "architecture.md").read_text().split("```")[1].splitlines():
+        names, indent = re.split(r" {2,}", line.strip())[0].split(), len(line) - len(line.lstrip())
+        if indent == 0:
+            package = "".join(names[:1])
+            rooms.append(names)
+        elif indent == 2:
+            rooms.append([package + name for name in names])
+    return [room for room in rooms if room and not any(is_in(other, room) for other in rooms)]
+
+
+def is_in(inner: list[str], outer: list[str]) -> bool:
+    return inner != outer and bool(inner) and inner[0].startswith(outer[0])
+
+
+ROOMS = drawn()
+HEIGHT = {path: -place for place, room in enumerate(ROOMS) for path in room}
+DOOR = max(HEIGHT.values()) - 1  # its two lines
+
+
+def height(module: str) -> int:
+    """How high a module stands; the packages themselves hold nothing but a docstring."""
+    path = MODULES[module].relative_to(ROOT).as_posix()
+    found = [place for place in HEIGHT if path == place or (place.endswith("/") and path.startswith(place))]
+    return HEIGHT[max(found, key=len)]
+
+
+def empty(module: str) -> bool:
+    return "." not in module  # fl_core, benchmarks, tuning, reports
 
 
 def may_import(importer: str, imported: str) -> bool:
     """Whether one module of the house may import another."""
-    if is_door(importer):
+    if empty(imported):
         return True
-    if is_door(imported):
-        return False
-    here, there = importer.split("."), imported.split(".")
-    if here[0] != there[0]:
-        return PACKAGES.index(there[0]) < PACKAGES.index(here[0])
-    if here[0] != "fl_core" or len(here) == 1 or len(there) == 1:
-        return True
-    room, other = here[1], there[1]
-    return room == other or FLOOR[other] < FLOOR[room] or (room, other) in NEIGHBOURS
+    here, there = height(importer), height(imported)
+    return here >= DOOR or there <= here
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", [name for name in MODULES if not empty(name)])
 def test_imports_only_what_stands_below(module: str) -> None:
-    inside = {name for name in imports(TREES[module]) if name.split(".")[0] in PACKAGES}
+    inside = {name for name in imports(TREES[module]) if name in MODULES}
     assert [name for name in sorted(inside) if not may_import(module, name)] == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not even by a detour."""
+    graph = {name: {other for other in imports(TREES[name]) if other in MODULES} - {name} for name in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        pytest.fail(" → ".join(circle.args[1]))
 
 
 def test_the_rule_tells_up_from_down() -> None:
     assert may_import("fl_core.strategies.tables.ace", "fl_core.server.server")
     assert not may_import("fl_core.server.server", "fl_core.strategies.tables.ace")
-    assert not may_import("fl_core.server.server", "fl_core.strategies.strategy")
-    assert not may_import("fl_core.loop.simulation", "fl_core.strategies.tables.ace")
+    assert not may_import("fl_core.loop.simulation", "fl_core.recording.recorder")
     assert not may_import("fl_core.recording.recorder", "benchmarks.tracking.tracking")
-    assert not may_import("benchmarks.session", "reports.page")
-    assert not may_import("benchmarks.session", "benchmarks.cli")
+    assert not may_import("benchmarks.runs.session", "reports.page")
+    assert not may_import("benchmarks.runs.session", "benchmarks.cli")
     assert not may_import("tuning.study", "reports.page")
     assert may_import("benchmarks.commands.report", "reports.page")
     assert may_import("reports.page", "tuning.study")
 
 
-def test_every_room_of_the_core_has_its_floor() -> None:
-    rooms = {name.split(".")[1] for name in MODULES if name.startswith("fl_core.")}
-    assert rooms - FLOOR.keys() == set()
+def test_every_room_is_drawn_and_everything_drawn_is_there() -> None:
+    there = {path for room in ROOMS for path in room}
+    assert [path for path in there if not (ROOT / path).exists()] == []
+    for module in MODULES:
+        if not empty(module):
+            height(module)  # KeyError or ValueError if it stands in no room
+
+
+def rooms() -> Iterator[tuple[Path, list[Path]]]:
+    """Every folder with code, and its modules."""
+    for folder in sorted({path.parent for path in MODULES.values()}):
+        yield folder, [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize(("folder", "modules"), list(rooms()), ids=lambda value: getattr(value, "name", ""))
+def test_a_room_holds_one_idea(folder: Path, modules: list[Path]) -> None:
+    """Not too many modules, and nothing in its __init__ but up to three lines that say what belongs here."""
+    assert len(modules) <= MOST_MODULES
+    init = ast.parse((folder / "__init__.py").read_text())
+    assert len(init.body) == 1 and len((ast.get_docstring(init) or "").splitlines()) in range(1, 5)
+
+
+def test_modules_are_short() -> None:
+    assert median(len(path.read_text().splitlines()) for path in MODULES.values()) <= MEDIAN_LINES
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name.split(".")[0] == "fl_core"])
@@ -140,6 +171,7 @@ def public(nodes: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | a
             yield node
 
 
+@functools.cache
 def documented_methods() -> set[str]:
     """Names of all methods that some class of the house documents: an override inherits that."""
     classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))

@@ -11,9 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from benchmarks.stopwatch import now
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import troubles, what_happened
+from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
 from benchmarks.tracking.tracking import keep_quiet

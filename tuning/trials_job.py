@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from benchmarks import device
-from benchmarks.messages import one_line
+from benchmarks.errors import one_line
 from benchmarks.pool.pool import Final, Message, Worker
 from fl_core.execution.one_by_one import Need
 from fl_core.experiment import Experiment

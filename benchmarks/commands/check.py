@@ -55,8 +55,8 @@ def command(
     more than the spread over seeds explains, or if it takes half as long again beside the yardstick.
     Schedules must be the recorded ones exactly, losses but for rounding.
     """
-    from benchmarks.commands.tables import print_rich
     from benchmarks.suite.suite import load
+    from benchmarks.tables import print_rich
     from benchmarks.tracking.store import Store
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
@@ -103,7 +103,7 @@ def _speed(planned: Sequence[Run], before: dict[str, float]) -> dict[str, float]
 
 def _warn_of_old_records(recorded: str) -> None:
     """What is recorded is not run again: records of another commit say nothing about this one."""
-    from benchmarks.session import warn
+    from benchmarks.runs.session import warn
     from benchmarks.tracking.provenance import commit
 
     here = commit()

@@ -46,7 +46,7 @@ def command(ctx: click.Context, wanted: str | None, folder_of_claims: Path | Non
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
         return
-    from benchmarks.commands.tables import print_table
+    from benchmarks.tables import print_table
     from reports.claims import table as claims_table
 
     chosen = _papers(folder_of_claims, wanted)
@@ -209,7 +209,7 @@ def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str,
 
 def _forecast(plans: list[Plan]) -> None:
     from benchmarks.device import processes
-    from benchmarks.estimate import core_seconds
+    from benchmarks.runs.estimate import core_seconds
     from benchmarks.suite.summary import duration
 
     size, total = processes(), 0.0
@@ -226,7 +226,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     """Compute what needs no runs; whether any of it failed."""
     from benchmarks.claims import kept
     from benchmarks.claims.kept import COMPUTED
-    from benchmarks.messages import one_line
+    from benchmarks.errors import one_line
     from reports.claims.claims import computed, recipe
 
     file = kept.path(paper.name, COMPUTED, results)
@@ -247,13 +247,13 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
     from benchmarks.claims import kept
     from benchmarks.device import processes
     from benchmarks.pool.fork_server import warm_up
-    from benchmarks.progress import display
-    from benchmarks.session import Session
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
     from reports.claims.claims import measured
     from reports.records.store import load
 
     session = Session(plan, store, baselines=False)
-    warm_up("benchmarks.run_jobs", problems=(task.problem for task in session.tasks))
+    warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
     session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}

@@ -31,8 +31,8 @@ def command(kind: str | None) -> None:
     Kinds: strategies, problems, partitions, models, durations,
     availability, arrangements, local (local work), suites.
     """
-    from benchmarks.commands.tables import print_table
     from benchmarks.suite.catalogue import entries
+    from benchmarks.tables import print_table
 
     for number, one in enumerate([kind] if kind else KINDS):
         if kind is None:

@@ -28,9 +28,9 @@ def command(
 
     Everything is read from MLflow; nothing runs.
     """
-    from benchmarks.commands.tables import print_rich
     from benchmarks.errors import UserError
     from benchmarks.suite.suite import recorded_name
+    from benchmarks.tables import print_rich
     from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)

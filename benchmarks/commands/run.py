@@ -15,7 +15,7 @@ import click
 from benchmarks.commands import options
 
 if TYPE_CHECKING:
-    from benchmarks.session import Session
+    from benchmarks.runs.session import Session
     from benchmarks.tracking.store import Store
 
 ENDS = {
@@ -62,15 +62,15 @@ def command(
 
     from benchmarks.device import processes
     from benchmarks.pool.fork_server import warm_up
-    from benchmarks.progress import display
-    from benchmarks.session import Session
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
     from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
     # It takes as long as all that follows until it is needed.
-    warm_up("benchmarks.run_jobs", problems=(task.problem for task in session.tasks))
+    warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
     try:
         session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
         click.echo(_what_happened(session, monotonic() - began))
@@ -96,8 +96,8 @@ def _what_happened(session: Session, seconds: float) -> str:
 
 
 def _show_results(session: Session, store: Store, *, page: bool) -> None:
-    from benchmarks.commands.tables import print_rich
-    from benchmarks.session import warn
+    from benchmarks.runs.session import warn
+    from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
 
     if session.waiting:

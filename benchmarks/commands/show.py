@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @options.data_dir
 def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     """Show the runs that SUITE expands to, and how long they will take."""
-    from benchmarks.commands.tables import print_table
     from benchmarks.suite import summary
     from benchmarks.suite.suite import load
+    from benchmarks.tables import print_table
 
     loaded = load(suite, settings, scale)
     runs = loaded.runs()
@@ -50,7 +50,7 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 def _estimate(runs: list[Run]) -> str:
 
     from benchmarks.errors import users_mistake
-    from benchmarks.estimate import core_seconds
+    from benchmarks.runs.estimate import core_seconds
     from benchmarks.suite.summary import duration
 
     try:

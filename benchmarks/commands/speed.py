@@ -45,7 +45,7 @@ def command(folder: Path, quick: bool) -> None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    from benchmarks.commands.tables import print_table
+    from benchmarks.tables import print_table
 
     click.echo(f"{found['machine']}; one thread, {found['busy']:.0%} of a core\n\nClient updates a second")
     print_table(COMPARED, [_compared(row) for row in found["updates"]])

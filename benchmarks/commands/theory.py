@@ -63,7 +63,7 @@ def routing(
     """
     import numpy as np
 
-    from benchmarks.commands.tables import print_table
+    from benchmarks.tables import print_table
     from fl_core.theory import optimum
     from fl_core.theory.routing import G, H, Network, balanced, uniform
 
@@ -130,8 +130,8 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
     Fraboni et al., JMLR 2023, eqs. (12) and (14), for clients of equal importance. Times are exact: 0.2 is
     1/5.
     """
-    from benchmarks.commands.tables import print_table
     from benchmarks.errors import UserError
+    from benchmarks.tables import print_table
     from fl_core.theory import weights as theory
 
     if (times is None) == (spread is None) or (spread is None) != (clients is None):

@@ -142,9 +142,9 @@ def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]
 
 
 def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
-    from benchmarks.commands.tables import print_table
-    from benchmarks.session import warn
+    from benchmarks.runs.session import warn
     from benchmarks.suite import tuned
+    from benchmarks.tables import print_table
     from tuning.results import found
 
     campaign = driver.campaign
@@ -181,8 +181,8 @@ def _short(value: object) -> str:
 
 
 def _show_plan(campaign: Campaign, workers: int) -> None:
-    from benchmarks.commands.tables import print_table
     from benchmarks.suite.summary import duration
+    from benchmarks.tables import print_table
     from tuning.estimate import core_seconds
 
     study, says = campaign.studies[0], campaign.says

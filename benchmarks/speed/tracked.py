@@ -8,9 +8,9 @@ from time import process_time
 
 import numpy as np
 
-from benchmarks.recording import Recording
+from benchmarks.runs.recording import Recording
+from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import Run
-from benchmarks.tasks import RunTask
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

@@ -8,8 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.errors import UserError
-from benchmarks.messages import one_line
+from benchmarks.errors import UserError, one_line
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

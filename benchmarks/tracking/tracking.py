@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.stopwatch import now
 from benchmarks.tracking import groups, notes, views
 from benchmarks.tracking.colours import colours
 from benchmarks.tracking.entries import LONGEST_TAG, cut, metrics_of, params_of, tags_of
 from benchmarks.tracking.outbox import Record, Result
+from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 
 if TYPE_CHECKING:

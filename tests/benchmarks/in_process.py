@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from benchmarks.messages import Finished
 from benchmarks.pool.pool import Message, PoolJob
-from benchmarks.run_jobs import job_of
-from benchmarks.tasks import Task
+from benchmarks.runs.jobs import job_of
+from benchmarks.runs.messages import Finished
+from benchmarks.runs.tasks import Task
 from benchmarks.tracking.outbox import Outbox
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 
-from benchmarks import recording
+from benchmarks.runs import recording
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from fl_core.recording import recorder as measure

@@ -11,8 +11,8 @@ from recorded import runs, write_suite
 
 from benchmarks.commands.run import command
 from benchmarks.errors import users_mistake
-from benchmarks.progress import Quiet
-from benchmarks.session import Session
+from benchmarks.runs.progress import Quiet
+from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from fl_core.problems.models import Model

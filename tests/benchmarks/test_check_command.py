@@ -16,8 +16,8 @@ from recorded import write_suite
 
 from benchmarks.commands import baseline, check
 from benchmarks.errors import UserError
-from benchmarks.progress import Quiet
-from benchmarks.session import Session
+from benchmarks.runs.progress import Quiet
+from benchmarks.runs.session import Session
 from benchmarks.speed import strategies
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
@@ -90,7 +90,7 @@ def test_what_is_missing(tmp_path: Path, store: Store) -> None:
 def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that was filled before says nothing about what is checked out now."""
     suite, file = write_suite(tmp_path), tmp_path / "base.json"
-    monkeypatch.setattr("benchmarks.session.provenance", lambda: {"commit": "a" * 40, "versions": {}})
+    monkeypatch.setattr("benchmarks.runs.session.provenance", lambda: {"commit": "a" * 40, "versions": {}})
     run(suite, store)
     invoke(baseline.command, suite, "--store", store.folder, "--out", file, "--no-speed")
     warned = {}

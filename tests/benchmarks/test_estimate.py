@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from benchmarks.estimate import core_seconds
+from benchmarks.runs.estimate import core_seconds
 from benchmarks.suite.suite import Run
 from benchmarks.suite.summary import duration
 from fl_core.experiment import Experiment

@@ -16,8 +16,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
+from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import load
-from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.colours import COLOURS
 from benchmarks.tracking.delivery import Delivery, keep_page

@@ -17,8 +17,8 @@ from recorded import write_suite
 
 from benchmarks.commands.ui import pages
 from benchmarks.errors import UserError
-from benchmarks.progress import display
-from benchmarks.session import Session
+from benchmarks.runs.progress import display
+from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import keep_page
 from benchmarks.tracking.store import Store

@@ -6,11 +6,11 @@ import pytest
 from in_process import InProcess, compute
 from recorded import write_suite
 
-from benchmarks import attempt, progress
-from benchmarks.messages import Advanced, BegunAnew, Finished
-from benchmarks.run_jobs import job_of
+from benchmarks.runs import attempt, progress
+from benchmarks.runs.jobs import job_of
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished
+from benchmarks.runs.tasks import PooledTask, RunTask, Task, tasks
 from benchmarks.suite.suite import load
-from benchmarks.tasks import PooledTask, RunTask, Task, tasks
 from benchmarks.tracking.outbox import Outbox, Record
 from fl_core.recording import recorder as measure
 

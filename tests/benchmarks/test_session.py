@@ -13,11 +13,11 @@ from filelock import FileLock
 from recorded import keys, runs, tables, undisturbed, write_suite
 
 from benchmarks.errors import UserError
-from benchmarks.messages import Advanced
-from benchmarks.progress import Quiet, TaskMessage
-from benchmarks.session import Session
+from benchmarks.runs.messages import Advanced
+from benchmarks.runs.progress import Quiet, TaskMessage
+from benchmarks.runs.session import Session
+from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import load
-from benchmarks.tasks import RunTask
 from benchmarks.tracking.store import Store
 from fl_core.problems.data import Data, DataMissing
 from fl_core.problems.digits import Digits

@@ -12,13 +12,13 @@ from in_process import InProcess
 from recorded import runs, tables, write_suite
 from test_session import session
 
-from benchmarks import progress
-from benchmarks.messages import Advanced, BegunAnew
 from benchmarks.pool.pool import Capacity, Died
-from benchmarks.progress import Board, TaskMessage
-from benchmarks.run_jobs import RunJob
+from benchmarks.runs import progress
+from benchmarks.runs.jobs import RunJob
+from benchmarks.runs.messages import Advanced, BegunAnew
+from benchmarks.runs.progress import Board, TaskMessage
+from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import load
-from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking.outbox import Outbox, Record
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
@@ -214,7 +214,7 @@ def test_memory_bounds_how_many_there_are(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three clients and one parameter: 12 numbers a run; with room for 40 there are three runs."""
-    monkeypatch.setattr("benchmarks.run_jobs.largest", lambda _: 40)
+    monkeypatch.setattr("benchmarks.runs.jobs.largest", lambda _: 40)
     found = grid(tmp_path, "asgd, fedbuff, ace")
     together(outbox, found)
     said = {record_of(outbox, task).result.about["execution"] for task in found}

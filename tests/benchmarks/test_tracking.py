@@ -17,8 +17,8 @@ from mlflow.entities import ViewType
 from recorded import keys, runs, write_suite
 
 from benchmarks.errors import UserError
+from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import load
-from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox

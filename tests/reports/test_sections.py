@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from synthetic import Fake, curve, diverged, quickstart, records, write_store
 
-from benchmarks import recording
+from benchmarks.runs import recording
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic

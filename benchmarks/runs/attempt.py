@@ -6,9 +6,10 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from benchmarks import device
-from benchmarks.messages import Advanced, BegunAnew, Finished, one_line
-from benchmarks.recording import Recording
-from benchmarks.tasks import RunTask
+from benchmarks.errors import one_line
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished
+from benchmarks.runs.recording import Recording
+from benchmarks.runs.tasks import RunTask
 from benchmarks.tracking.outbox import Result
 from fl_core.execution.one_by_one import Execution, Need
 from fl_core.loop.simulation import Event, Simulation

@@ -15,11 +15,12 @@ from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from benchmarks import device
-from benchmarks.attempt import Attempt
-from benchmarks.messages import Advanced, Finished, one_line
+from benchmarks.errors import one_line
 from benchmarks.pool.pool import Capacity, Worker
-from benchmarks.recording import Recording
-from benchmarks.tasks import PooledTask, RunTask, Task
+from benchmarks.runs.attempt import Attempt
+from benchmarks.runs.messages import Advanced, Finished
+from benchmarks.runs.recording import Recording
+from benchmarks.runs.tasks import PooledTask, RunTask, Task
 from benchmarks.tracking.outbox import Outbox
 from fl_core.execution.auto import Auto, largest
 from fl_core.execution.one_by_one import Execution, OneByOne

@@ -11,13 +11,13 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from benchmarks.errors import UserError
-from benchmarks.messages import Finished
 from benchmarks.pool.local import LocalPool
 from benchmarks.pool.pool import GivenUp
-from benchmarks.progress import Progress
-from benchmarks.run_jobs import BaselineJob, RunJob, job_of
+from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
+from benchmarks.runs.messages import Finished
+from benchmarks.runs.progress import Progress
+from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import Run
-from benchmarks.tasks import RunTask, Task, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance

@@ -37,9 +37,3 @@ class Finished(Final):
     def of(cls, result: Result, value: float | None = None) -> Self:
         """With this record."""
         return cls(result.status, result.reason, result.seconds, value)
-
-
-def one_line(error: BaseException) -> str:
-    """An error as one line: what kind, and what it says first."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

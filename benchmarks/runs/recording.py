@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.stopwatch import Stopwatch, now
-from benchmarks.tasks import Task
+from benchmarks.runs.tasks import Task
 from benchmarks.tracking.outbox import Outbox, Result
+from benchmarks.tracking.stopwatch import Stopwatch, now
 from fl_core.diagnostics import summary as diagnostics
 from fl_core.recording.recorder import Record
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
-from benchmarks.messages import Advanced, BegunAnew, Finished
 from benchmarks.pool.pool import Died, Message
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished
+from benchmarks.runs.tasks import Task
 from benchmarks.suite.summary import duration
-from benchmarks.tasks import Task
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
