@@ -10,8 +10,8 @@ from pydantic import SerializeAsAny
 
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data
-from fl_core.problems.models import Model
 from fl_core.problems.models.lstm import LSTM
+from fl_core.problems.models.model import Model
 
 
 class Noise(Classification):

@@ -15,8 +15,8 @@ from fl_core.parts import Part
 FAMILIES = {
     "strategies": "fl_core.strategies.strategy:Strategy",
     "problems": "fl_core.problems.problem:Problem",
-    "partitions": "fl_core.problems.partitions:Partition",
-    "models": "fl_core.problems.models:Model",
+    "partitions": "fl_core.problems.partitions.partition:Partition",
+    "models": "fl_core.problems.models.model:Model",
     "durations": "fl_core.timing.durations:Durations",
     "availability": "fl_core.timing.availability:Availability",
     "arrangements": "fl_core.arrangements.arrangement:Arrangement",

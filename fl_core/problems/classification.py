@@ -8,8 +8,10 @@ import torch
 from pydantic import Field, SerializeAsAny, model_validator
 
 from fl_core.problems.data import Data, held_out
-from fl_core.problems.models import Logistic, Model
-from fl_core.problems.partitions import IID, Partition
+from fl_core.problems.models.linear import Logistic
+from fl_core.problems.models.model import Model
+from fl_core.problems.partitions.iid import IID
+from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import CPU, Impossible, Problem
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data, DataDamaged, DataMissing, places
-from fl_core.problems.models import Model
 from fl_core.problems.models.linear import Linear
+from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
 
 WORDS = 4096  # places that words are hashed to

@@ -15,10 +15,10 @@ from torch import Tensor
 from fl_core.parts import Count
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data, DataDamaged, DataMissing, places
-from fl_core.problems.models import Model
 from fl_core.problems.models.lstm import LSTM
-from fl_core.problems.partitions import Partition
+from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
+from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Impossible
 
 # The 80 characters of LEAF, in its order.

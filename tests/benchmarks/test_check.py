@@ -15,7 +15,7 @@ from benchmarks.runs.progress import Quiet
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Impossible, Problem
 
 POOR = "{name: digits, clients: 200, partition: {name: class_dirichlet, alpha: 0.01}}"

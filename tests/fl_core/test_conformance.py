@@ -19,7 +19,7 @@ from fl_core.experiment import Experiment
 from fl_core.local.work import LocalWork
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.parts import Part
-from fl_core.problems.partitions import Partition
+from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Problem
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run

@@ -26,7 +26,7 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Record, Recorder, run

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
 
 
 class Convolutional(Model):
@@ -19,6 +19,32 @@ class Convolutional(Model):
             size = "×".join(map(str, shape))
             return f"model {self.reference()} needs images of {self.least}×{self.least} or more, not {size}"
         return None
+
+
+class McMahanCNN(Model):
+    """Two 5×5 convolutions and a layer of 512, 1.66 M parameters (McMahan et al., AISTATS 2017, §3).
+
+    conv 32 – pool 2 – conv 64 – pool 2 – 512 – classes, ReLU between; the convolutions keep height and width:
+    on images 28×28 that gives the paper's 1,663,370 parameters.
+    """
+
+    name: ClassVar[str] = "cnn"
+    pooled_steps: ClassVar[int] = 1000
+
+    def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
+        if len(shape) != 3 or min(shape[1:]) < 4:
+            size = "×".join(map(str, shape))
+            return f"model cnn halves height and width twice: it needs images of 4×4 or more, not {size}"
+        return None
+
+    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        channels, height, width = shape
+        return nn.Sequential(
+            *(nn.Conv2d(channels, 32, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(32, 64, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Flatten(), nn.Linear(64 * (height // 4) * (width // 4), 512), nn.ReLU()),
+            nn.Linear(512, classes),
+        )
 
 
 class FraboniCNN(Convolutional):

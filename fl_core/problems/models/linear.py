@@ -1,4 +1,4 @@
-"""A linear model of word counts."""
+"""Networks of one layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
+
+
+class Logistic(Model):
+    """Multinomial logistic regression, a convex problem (Fraboni et al., JMLR 2023, §5.2.1)."""
+
+    name: ClassVar[str] = "logistic"
+    pooled_lr: ClassVar[float] = 3e-3
+
+    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(prod(shape), classes))
 
 
 class Linear(Model):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fl_core.parts import Count
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
 
 
 class LSTM(Model):

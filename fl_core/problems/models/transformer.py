@@ -15,8 +15,8 @@ from pydantic import model_validator
 from torch import Tensor, nn
 
 from fl_core.parts import Count
-from fl_core.problems.models import Model
 from fl_core.problems.models.keyed_dropout import KeyedDropout
+from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Impossible
 
 PAD, BEGIN = 0, 1  # our own tokens

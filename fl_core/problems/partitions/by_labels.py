@@ -1,4 +1,4 @@
-"""Partitions that give clients fixed labels."""
+"""Partitions that give each client so many labels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,46 @@ from typing import ClassVar
 import numpy as np
 
 from fl_core.parts import Count
-from fl_core.problems.partitions import Partition, _cut
+from fl_core.problems.partitions.partition import Partition, cut
 from fl_core.streams import stream
+
+
+class ClassesPerClient(Partition):
+    """Each client holds exactly so many classes, shared equally with others (Li et al., ICDE 2022, "#C = k").
+
+    Clients choose one after the other, at random among the classes with the fewest holders, so each class
+    has equally many holders up to one; it is dealt out to them in equal shares up to one data point.
+    """
+
+    name: ClassVar[str] = "classes_per_client"
+
+    classes: Count = 2
+
+    def label(self) -> str:
+        return f"{self.classes} {'class' if self.classes == 1 else 'classes'} a client"
+
+    def refuses(self, samples: int, classes: int, clients: int) -> str | None:
+        if self.classes > classes:
+            return f"{self.classes} classes a client, but there are only {classes} in the data"
+        if clients * self.classes < classes:
+            return (
+                f"{clients} clients of {self.classes} classes each cannot hold all {classes} classes: "
+                "raise clients or classes"
+            )
+        return super().refuses(samples, classes, clients)
+
+    def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+        random = stream(seed, "partition")
+        classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        holds = np.zeros((len(classes), clients), bool)
+        for client in range(clients):
+            fewest_first = np.lexsort((random.random(len(classes)), holds.sum(1)))
+            holds[fewest_first[: self.classes], client] = True
+        counts = np.zeros(holds.shape, int)
+        for label, members in enumerate(classes):
+            holders = random.permutation(np.flatnonzero(holds[label]))
+            counts[label, holders] = [len(part) for part in np.array_split(members, len(holders))]
+        return cut(classes, counts, random)
 
 
 class CyclicLabels(Partition):
@@ -43,7 +81,7 @@ class CyclicLabels(Partition):
             random.permutation(members)[: least * count]
             for members, count in zip(classes, holders, strict=True)
         ]
-        return _cut(dealt, held * least, random)
+        return cut(dealt, held * least, random)
 
 
 class DisjointLabels(Partition):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from fl_core.problems.partitions import Partition
+from fl_core.problems.partitions.partition import Partition
 from fl_core.streams import stream
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fl_core.problems.data import Data, data_dir
 from fl_core.problems.digits import Digits
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Impossible, Problem
 from fl_core.problems.training.world import ClassificationWorld
 

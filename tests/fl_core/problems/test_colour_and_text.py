@@ -14,9 +14,9 @@ from torch import Tensor
 from fl_core.problems import cifar, newsgroups, shakespeare
 from fl_core.problems.cifar import CIFAR10, CIFAR100
 from fl_core.problems.data import Data, DataDamaged, DataMissing, data_dir
-from fl_core.problems.models import Model
+from fl_core.problems.models.model import Model
 from fl_core.problems.newsgroups import Newsgroups
-from fl_core.problems.partitions import Partition
+from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Impossible, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
 from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip

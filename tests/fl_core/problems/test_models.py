@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from fl_core.problems.models import Logistic, McMahanCNN, Model
+from fl_core.problems.models.convolutional import McMahanCNN
+from fl_core.problems.models.linear import Logistic
+from fl_core.problems.models.model import Model
 
 
 def size(model: Model, shape: tuple[int, ...]) -> int:

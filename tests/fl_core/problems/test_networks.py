@@ -7,12 +7,12 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from fl_core.problems.models import Model
 from fl_core.problems.models.alahyane import AlahyaneCNN
 from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN
 from fl_core.problems.models.keyed_dropout import KeyedDropout, mixed
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.lstm import LSTM, Layer
+from fl_core.problems.models.model import Model
 from fl_core.problems.models.resnet import ResNet18
 
 COLOUR = (3, 32, 32)

@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fl_core.problems.data import Data
-from fl_core.problems.partitions import Partition
 from fl_core.problems.partitions.by_labels import CyclicLabels, DisjointLabels, SharedTypes
 from fl_core.problems.partitions.fraboni import FraboniDirichlet
 from fl_core.problems.partitions.natural import Natural
 from fl_core.problems.partitions.p_class import PClass
+from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Impossible, Problem
 
 

@@ -13,7 +13,8 @@ import torch
 from pydantic import ValidationError
 
 from fl_core.problems.data import Data
-from fl_core.problems.models import Model, transformer
+from fl_core.problems.models import transformer
+from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import BEGIN, PAD, Transformer, hashed_words
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.problem import Impossible

@@ -1,0 +1,83 @@
+"""The partition interface: which data point belongs to which client, and what every partition promises.
+
+"Dirichlet(α)" names several worlds in the literature; here each has its own name. Every random choice comes
+from the stream "partition": under one seed all strategies meet the same split.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from fl_core.parts import Part
+from fl_core.problems.data import Data
+from fl_core.problems.problem import Impossible
+
+
+class Partition(Part):
+    """How labelled data are dealt out to clients."""
+
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.partitions",)
+    may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
+    may_leave_out: ClassVar[bool] = False  # whether its paper leaves some data points to nobody
+    by_owner: ClassVar[bool] = False  # whether the data must come from clients already
+
+    def refuses(self, samples: int, classes: int, clients: int) -> str | None:
+        """One sentence if so many data points of so many classes cannot be dealt out to so many clients."""
+        if clients > samples and not self.leaves_empty():
+            return f"{clients} clients cannot share {samples} data points: some would have none"
+        return None
+
+    def leaves_empty(self) -> bool:
+        """Whether clients without data are asked for."""
+        return False
+
+    def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
+        """Ascending indices into the training data of each client's share; Impossible if it cannot be."""
+        return self.split(data.y_train.numpy(), clients, seed)
+
+    def split(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+        """Ascending indices into `labels` of each client's data, checked; Impossible if it cannot be."""
+        if reason := self.refuses(len(labels), len(np.unique(labels)), clients):
+            raise Impossible(reason)
+        parts = [np.sort(part) for part in self.deal(labels, clients, seed)]
+        check(self, parts, len(labels), clients)
+        return parts
+
+    def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+        """Indices of each client's data, unchecked and in any order."""
+        raise NotImplementedError
+
+
+def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: int) -> None:
+    """Raises unless `parts` deal out `samples` data points to `clients` as `partition` promises.
+
+    Each point to exactly one client, unless its paper samples with replacement or leaves some out; no client
+    without data, unless asked for: that is Impossible, all else a mistake of the partition, a ValueError.
+    """
+    name = partition.reference()
+    if len(parts) != clients:
+        raise ValueError(f"partition {name} made {len(parts)} parts for {clients} clients")
+    held = np.concatenate(parts)
+    if len(held) and not (held.min() >= 0 and held.max() < samples):
+        raise ValueError(f"partition {name} deals out data points that do not exist")
+    holders = np.bincount(held, minlength=samples)
+    if not partition.may_repeat and holders.max() > 1:
+        raise ValueError(f"partition {name} deals out data point {holders.argmax()} {holders.max()} times")
+    if not (partition.may_repeat or partition.may_leave_out) and holders.min() < 1:
+        raise ValueError(f"partition {name} leaves out {np.sum(holders < 1)} of {samples} data points")
+    empty = [client for client, part in enumerate(parts) if not len(part)]
+    if empty and not partition.leaves_empty():
+        raise Impossible(
+            f"partition {name} leaves client {empty[0]} of {clients} without data: lower clients"
+        )
+
+
+def cut(classes: list[np.ndarray], counts: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
+    """Shuffle each class and cut it into pieces of `counts` [classes, n]; a client gets one of each."""
+    pieces = [
+        np.split(random.permutation(members), np.cumsum(count)[:-1])
+        for members, count in zip(classes, counts, strict=True)
+    ]
+    return [np.concatenate(own) for own in zip(*pieces, strict=True)]
