@@ -23,7 +23,7 @@ def warm_up(*modules: str, problems: Iterable[Problem] = ()) -> None:
     Workers inherit the present environment and import path.
     """
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
-    training = TRAINING if any(hasattr(problem, "data") for problem in problems) else ()
+    training = TRAINING if any(hasattr(problem, "load") for problem in problems) else ()
     forkserver.set_forkserver_preload(["benchmarks.pool.preload", *modules, *training])
     with same_import_path():
         forkserver.ensure_running()

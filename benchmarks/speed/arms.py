@@ -66,7 +66,7 @@ def plain(case: Case) -> tuple[nn.Module, Tensor, Tensor]:
     """Network, inputs and labels as one would have them without a simulator, nn.LSTM for the LSTM."""
     problem = case.experiment().scenario.problem
     assert isinstance(problem, Classification)
-    data = problem.data()
+    data = problem.load()
     if case.model == "lstm":
         return yardstick.CharLSTM(problem.classes), data.x_train.long(), data.y_train
     images = (data.x_train.float() - data.mean[0]) / data.std[0]

@@ -20,7 +20,7 @@ class Noise(Classification):
     shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
     samples: ClassVar[int] = 60_000
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _noise(self.samples)
 
 
@@ -38,7 +38,7 @@ class Babble(Classification):
     samples: ClassVar[int] = 20_000
     model: SerializeAsAny[Model] = LSTM()
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _babble(self.samples)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fl_core.diagnostics.shadow import Content, Shadow, one_hot
+from fl_core.diagnostics.shadow import Content, OneHot, Shadow
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation
@@ -81,7 +81,7 @@ class ErrorTerms:
         several = local.dynamic or simulation.arrangement is not None or max(usual) > 1
         self.first = Shadow(simulation, strategy)  # K times the first full-batch gradient
         self.drifting = Shadow(simulation, strategy) if several else None  # K full-batch steps
-        self.counting = Shadow(simulation, strategy, one_hot(world))
+        self.counting = Shadow(simulation, strategy, OneHot(world))
         self.stale: Tensor | None = None  # ∇F_i(w^{t−τ_i}) [n, d]
         self.steps = [0] * world.n  # K of the clients' last updates, 0 before the first
         self.resume()

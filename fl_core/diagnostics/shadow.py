@@ -7,9 +7,7 @@ made, whatever it caches, buffers or weighs. Nobody has to know how it works.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
-import torch
 from torch import Tensor
 
 from fl_core.execution.one_by_one import Need
@@ -58,21 +56,13 @@ class Shadow:
         return None
 
 
-class OneHot:
-    """A world whose model has one number for each client: with updates e_i a step is the clients' weights."""
+class OneHot(World):
+    """A world whose model has one number for each client: with updates e_i a step is the clients' weights.
+
+    Its gradients are never asked for.
+    """
 
     def __init__(self, world: World) -> None:
-        self.n = self.d = world.n
-        self.p, self.sizes, self.labels = world.p, world.sizes, None
-        self.fingerprint: dict[str, str] = {}
-        self.kind = "one-hot"
-        self._first = torch.zeros(self.n, dtype=torch.float64, device=world.initial().device)
-
-    def initial(self) -> Tensor:
-        """Zeros [n]."""
-        return self._first.clone()
-
-
-def one_hot(world: World) -> World:
-    """The world of weights; its gradients are never asked for."""
-    return cast(World, OneHot(world))
+        super().__init__(world.p, world.n)
+        self.sizes = world.sizes
+        self.to(world.initial().device)

@@ -62,7 +62,7 @@ class CIFAR10(CIFAR):
 
     name: ClassVar[str] = "cifar10"
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _cifar10(tuple(places()), self.resize)
 
 
@@ -75,7 +75,7 @@ class CIFAR100(CIFAR):
     name: ClassVar[str] = "cifar100"
     classes: ClassVar[int] = 100
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _cifar100(tuple(places()), self.resize)
 
 

@@ -28,27 +28,40 @@ class DataDamaged(ValueError):  # noqa: N818
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Labelled data as it is stored; `mean` and `std` are in units of the stored bytes.
+    """Data as it is stored; `mean` and `std` are in units of the stored bytes.
 
-    Symbols and counts have none: the network gets them as they are.
+    Symbols, counts and plain numbers have none: the network gets them as they are.
     """
 
-    x_train: Tensor  # [N, channels, height, width], or [N, length] of symbols or counts, uint8
-    y_train: Tensor  # [N], int64
-    x_test: Tensor  # [M, ...], uint8
-    y_test: Tensor  # [M], int64
-    classes: int
+    x_train: Tensor  # [N, channels, height, width] of bytes; [N, length] of symbols, counts or numbers
+    y_train: Tensor  # [N] labels, int64; or [N, ...] what else is to be predicted
+    x_test: Tensor  # [M, ...]
+    y_test: Tensor  # [M, ...]
+    classes: int  # of labels
     mean: tuple[float, ...] = ()  # one a channel
     std: tuple[float, ...] = ()  # one a channel
     owner_train: Tensor | None = None  # [N], who made a data point, where that is known
     owner_test: Tensor | None = None  # [M]
+    kind_train: Tensor | None = None  # [N], stands in for the label where what is predicted is none
+    kind_test: Tensor | None = None  # [M]
+
+    @property
+    def labels_train(self) -> Tensor:
+        """What partitions go by [N], int64, 0 … classes − 1."""
+        return self.y_train if self.kind_train is None else self.kind_train
+
+    @property
+    def labels_test(self) -> Tensor:
+        """The same of the test data [M]."""
+        return self.y_test if self.kind_test is None else self.kind_test
 
     @cached_property
     def fingerprint(self) -> str:
         """Hex digest of all data: SHA-256, the first 16 characters."""
         digest = hashlib.sha256()
-        owners = (part for part in (self.owner_train, self.owner_test) if part is not None)
-        for part in (self.x_train, self.y_train, self.x_test, self.y_test, *owners):
+        known = (self.owner_train, self.owner_test, self.kind_train, self.kind_test)
+        rest = (part for part in known if part is not None)
+        for part in (self.x_train, self.y_train, self.x_test, self.y_test, *rest):
             digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
             digest.update(np.ascontiguousarray(part.numpy()).data)
         return digest.hexdigest()[:16]
@@ -72,13 +85,29 @@ def places() -> list[Path]:
 
 
 def stratified(x: Tensor, y: Tensor, share: float, purpose: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Split data that come without a test set: x_train, y_train, x_test, y_test.
-
-    Of each class ⌊share · n_class + ½⌋ data points go to the test set, drawn from the stream (0, `purpose`,
-    class): the same whatever the seed of a run. The order of the data is kept.
-    """
-    test = _chosen(y, share, purpose)
+    """Split data that come without a test set, as `drawn` says: x_train, y_train, x_test, y_test."""
+    test = drawn(y, share, purpose)
     return x[~test], y[~test], x[test], y[test]
+
+
+def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
+    """Which data points [N] are in the share that is kept for testing; the order of the data is kept.
+
+    Of each class ⌊share · n_class + ½⌋ data points are drawn from the stream (0, `purpose`, class): the same
+    whatever the seed of a run.
+    """
+    mask = torch.zeros(len(labels), dtype=torch.bool)
+    for label in range(int(labels.max()) + 1):
+        members = np.flatnonzero(labels.numpy() == label)
+        chosen = stream(0, purpose, label).permutation(members)[: int(share * len(members) + 0.5)]
+        mask[torch.from_numpy(chosen)] = True
+    return mask
+
+
+def deciles(values: Tensor, of: Tensor | None = None) -> Tensor:
+    """In which tenth of all `values` [N] (or of those in `of`) each one lies: 0 … 9, int64."""
+    edges = np.quantile((values if of is None else of).double().numpy(), np.arange(0.1, 0.95, 0.1))
+    return torch.from_numpy(np.searchsorted(edges, values.double().numpy()))
 
 
 @functools.cache
@@ -97,7 +126,8 @@ def held_out(data: Data) -> Data:
     made a data point, it is the last tenth of what each owner made, since neighbours in a text overlap.
     """
     owner = data.owner_train
-    chosen = _chosen(data.y_train, VALIDATION, "validation") if owner is None else _last(owner, VALIDATION)
+    labels, kinds = data.labels_train, data.kind_train
+    chosen = drawn(labels, VALIDATION, "validation") if owner is None else _last(owner, VALIDATION)
     kept = ~chosen
     return replace(
         data,
@@ -107,17 +137,9 @@ def held_out(data: Data) -> Data:
         y_test=data.y_train[chosen],
         owner_train=None if owner is None else owner[kept],
         owner_test=None if owner is None else owner[chosen],
+        kind_train=None if kinds is None else kinds[kept],
+        kind_test=None if kinds is None else kinds[chosen],
     )
-
-
-def _chosen(y: Tensor, share: float, purpose: str) -> Tensor:
-    """Which data points [N] are in the share that is drawn from each class."""
-    mask = torch.zeros(len(y), dtype=torch.bool)
-    for label in range(int(y.max()) + 1):
-        members = np.flatnonzero(y.numpy() == label)
-        drawn = stream(0, purpose, label).permutation(members)[: int(share * len(members) + 0.5)]
-        mask[torch.from_numpy(drawn)] = True
-    return mask
 
 
 def _last(owner: Tensor, share: float) -> Tensor:

@@ -21,7 +21,7 @@ class Digits(Classification):
     shape: ClassVar[tuple[int, ...]] = (1, 8, 8)
     samples: ClassVar[int] = 1438
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _digits()
 
 

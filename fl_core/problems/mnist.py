@@ -18,7 +18,7 @@ class MNIST(Classification):
     shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
     samples: ClassVar[int] = 60_000
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _both_halves("MNIST", 0.1307, 0.3081, tuple(places()))
 
 
@@ -29,7 +29,7 @@ class FashionMNIST(Classification):
     shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
     samples: ClassVar[int] = 60_000
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _both_halves("FashionMNIST", 0.2860, 0.3530, tuple(places()))
 
 
@@ -40,7 +40,7 @@ class KMNIST(Classification):
     shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
     samples: ClassVar[int] = 60_000
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _both_halves("KMNIST", 0.1918, 0.3483, tuple(places()))
 
 
@@ -56,7 +56,7 @@ class KMNIST10k(Classification):
     shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
     samples: ClassVar[int] = 8_000
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _test_half_only(tuple(places()))
 
 

@@ -39,7 +39,7 @@ class Newsgroups(Classification):
     def shape(self) -> tuple[int, ...]:
         return (self.model.length,) if isinstance(self.model, Transformer) else (WORDS,)
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _data(tuple(places()), self.model if isinstance(self.model, Transformer) else None)
 
 

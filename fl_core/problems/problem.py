@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, Self
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
+from fl_core.metrics import FEDERATED, Metric, named
 from fl_core.parts import Count, Part
 
 CPU = torch.device("cpu")
@@ -26,10 +27,10 @@ class Evaluation:
 
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
     client_loss: np.ndarray  # [n], L_i on client i's own training data
-    client_accuracy: np.ndarray | None = None  # [n], on test data with client i's mix of labels
+    client_metrics: Mapping[str, np.ndarray] = field(default_factory=dict)  # [n] each, on test data
 
 
-class World(Protocol):
+class World:
     """A problem under one seed: data, split and first model are fixed; everything is a pure function.
 
     A *sample* is what one local step needs: indices of a mini-batch, or a noise vector. The last axis of a
@@ -37,6 +38,9 @@ class World(Protocol):
 
     Samples are drawn on the CPU whatever the device, so that a world is the same everywhere; gradients are
     made from samples that lie where the models do.
+
+    A member defines `gradient` and `evaluate`. The defaults of the rest are those of a function without data:
+    one data point a client, no labels, no randomness, θ^0 = 0, jobs computed one after the other.
     """
 
     kind: Hashable  # worlds of equal kind have the same `gradients`, so that their jobs can share one call
@@ -46,41 +50,64 @@ class World(Protocol):
     sizes: np.ndarray  # [n], data points of each client
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
     fingerprint: dict[str, str]  # digests of data and partition, for the record
+    first: Tensor  # θ^0 [d]
+
+    def __init__(self, p: np.ndarray, d: int) -> None:
+        self.n, self.d, self.p = len(p), d, p
+        self.sizes, self.labels = np.ones(self.n, int), None
+        self.fingerprint, self.kind = {}, object()
+        self.first = torch.zeros(d, dtype=torch.float64)
 
     def to(self, device: torch.device) -> Self:
-        """Move model and data there, in place, as `nn.Module.to`; returns itself."""
+        """Move all tensors there, in place, as `nn.Module.to`; returns itself."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value.to(device))
+        return self
 
     def initial(self) -> Tensor:
-        """The first model [d], from the stream "init"."""
+        """The first model [d], from the stream "init" where it is random."""
+        return self.first.clone()
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Samples [steps, ...] of client's job-th job, from the stream ("batches", client, job)."""
+        return torch.zeros(steps, self.d, dtype=self.first.dtype)
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """The same, but drawn without replacement, epoch after epoch of the client's data."""
+        return self.samples(client, job, steps, batch)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Stochastic gradient [d] of client's loss at model [d] on one sample."""
+        raise NotImplementedError
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """The same for J independent jobs at once: models [J, d], clients [J], samples [J, ...] → [J, d]."""
+        jobs = zip(models, clients.tolist(), samples, strict=True)
+        return torch.stack([self.gradient(*job) for job in jobs])
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Gradient [d] of client's loss on all of its data."""
+        return self.gradient(model, client, torch.zeros_like(model))
 
     def evaluate(self, model: Tensor) -> Evaluation:
         """What this model [d] is worth on test data and for each client."""
+        raise NotImplementedError
+
+
+def ranks(metric: str) -> Any:
+    """The field `metric` of a problem; a description mentions it only where another metric was chosen."""
+    return Field(metric, exclude_if=lambda chosen: chosen == metric)
 
 
 class Problem(Part):
     """Base of all problems: how many clients, how much each matters, which result counts as reached."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
-    metric: ClassVar[str] = "test/accuracy"  # the metric that ranks strategies
-    higher_is_better: ClassVar[bool] = True
 
     clients: Count = 10
     importance: Literal["equal", "data"] | tuple[float, ...] = "equal"  # p_i: 1/n, n_i/Σn, or given
+    metric: str = ranks("fp/loss")  # the metric that ranks strategies
     target: float | None = None  # the value of `metric` that time-to-target waits for
 
     @model_validator(mode="after")
@@ -91,6 +118,34 @@ class Problem(Part):
             if min(self.importance) < 0 or sum(self.importance) <= 0:
                 raise ValueError("importance: must be 0 or greater for every client, and not all 0")
         return self
+
+    @model_validator(mode="after")
+    def _metric_is_recorded(self) -> Self:
+        known = [one.name for one in self.recorded()]
+        if self.metric not in known:
+            raise ValueError(f"metric: there is no '{self.metric}'. Known: {', '.join(known)}")
+        if self.ranking.higher is None:
+            raise ValueError(
+                f"metric: neither higher nor lower values of '{self.metric}' are declared better"
+            )
+        return self
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """What its evaluations hold."""
+        return ()
+
+    def client_metrics(self) -> tuple[Metric, ...]:
+        """Those of them that have a value for every client."""
+        return ()
+
+    def recorded(self) -> tuple[Metric, ...]:
+        """All metrics of its learning curves."""
+        return (*self.metrics(), *FEDERATED, *(one.worst_client for one in self.client_metrics()))
+
+    @property
+    def ranking(self) -> Metric:
+        """The metric that ranks strategies."""
+        return named(self.metric, self.recorded())
 
     def check(self, seed: int) -> None:
         """Raise what `world` would for what a user can put right, as far as is known without building it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,8 +10,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import Rate
-from fl_core.problems.problem import CPU, Evaluation, Problem
+from fl_core.problems.problem import CPU, Evaluation, Problem, World, ranks
 from fl_core.streams import Streams
 
 
@@ -24,9 +24,7 @@ class Quadratic(Problem):
     """
 
     name: ClassVar[str] = "quadratic"
-    metric: ClassVar[str] = "distance"
-    higher_is_better: ClassVar[bool] = False
-
+    metric: str = ranks("distance")
     clients: int = Field(0, ge=0, description="taken from the centres; may be left out")
     centres: tuple[tuple[float, ...], ...] = ((-1.0,), (1.0,))  # c_i [n][d]
     curvature: tuple[Rate, ...] | None = None  # λ_i [n]; 1 each if left out
@@ -54,6 +52,9 @@ class Quadratic(Problem):
             raise ValueError(f"start: {len(self.start)} coordinates given for models of {d}")
         return self
 
+    def metrics(self) -> tuple[Metric, ...]:
+        return DISTANCE, EXCESS_LOSS
+
     def world(self, seed: int) -> QuadraticWorld:
         return QuadraticWorld(self, seed)
 
@@ -62,7 +63,7 @@ class Quadratic(Problem):
         return world.evaluate(world.optimum).metrics
 
 
-class QuadraticWorld:
+class QuadraticWorld(World):
     """The quadratics under one seed; only the gradient noise depends on it.
 
     What the theorems assume holds with equality for some client and model: ∇L_i is L-Lipschitz, L the
@@ -70,38 +71,25 @@ class QuadraticWorld:
     is infinite where curvatures differ.
     """
 
-    labels: np.ndarray | None = None
-
     def __init__(self, problem: Quadratic, seed: int) -> None:
         self.centres = torch.tensor(problem.centres, dtype=torch.float64)  # [n, d]
-        self.n, self.d = self.centres.shape
-        self.sizes = np.ones(self.n, int)
-        self.p = problem.weights(self.sizes)
-        curvature = problem.curvature or (1.0,) * self.n
-        self.curvature = torch.tensor(curvature, dtype=torch.float64)[:, None]  # [n, 1]
+        n, d = self.centres.shape
+        super().__init__(problem.weights(np.ones(n)), d)
+        self.curvature = torch.tensor(problem.curvature or (1.0,) * n, dtype=torch.float64)[:, None]  # [n, 1]
+        if problem.start:
+            self.first = torch.tensor(problem.start, dtype=torch.float64)
         weight = torch.from_numpy(self.p)[:, None] * self.curvature
         self.optimum = (weight * self.centres).sum(0) / weight.sum()  # θ* [d]
         self.noise = problem.noise
         self.smoothness = float(self.curvature.max())  # L
-        self.variance = self.d * self.noise**2  # σ²
+        self.variance = d * self.noise**2  # σ²
         alike = bool((self.curvature == self.curvature[0]).all())
         apart = (self.smoothness * (self.centres - self.optimum)).square().sum(1).max()
         self.dissimilarity = float(apart) if alike else float("inf")  # σ_G²
-        self._first = torch.tensor(problem.start or (0.0,) * self.d, dtype=torch.float64)
         self._streams = Streams(seed, "batches")
         digest = hashlib.sha256(self.centres.numpy().tobytes() + self.curvature.numpy().tobytes()).hexdigest()
         self.fingerprint = {"centres": digest[:16]}
-        self.kind: Hashable = ("quadratic", digest)
-
-    def to(self, device: torch.device) -> Self:
-        """Centres, curvatures and first model there."""
-        self.centres, self.curvature = self.centres.to(device), self.curvature.to(device)
-        self.optimum, self._first = self.optimum.to(device), self._first.to(device)
-        return self
-
-    def initial(self) -> Tensor:
-        """θ^0 [d]."""
-        return self._first.clone()
+        self.kind = ("quadratic", digest)
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Gradient noise [steps, d] of a job; the size of the mini-batch plays no part."""
@@ -109,26 +97,18 @@ class QuadraticWorld:
             return torch.zeros(steps, self.d, dtype=torch.float64)
         return torch.from_numpy(self._streams.at(client, job).normal(0, self.noise, (steps, self.d)))
 
-    shuffled = samples  # there are no data points to shuffle
-
-    def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """λ_i (θ − c_i) + noise [d]."""
+    def gradient(self, model: Tensor, client: int | Tensor, sample: Tensor) -> Tensor:
+        """λ_i (θ − c_i) + noise [d]; for stacked jobs [J, d] as well."""
         return self.curvature[client] * (model - self.centres[client]) + sample
 
-    def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """The same for stacked jobs [J, d]."""
-        return self.curvature[clients] * (models - self.centres[clients]) + samples
-
-    def full_gradient(self, model: Tensor, client: int) -> Tensor:
-        """λ_i (θ − c_i) [d]."""
-        return self.curvature[client] * (model - self.centres[client])
+    gradients = gradient
 
     def evaluate(self, model: Tensor) -> Evaluation:
         """Excess loss Σ p_i L_i(θ) − Σ p_i L_i(θ*) and distance ‖θ − θ*‖."""
         losses, best = self._losses(model), self._losses(self.optimum)
         excess = float(self.p @ (losses - best))
         distance = float((model - self.optimum).norm())
-        return Evaluation({"distance": distance, "excess_loss": excess}, losses)
+        return Evaluation({DISTANCE.name: distance, EXCESS_LOSS.name: excess}, losses)
 
     def _losses(self, model: Tensor) -> np.ndarray:
         return (self.curvature[:, 0] / 2 * ((model - self.centres) ** 2).sum(1)).cpu().numpy()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
+from fl_core.metrics import Metric
 from fl_core.parts import Count
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data, DataDamaged, DataMissing, places
@@ -20,6 +21,13 @@ from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Impossible
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fl_core.problems.training.task import Task
+
+PERPLEXITY = Metric("test/perplexity", "Test perplexity", higher=False)
 
 # The 80 characters of LEAF, in its order.
 ALPHABET = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
@@ -54,11 +62,19 @@ class Shakespeare(Classification):
     model: SerializeAsAny[Model] = LSTM()
     stride: Count = LENGTH
 
+    def metrics(self) -> tuple[Metric, ...]:
+        return *super().metrics(), PERPLEXITY
+
+    def task_of(self, network: nn.Module) -> Task:
+        from fl_core.problems.training.tasks import NextSymbol
+
+        return NextSymbol(network, self.model.pooled_lr)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return (LENGTH,)
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return _data(tuple(places()), self.clients, self.stride)
 
 

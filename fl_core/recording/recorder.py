@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor
@@ -19,18 +19,22 @@ from fl_core.execution.one_by_one import Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.metrics import Metric
 from fl_core.problems.problem import Evaluation, World
 
 # One row an arrival; the letters are the array module's type codes.
 ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
 
 
-def metrics(evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray) -> dict[str, float]:
+def metrics(
+    evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray, of_clients: Sequence[Metric] = ()
+) -> dict[str, float]:
     """All metrics of one evaluated model.
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
-    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1).
+    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1). worst_client/* is the worst value that some client has of
+    a metric in `of_clients`.
     """
     found = dict(evaluation.metrics)
     for prefix, weights in (("fp", p), ("sp", surrogate)):
@@ -38,8 +42,8 @@ def metrics(evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray) -> dic
         found[f"{prefix}/loss"] = loss
         spread = evaluation.client_loss - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
         found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
-    if evaluation.client_accuracy is not None:
-        found["worst_client/accuracy"] = float(evaluation.client_accuracy.min())
+    for metric in of_clients:
+        found[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
     return found
 
 
@@ -92,6 +96,7 @@ class Recorder:
     def __init__(self, simulation: Simulation, diagnostics: Diagnostics | None = None) -> None:
         self.simulation = simulation
         self.record = Record()
+        self.of_clients = simulation.experiment.scenario.problem.client_metrics()
         self.surrogate = surrogate_weights(simulation)
         model, budget = simulation.server.model, simulation.budget
         self.update_bytes = model.shape[-1] * model.element_size()
@@ -160,7 +165,8 @@ class Recorder:
         if version == self.evaluated:
             return
         self.evaluated = version
-        row = metrics(self.simulation.world.evaluate(model), self.simulation.world.p, self.surrogate)
+        evaluation = self.simulation.world.evaluate(model)
+        row = metrics(evaluation, self.simulation.world.p, self.surrogate, self.of_clients)
         self.record.curve.append({**self._clocks(version, updates, time), **row})
         if not np.isfinite(row["fp/loss"]):
             self.simulation.diverge(f"the loss of version {version} is not finite")
@@ -177,8 +183,8 @@ class Recorder:
         }
         if (theory := predicted(self.simulation)) is not None:
             table["staleness_predicted"] = theory.tolist()
-        if end.client_accuracy is not None:
-            table["accuracy"] = end.client_accuracy.tolist()
+        for metric in self.of_clients:
+            table[metric.short] = end.client_metrics[metric.name].tolist()
         return table
 
 

@@ -150,13 +150,13 @@ def test_the_yardstick_of_the_lstm_has_the_same_function() -> None:
     ours, plain = problem.model.build(problem.shape, problem.classes), yardstick.CharLSTM(problem.classes)
     values = iter(ours.state_dict().values())
     plain.load_state_dict({name: next(values) for name in plain.state_dict()})
-    inputs = problem.data().x_test[:5]
+    inputs = problem.load().x_test[:5]
     torch.testing.assert_close(plain(inputs.long()), ours(inputs))
 
 
 def test_the_images_have_the_shape_of_the_real_ones() -> None:
     """60,000 grey images of bytes, all ten classes."""
-    data = Noise().data()
+    data = Noise().load()
     assert data.x_train.shape == (60_000, 1, 28, 28)
     assert data.x_train.dtype == torch.uint8
     assert data.y_train.unique().tolist() == list(range(10))

@@ -70,7 +70,7 @@ class Shapes(Classification):
     def augments(self) -> bool:
         return self.crop
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         image = len(self.shape) == 3
         bytes_ = np.random.default_rng(0).integers(0, 256 if image else 3, (30, *self.shape), np.uint8)
         x, y = torch.from_numpy(bytes_), torch.arange(30) % 3

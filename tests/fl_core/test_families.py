@@ -71,7 +71,7 @@ class Small(Classification):
     dtype: str = "float64"  # type: ignore[assignment]
     clients: int = 5
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return drawn(self.shape, 256, self.classes, (127.5,), (73.9,))
 
 
@@ -81,7 +81,7 @@ class Spoken(Small):
     shape: ClassVar[tuple[int, ...]] = (4,)
     model: SerializeAsAny[Model]
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return drawn(self.shape, self.classes, self.classes, (), ())
 
 

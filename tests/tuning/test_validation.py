@@ -28,7 +28,7 @@ def numbered(labels: list[int], owners: list[int] | None = None) -> Data:
 
 def test_on_real_data_nothing_overlaps_and_nothing_is_lost() -> None:
     problem = Digits(evaluate_on="validation")
-    published, split = Digits().data(), problem.split()
+    published, split = Digits().load(), problem.split()
     training, validation, test = rows(split.x_train), rows(split.x_test), rows(published.x_test)
     assert not training & validation and not validation & test and not training & test
     assert training | validation == rows(published.x_train)

@@ -22,6 +22,16 @@ class Logistic(Model):
         return nn.Sequential(nn.Flatten(), nn.Linear(prod(shape), classes))
 
 
+class Affine(Model):
+    """One affine layer on plain numbers: linear regression, or logistic regression for many labels."""
+
+    name: ClassVar[str] = "affine"
+    pooled_lr: ClassVar[float] = 1e-2
+
+    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(prod(shape), classes))
+
+
 class Linear(Model):
     """Multinomial logistic regression on log-scaled word counts of unit length (Joachims, ECML 1998)."""
 

@@ -1,4 +1,4 @@
-"""Networks in training: Lightning module, world, pooled baseline. Loaded only when a world is built."""
+"""Networks in training: tasks, worlds, pooled baseline. Loaded only when a world is built."""
 
 from fl_core.vision import mend
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fl_core.problems.training.classifier import Batch
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.shares import Shares
+from fl_core.problems.training.task import Batch, Task
+from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import Streams
-
-if TYPE_CHECKING:
-    from fl_core.problems.classification import Classification
 
 PADDING = 4  # pixels of black on each side before an image is cropped
 VARIANTS = (2 * PADDING + 1) ** 2 * 2  # positions, flipped or not
 
 
-class KeyedWorld(ClassificationWorld):
+class KeyedWorld(SupervisedWorld):
     """Every data point of a mini-batch has a key, from which all that is random about it follows.
 
     A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches are
@@ -27,9 +26,19 @@ class KeyedWorld(ClassificationWorld):
     data as they are: evaluation, full gradients and the pooled baseline neither drop, nor crop, nor flip.
     """
 
-    def __init__(self, problem: Classification, seed: int) -> None:
-        super().__init__(problem, seed)
-        self.augments, self.drops = problem.augments(), problem.model.keyed()
+    def __init__(
+        self,
+        task: Task,
+        shares: Shares,
+        p: np.ndarray,
+        seed: int,
+        architecture: Hashable,
+        *,
+        augments: bool,
+        drops: bool,
+    ) -> None:
+        super().__init__(task, shares, p, seed, architecture)
+        self.augments, self.drops = augments, drops
         self.kind = (self.kind, self.augments)
         self._by_hand = None  # it knows no keys
         self._keys = Streams(seed, "keys")
@@ -47,15 +56,15 @@ class KeyedWorld(ClassificationWorld):
         return torch.stack([indices, torch.from_numpy(keys)], -1)
 
     def batch(self, indices: Tensor) -> Batch:
-        """Normalised training data [B, ...], labels [B], and keys [B] where the network wants them."""
+        """Normalised training data [B, ...], targets [B], and keys [B] where the network wants them."""
         if indices.ndim == 1:
             return super().batch(indices)
         places, keys = indices.unbind(-1)
         data = self.data
-        stored, labels = data.x_train.index_select(0, places), data.y_train.index_select(0, places)
+        stored, targets = data.x_train.index_select(0, places), data.y_train.index_select(0, places)
         if self.augments:
             stored = crop_and_flip(stored, keys % VARIANTS)
-        return (self.normalise(stored), labels, *([keys] if self.drops else []))
+        return (self.normalise(stored), self.target(targets), *([keys] if self.drops else []))
 
 
 def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fl_core.problems.data import Data
-from fl_core.problems.training.classifier import Classifier
+from fl_core.problems.training.task import Task
+from fl_core.problems.training.tasks import Classifier
 
 
 class LinearGradients:
@@ -23,10 +24,10 @@ class LinearGradients:
         self.scale, self.shift = 1 / std, -mean / std
 
     @staticmethod
-    def fits(module: Classifier, data: Data) -> bool:
-        """Whether a module is the cross-entropy of one linear layer, on images of one channel."""
-        layers = [type(layer) for layer in module.modules()]
-        trained = [name for name, p in module.named_parameters() if p.requires_grad]
+    def fits(task: Task, data: Data) -> bool:
+        """Whether a task is the cross-entropy of one linear layer, on images of one channel."""
+        layers = [type(layer) for layer in task.modules()]
+        trained = [name for name, p in task.named_parameters() if p.requires_grad]
         linear = layers == [Classifier, nn.Sequential, nn.Flatten, nn.Linear]
         return linear and trained == ["network.1.weight", "network.1.bias"] and len(data.mean) == 1
 

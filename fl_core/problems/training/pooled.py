@@ -1,4 +1,4 @@
-"""The pooled (centralised) baseline: Lightning's Trainer on the module and data of a world."""
+"""The pooled (centralised) baseline: Lightning's Trainer on the task and data of a world."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
 
-from fl_core.problems.training.classifier import Batch
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.training.task import Batch
+from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream
 
 
 class Pool(Dataset[Batch]):
     """All clients' data together; an item is a whole mini-batch, so that it is gathered in one go."""
 
-    def __init__(self, world: ClassificationWorld) -> None:
+    def __init__(self, world: SupervisedWorld) -> None:
         self.world = world
         self.held = torch.from_numpy(world.held)
 
@@ -35,7 +35,7 @@ class Pool(Dataset[Batch]):
 class PooledData(pl.LightningDataModule):
     """Mini-batches of shuffled epochs, from the stream "pooled"."""
 
-    def __init__(self, world: ClassificationWorld, batch: int, seed: int) -> None:
+    def __init__(self, world: SupervisedWorld, batch: int, seed: int) -> None:
         super().__init__()
         self.pool, self.batch, self.seed = Pool(world), batch, seed
 
@@ -46,9 +46,9 @@ class PooledData(pl.LightningDataModule):
         return DataLoader(self.pool, sampler=batches, batch_size=None, generator=random)
 
 
-def train(world: ClassificationWorld, seed: int, steps: int, batch: int = 128) -> Tensor:
-    """The model [d] after so many steps of Adam on all clients' data, from the first model of the world."""
-    module, device = world.at(world.initial()), world.device
+def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Tensor:
+    """The model [d] after so many steps of the task's optimiser on all data, from the first model."""
+    task, device = world.at(world.initial()), world.device
     with _quiet(), _interruptible():
         trainer = pl.Trainer(
             accelerator=device.type,
@@ -60,9 +60,9 @@ def train(world: ClassificationWorld, seed: int, steps: int, batch: int = 128) -
             enable_model_summary=False,
             enable_progress_bar=False,
         )
-        trainer.fit(module, PooledData(world, batch, seed))
-    world.to(device)  # Lightning leaves the module on the CPU
-    return world.flat.vector(module)
+        trainer.fit(task, PooledData(world, batch, seed))
+    world.to(device)  # Lightning leaves the task on the CPU
+    return world.flat.vector(task)
 
 
 @contextmanager

@@ -1,122 +1,79 @@
-"""The world of a classification problem: data, split and first model under one seed."""
+"""The world of a supervised problem: data, split and first model under one seed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Hashable, Mapping
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import cross_entropy
+from torchmetrics import Metric
 
 from fl_core.flat import Flat
 from fl_core.problems.data import placed
-from fl_core.problems.problem import CPU, Evaluation, Impossible
-from fl_core.problems.training.classifier import Batch, Classifier, Loss
+from fl_core.problems.problem import CPU, Evaluation, World
+from fl_core.problems.shares import Shares
 from fl_core.problems.training.linear import LinearGradients
-from fl_core.streams import Streams, torch_stream
-
-if TYPE_CHECKING:
-    from fl_core.problems.classification import Classification
+from fl_core.problems.training.task import Batch, Loss, Task
+from fl_core.streams import Streams
 
 CHUNK = 256  # data points a pass: small enough for the cache, large enough to hide the calls
 CHUNK_GPU = 2048  # likewise; only where no gradients keep the way forward
 
 
-def first_module(problem: Classification, seed: int) -> Classifier:
-    """The problem's module with its first parameters, drawn from the stream "init"."""
-    with torch.random.fork_rng(devices=[]):
-        # The initialisers of torch's layers know no other generator than the global one.
-        torch.set_rng_state(torch_stream(seed, "init").get_state())
-        network = problem.model.build(problem.shape, problem.classes)
-    return Classifier(network, problem.model.pooled_lr).to(getattr(torch, problem.dtype))
+class SupervisedWorld(World):
+    """Data shared out to clients, and a task: the loss of a network on them.
 
-
-class ClassificationWorld:
-    """Labelled data shared out to clients, and a network's cross-entropy.
-
-    Data stay bytes in memory and are normalised when they are used. A sample is a mini-batch: indices [B]
+    Bytes stay bytes in memory and are normalised when they are used. A sample is a mini-batch: indices [B]
     into the training data, drawn with replacement. A client without data has loss and gradient 0.
     """
 
-    kind: Hashable
-    labels: np.ndarray | None  # [n, classes]
-
-    def __init__(self, problem: Classification, seed: int) -> None:
-        data = self.data = problem.split()
-        if tuple(data.x_train.shape[1:]) != problem.shape or data.classes != problem.classes:
-            found = f"{tuple(data.x_train.shape[1:])}, {data.classes} classes"
-            raise Impossible(
-                f"{problem.reference()}: data are {found}, not {problem.shape}, {problem.classes}"
-            )
-        labels = data.y_train.numpy()
-        parts = problem.partition.divide(data, problem.clients, seed)
-        self.n = problem.clients
-        self._by_owner = problem.partition.by_owner
-        self.sizes = np.array([len(part) for part in parts])
-        self.held = np.concatenate(parts)  # [Σ n_i], client after client
-        self.starts = (np.cumsum(self.sizes) - self.sizes).tolist()
-        self.p = problem.weights(self.sizes)
-        counts = np.stack([np.bincount(labels[part], minlength=data.classes) for part in parts])
-        self.labels = counts
-        # Who evaluates looks up on the CPU what a test label is and whose.
-        self._test_labels = data.y_test.numpy()
-        self._test_owners = None if data.owner_test is None else data.owner_test.numpy()
-        self._tested = np.bincount(self._test_labels, minlength=data.classes)
-        self._mix = counts * (self._tested > 0)
-        split = hashlib.sha256(self.sizes.astype("<i8").tobytes() + self.held.astype("<i8").tobytes())
-        self.fingerprint = {"data": data.fingerprint, "partition": split.hexdigest()[:16]}
-
-        self.module = first_module(problem, seed)
-        self.flat = Flat(self.module)
-        self.d = self.flat.d
-        self._first = self.flat.vector(self.module)
-        if origin := problem.model.origin():
-            digest = hashlib.sha256(self._first.numpy().data).hexdigest()[:16]
-            self.fingerprint["weights"] = f"{origin}, {digest}"
-        self.kind = (problem.model, problem.dtype, data.fingerprint, self._untrained())
-        self._whole = Loss(self.module)
-        fits = LinearGradients.fits(self.module, data)
-        self._by_hand = LinearGradients(data, self._first.dtype) if fits else None
+    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
+        self.task, self.shares = task, shares
+        self.flat = Flat(task)
+        super().__init__(p, self.flat.d)
+        data = self.data = shares.data
+        self.sizes, self.labels = shares.sizes, shares.labels
+        self.held, self.starts = shares.held, shares.starts
+        self.fingerprint = dict(shares.fingerprint)
+        self.first = self.flat.vector(task)
+        self.kind = (type(task), architecture, self.first.dtype, data.fingerprint, self._untrained())
+        self._whole = Loss(task)
+        fits = LinearGradients.fits(task, data)
+        self._by_hand = LinearGradients(data, self.first.dtype) if fits else None
         self._by_autograd = vmap(grad(self._loss))
         self._batches = Streams(seed, "batches")
         # (x − mean) / std as x · scale + shift
-        self._scale = torch.tensor([1 / std for std in data.std], dtype=self._first.dtype)[:, None, None]
+        self._scale = torch.tensor([1 / std for std in data.std], dtype=self.first.dtype)[:, None, None]
         self._shift = torch.tensor(
-            [-mean / std for mean, std in zip(data.mean, data.std, strict=True)], dtype=self._first.dtype
+            [-mean / std for mean, std in zip(data.mean, data.std, strict=True)], dtype=self.first.dtype
         )[:, None, None]
         self._place(CPU)
 
     def to(self, device: torch.device) -> Self:
-        """Move data and module there; labels and owners that are counted stay on the CPU as well."""
+        """Move data and task there; labels and owners that are counted stay on the CPU as well."""
         if device != self.device:
             self.data = placed(self.data, device)
-        self.module.to(device)
-        self._first, self._scale, self._shift = (
-            part.to(device) for part in (self._first, self._scale, self._shift)
-        )
+        self.task.to(device)
+        super().to(device)
         if self._by_hand:
-            self._by_hand = LinearGradients(self.data, self._first.dtype)
+            self._by_hand = LinearGradients(self.data, self.first.dtype)
         self._place(device)
         return self
 
     def _place(self, device: torch.device) -> None:
         self.device = device
-        self._bound = self.flat.bind(self.module)  # [d]; what is written here is the module's parameters
-        self._parameters = self.flat.parameters(self.module)
+        self._bound = self.flat.bind(self.task)  # [d]; what is written here is the task's parameters
+        self._parameters = self.flat.parameters(self.task)
         self._judged: dict[str, tuple[Tensor, Evaluation]] = {}
 
-    def initial(self) -> Tensor:
-        """θ^0 [d]."""
-        return self._first.clone()
-
-    def at(self, model: Tensor) -> Classifier:
-        """The module with `model` [d] as its parameters; good until the next call of any method."""
+    def at(self, model: Tensor) -> Task:
+        """The task with `model` [d] as its parameters; good until the next call of any method."""
         self._bound.copy_(model)
-        return self.module
+        return self.task
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Mini-batches [steps, batch] of a job: indices into the training data, drawn with replacement.
@@ -165,55 +122,61 @@ class ClassificationWorld:
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Gradient [d] of the client's loss on all of its data."""
         size = int(self.sizes[client])
-        start = self.starts[client]
-        held = torch.from_numpy(self.held[start : start + size]).to(self.device)
+        held = torch.from_numpy(self.shares.of(client)).to(self.device)
         total = torch.zeros_like(model)
         for chunk in torch.split(held, CHUNK) if size else ():
             total += self.gradient(model, client, chunk) * (len(chunk) / size)
         return total
 
     def evaluate(self, model: Tensor) -> Evaluation:
-        """Test accuracy and loss; every client's training loss, and its accuracy on its own mix of labels.
-
-        The accuracy of client i is Σ_c (n_ic / n_i) · a_c over the classes c that the test set holds, a_c the
-        accuracy on the test data of class c: all clients share one test set, reweighted to the client's mix.
-        A client without data gets the plain test accuracy. Where clients are the owners of the data, each has
-        test data of its own, and its accuracy is that on them.
+        """The task's metrics on the test data; every client's training loss, and its own value of each score.
 
         The first model, where all runs of a world begin, and the last, which is asked for twice at the end of
         a run, are judged once.
         """
-        which = "first" if torch.equal(model, self._first) else "last"
+        which = "first" if torch.equal(model, self.first) else "last"
         if which not in self._judged or not torch.equal(model, self._judged[which][0]):
             self._judged[which] = model.clone(), self._evaluation(model)
         return self._judged[which][1]
 
     def _evaluation(self, model: Tensor) -> Evaluation:
-        data = self.data
+        data, task = self.data, self.at(model)
+        wholes = {
+            name: metric.set_dtype(torch.float64).to(self.device) for name, metric in task.wholes().items()
+        }
         with torch.inference_mode():
-            module = self.at(model)
-            test_loss, right = self._judge(module, data.x_test, data.y_test)
-            train_loss, _ = self._judge(module, data.x_train, data.y_train)
-        owner = np.repeat(np.arange(self.n), self.sizes)
-        total = np.bincount(owner, weights=train_loss[self.held], minlength=self.n)
-        metrics = {"test/accuracy": float(right.mean()), "test/loss": float(test_loss.mean())}
-        return Evaluation(metrics, total / np.maximum(self.sizes, 1), self._client_accuracy(right))
+            test = self._judge(task, data.x_test, data.y_test, wholes)
+            train = self._judge(task, data.x_train, data.y_train, {})
+            others = {name: float(metric.compute()) for name, metric in wholes.items()}
+        loss = test.pop("loss")
+        metrics = {name: float(values.mean()) for name, values in test.items()}
+        of_clients = {name: self.shares.on_test(values) for name, values in test.items()}
+        return Evaluation(
+            {**metrics, "test/loss": float(loss.mean()), **others},
+            self.shares.on_training(train["loss"]),
+            of_clients,
+        )
 
     def batch(self, indices: Tensor) -> Batch:
-        """Normalised training data [B, ...] and their labels [B]."""
+        """Normalised training data [B, ...] and their targets [B, ...]."""
         data = self.data
-        return self.normalise(data.x_train.index_select(0, indices)), data.y_train.index_select(0, indices)
+        inputs, targets = data.x_train.index_select(0, indices), data.y_train.index_select(0, indices)
+        return self.normalise(inputs), self.target(targets)
 
     def normalise(self, stored: Tensor) -> Tensor:
-        """Stored bytes as the network's inputs."""
+        """Stored bytes or numbers as the network's inputs; int64 stay what they are."""
         if not self.data.mean:
-            return stored.to(self._first.dtype)
-        return stored.to(self._first.dtype).mul_(self._scale).add_(self._shift)
+            return stored if stored.dtype is torch.int64 else stored.to(self.first.dtype)
+        return stored.to(self.first.dtype).mul_(self._scale).add_(self._shift)
+
+    def target(self, stored: Tensor) -> Tensor:
+        """Stored labels as they are; numbers in the model's precision."""
+        return stored.to(self.first.dtype) if stored.is_floating_point() else stored
 
     def _untrained(self) -> str:
         """Digest of what the network holds beside its parameters: buffers, and what is frozen."""
         digest = hashlib.sha256()
-        for name, value in sorted(self.module.state_dict().items()):
+        for name, value in sorted(self.task.state_dict().items()):
             if name not in self.flat.names:
                 digest.update(f"{name}{value.tolist()}".encode())
         return digest.hexdigest()[:16]
@@ -227,23 +190,16 @@ class ClassificationWorld:
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
         return functional_call(self._whole, views, batch)
 
-    def _judge(self, module: Classifier, stored: Tensor, labels: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Loss and whether the prediction is right, for each data point, as float64."""
-        losses, right = [], []
+    def _judge(
+        self, task: Task, stored: Tensor, targets: Tensor, wholes: Mapping[str, Metric]
+    ) -> dict[str, np.ndarray]:
+        """Loss and scores of each data point, as float64; `wholes` see all outputs."""
+        found: dict[str, list[Tensor]] = {}
         chunk = CHUNK if self.device.type == "cpu" else CHUNK_GPU
-        for x, y in zip(torch.split(stored, chunk), torch.split(labels, chunk), strict=True):
-            logits = module(self.normalise(x))
-            losses.append(cross_entropy(logits, y, reduction="none"))
-            right.append(logits.argmax(1) == y)
-        return torch.cat(losses).double().cpu().numpy(), torch.cat(right).double().cpu().numpy()
-
-    def _client_accuracy(self, right: np.ndarray) -> np.ndarray:
-        if self._by_owner and self._test_owners is not None:
-            owner = self._test_owners
-            tested = np.bincount(owner, minlength=self.n)
-            own = np.bincount(owner, weights=right, minlength=self.n) / np.maximum(tested, 1)
-            return np.where(tested > 0, own, right.mean())
-        hits = np.bincount(self._test_labels, weights=right, minlength=self.data.classes)
-        of_class = hits / np.maximum(self._tested, 1)
-        weight = self._mix.sum(1)
-        return np.where(weight > 0, self._mix @ of_class / np.maximum(weight, 1), right.mean())
+        for x, target in zip(torch.split(stored, chunk), torch.split(targets, chunk), strict=True):
+            outputs, y = task(self.normalise(x)), self.target(target)
+            for name, values in {"loss": task.losses(outputs, y), **task.scores(outputs, y)}.items():
+                found.setdefault(name, []).append(values)
+            for metric in wholes.values():
+                metric.update(*task.shown(outputs, y))
+        return {name: torch.cat(values).double().cpu().numpy() for name, values in found.items()}

@@ -18,12 +18,12 @@ from fl_core.problems.data import Data, data_dir
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Impossible, Problem
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.training.world import SupervisedWorld
 
 SKEWED = {"name": "class_dirichlet", "alpha": 0.1}
 
 
-def world(seed: int = 0, **fields: Any) -> ClassificationWorld:
+def world(seed: int = 0, **fields: Any) -> SupervisedWorld:
     fields = {"name": "digits", "clients": 12, "partition": SKEWED, "dtype": "float64"} | fields
     return Problem.model_validate(fields).world(seed)
 
@@ -33,7 +33,7 @@ def rest(data: Data) -> Tensor:
     return (data.x_train.double() - data.mean[0]) / data.std[0]
 
 
-def plain(w: ClassificationWorld, model: Tensor) -> nn.Module:
+def plain(w: SupervisedWorld, model: Tensor) -> nn.Module:
     """An ordinary network with the parameters `model`, written down anew."""
     if w.d == 650:
         network: nn.Module = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
@@ -48,17 +48,17 @@ def plain(w: ClassificationWorld, model: Tensor) -> nn.Module:
     return network
 
 
-def plain_loss(w: ClassificationWorld, model: Tensor, x: Tensor, labels: Tensor) -> float:
+def plain_loss(w: SupervisedWorld, model: Tensor, x: Tensor, labels: Tensor) -> float:
     return F.cross_entropy(plain(w, model)(x), labels).item()
 
 
-def plain_gradient(w: ClassificationWorld, model: Tensor, indices: Tensor) -> Tensor:
+def plain_gradient(w: SupervisedWorld, model: Tensor, indices: Tensor) -> Tensor:
     network = plain(w, model)
     F.cross_entropy(network(rest(w.data)[indices]), w.data.y_train[indices]).backward()
     return torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
 
 
-def somewhere(w: ClassificationWorld, seed: int = 0) -> Tensor:
+def somewhere(w: SupervisedWorld, seed: int = 0) -> Tensor:
     """A model that is not the first one."""
     noise = torch.randn(w.d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return w.initial() + 0.05 * noise
@@ -134,7 +134,7 @@ def test_evaluation_is_that_of_a_slow_loop() -> None:
     assert evaluation.metrics["test/loss"] == pytest.approx(expected, rel=1e-9)
     parts = Digits(clients=12, partition=SKEWED).partition.split(data.y_train.numpy(), 12, 0)
     x_train = rest(data)
-    assert evaluation.client_accuracy is not None and w.labels is not None
+    assert w.labels is not None
     for client, part in enumerate(parts):
         labels = data.y_train[part]
         loss = plain_loss(w, y, x_train[part], labels)
@@ -143,7 +143,7 @@ def test_evaluation_is_that_of_a_slow_loop() -> None:
             np.mean([r for r, y_ in zip(right, data.y_test, strict=True) if y_ == c]) for c in range(10)
         ]
         mixed = np.mean([of_class[int(label)] for label in labels])
-        assert evaluation.client_accuracy[client] == pytest.approx(mixed, rel=1e-9)
+        assert evaluation.client_metrics["test/accuracy"][client] == pytest.approx(mixed, rel=1e-9)
         assert w.labels[client].tolist() == torch.bincount(labels, minlength=10).tolist()
 
 
@@ -157,7 +157,7 @@ def test_the_loss_of_all_is_the_mean_of_the_clients_by_data() -> None:
 
 
 @functools.cache
-def shared() -> ClassificationWorld:
+def shared() -> SupervisedWorld:
     return world()
 
 
@@ -234,9 +234,10 @@ def test_clients_without_data_have_neither_loss_nor_gradient() -> None:
     assert not stacked[0].any()
     torch.testing.assert_close(stacked[1], w.gradient(y, full, something), rtol=1e-9, atol=1e-11)
     evaluation = w.evaluate(y)
-    assert evaluation.client_accuracy is not None
     assert evaluation.client_loss[empty] == 0 == w.p[empty]
-    assert evaluation.client_accuracy[empty] == pytest.approx(evaluation.metrics["test/accuracy"])
+    assert evaluation.client_metrics["test/accuracy"][empty] == pytest.approx(
+        evaluation.metrics["test/accuracy"]
+    )
 
 
 def test_a_model_that_is_not_finite_is_evaluated_as_such() -> None:

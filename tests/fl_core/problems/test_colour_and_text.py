@@ -20,7 +20,7 @@ from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Impossible, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
 from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.training.world import SupervisedWorld
 
 REAL = data_dir()
 
@@ -62,7 +62,7 @@ class Colours(CIFAR10):
 
     samples: ClassVar[int] = 60
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return colours(self.resize or 32)
 
 
@@ -80,7 +80,7 @@ class Letters(Shakespeare):
 
     clients: int = 3
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return letters()
 
 
@@ -89,13 +89,13 @@ class Words(Newsgroups):
 
     samples: ClassVar[int] = 40
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         texts = [f"topic{i % 20} subject{i % 20} general common" for i in range(40)]
         x, y = newsgroups.hashed(texts), torch.arange(40) % 20
         return Data(x, y, x[:20], y[:20], 20)
 
 
-def colour_world(model: Any, **fields: Any) -> ClassificationWorld:
+def colour_world(model: Any, **fields: Any) -> SupervisedWorld:
     fields = {"clients": 3, "dtype": "float64", **fields}
     return Colours(model=Model.model_validate(model), **fields).world(0)
 
@@ -167,7 +167,7 @@ def test_cropping_and_flipping_against_a_slow_loop() -> None:
 
 def test_the_mini_batches_are_those_of_the_plain_world() -> None:
     keyed, plain = colour_world("afl_cnn", augment=True), colour_world("afl_cnn")
-    assert type(keyed) is KeyedWorld and type(plain) is ClassificationWorld
+    assert type(keyed) is KeyedWorld and type(plain) is SupervisedWorld
     samples = keyed.samples(1, 5, 4, 6)
     assert torch.equal(samples[..., 0], plain.samples(1, 5, 4, 6))
     assert samples[..., 1].unique().numel() == 24
@@ -207,9 +207,9 @@ def test_augmentation_is_for_whole_images() -> None:
 
 def test_cifar_that_is_missing_says_where_it_was_looked_for(own: Path) -> None:
     with pytest.raises(DataMissing, match=r"cifar-10-batches-py.*no network in tests.*ASYNCFL_DATA"):
-        CIFAR10().data()
+        CIFAR10().load()
     with pytest.raises(DataMissing, match=r"CIFAR100: train, test not found"):
-        CIFAR100().data()
+        CIFAR100().load()
 
 
 def test_a_damaged_cifar_file_is_never_unpickled(own: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_damaged_cifar_file_is_never_unpickled(own: Path) -> None:
     for file in ("train", "test"):
         (folder / file).write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
     with pytest.raises(DataDamaged, match=r"cifar-100-python/train is damaged: its MD5 is .* delete it"):
-        CIFAR100().data()
+        CIFAR100().load()
 
 
 def test_cifar_files_are_read_in_order(own: Path) -> None:
@@ -249,7 +249,7 @@ def test_resizing_is_pillows() -> None:
 )
 def test_the_real_cifar(kind: type[CIFAR10] | type[CIFAR100], folder: str) -> None:
     real(folder)
-    data = kind().data()
+    data = kind().load()
     assert data.x_train.shape == (50_000, 3, 32, 32) and data.x_test.shape == (10_000, 3, 32, 32)
     for y, size in ((data.y_train, 50_000), (data.y_test, 10_000)):
         assert torch.bincount(y).tolist() == [size // kind.classes] * kind.classes
@@ -315,26 +315,25 @@ def test_clients_are_tested_on_their_own_text() -> None:
     evaluation = world.evaluate(world.initial())
     logits = world.at(world.initial())(letters().x_test.double())
     right = (logits.argmax(1) == letters().y_test).double()
-    assert evaluation.client_accuracy is not None
     for client in range(3):
         own = letters().owner_test == client
-        assert evaluation.client_accuracy[client] == pytest.approx(right[own].mean().item())
+        assert evaluation.client_metrics["test/accuracy"][client] == pytest.approx(right[own].mean().item())
     assert evaluation.metrics["test/accuracy"] == pytest.approx(right.mean().item())
 
 
 def test_plays_that_are_missing_or_too_few(own: Path) -> None:
     with pytest.raises(DataMissing, match="no plays found in"):
-        Shakespeare().data()
+        Shakespeare().load()
     (own / "shakespeare/plays").mkdir(parents=True)
     (own / "shakespeare/plays/one.txt").write_text(PLAY)
     with pytest.raises(DataDamaged, match="holds 1 plays, not 37"):
-        Shakespeare().data()
+        Shakespeare().load()
 
 
 def test_the_real_shakespeare() -> None:
     real("shakespeare/plays")
     problem = Shakespeare()
-    data = problem.data()
+    data = problem.load()
     assert data.owner_train is not None and data.owner_test is not None
     assert len(data.y_train) == problem.samples
     assert len(shakespeare.roles(tuple(shakespeare.places()))) == 1314
@@ -360,11 +359,11 @@ def test_words_are_counted_where_they_are_hashed_to() -> None:
 
 def test_posts_that_are_missing_or_too_few(own: Path) -> None:
     with pytest.raises(DataMissing, match=r"20news-bydate-train and 20news-bydate-test not found"):
-        Newsgroups().data()
+        Newsgroups().load()
     for half in newsgroups.HALVES:
         (own / "20news" / half / "sci.space").mkdir(parents=True)
     with pytest.raises(DataDamaged, match="holds 0 posts in 1 groups, not 11314 in 20"):
-        Newsgroups().data()
+        Newsgroups().load()
 
 
 @pytest.mark.slow
@@ -374,7 +373,7 @@ def test_the_real_newsgroups_learn() -> None:
     from sklearn.linear_model import LogisticRegression
 
     problem = Newsgroups(clients=2, partition=Partition.model_validate("iid"))
-    data = problem.data()
+    data = problem.load()
     assert (len(data.y_train), len(data.y_test)) == (11_314, 7_532)
     inputs = [
         torch.nn.functional.normalize(torch.log1p(x.float())).numpy() for x in (data.x_train, data.x_test)

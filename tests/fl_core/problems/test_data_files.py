@@ -53,7 +53,7 @@ def test_the_data_folder_comes_before_the_cache(own: Path) -> None:
 
 def test_missing_files_are_named_with_the_places_and_the_remedy(own: Path) -> None:
     with pytest.raises(DataMissing) as missing:
-        MNIST().data()
+        MNIST().load()
     said = str(missing.value)
     for part in (*idx.TRAIN, str(own / "MNIST/raw"), str(own.parent / "cache"), "ASYNCFL_DATA", "no network"):
         assert part in said
@@ -63,7 +63,7 @@ def test_missing_files_are_named_with_the_places_and_the_remedy(own: Path) -> No
 def test_half_of_kmnist_is_not_kmnist_but_the_way_out_is_named(own: Path) -> None:
     write(own / "KMNIST/raw", idx.TEST, np.zeros((10, 28, 28)), np.arange(10))
     with pytest.raises(DataMissing, match="kmnist10k makes do with the 10,000 test images, which are there"):
-        KMNIST().data()
+        KMNIST().load()
 
 
 def test_kmnist_is_read_where_a_user_has_the_training_files(
@@ -76,7 +76,7 @@ def test_kmnist_is_read_where_a_user_has_the_training_files(
         write(own / "KMNIST/raw", half, images, labels)
     for file in idx.TEST:
         monkeypatch.setitem(idx.MD5["KMNIST"], file, ("", None))
-    data = KMNIST().data()
+    data = KMNIST().load()
     assert torch.equal(data.x_train, torch.from_numpy(images).to(torch.uint8)[:, None])
     assert torch.equal(data.y_test, torch.from_numpy(labels))
 
@@ -135,7 +135,7 @@ def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], fil
     shutil.copytree(real("KMNIST"), own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
     damage(own / "KMNIST/raw")
     with pytest.raises(DataDamaged) as damaged:
-        KMNIST10k().data()
+        KMNIST10k().load()
     assert f"{own / 'KMNIST/raw' / file} is damaged: its MD5 is" in str(damaged.value)
     assert "\n" not in str(damaged.value)
 
@@ -158,7 +158,7 @@ def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> N
     mend()
     from torchvision import datasets
 
-    data = problem().data()
+    data = problem().load()
     for train, x, y in ((True, data.x_train, data.y_train), (False, data.x_test, data.y_test)):
         theirs = getattr(datasets, folder)(str(REAL), train=train)
         assert torch.equal(x[:, 0], theirs.data)
@@ -166,7 +166,7 @@ def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> N
     pixels = data.x_train.float()
     assert data.mean[0] == pytest.approx(float(pixels.mean()), abs=255 * 5e-5)
     assert data.std[0] == pytest.approx(float(pixels.std()), abs=255 * 5e-5)
-    assert data is problem().data()
+    assert data is problem().load()
 
 
 def test_kmnist10k_is_normalised_by_its_own_training_images() -> None:
@@ -182,7 +182,7 @@ def test_kmnist10k_is_normalised_by_its_own_training_images() -> None:
 
 def test_kmnist10k_splits_each_class_alike() -> None:
     real("KMNIST")
-    data = KMNIST10k().data()
+    data = KMNIST10k().load()
     assert data.x_train.shape == (8000, 1, 28, 28)
     assert torch.bincount(data.y_test).tolist() == [200] * 10
     whole = gzip.decompress((real("KMNIST") / f"{idx.TEST[0]}.gz").read_bytes())[16:]
@@ -193,7 +193,7 @@ def test_kmnist10k_splits_each_class_alike() -> None:
 def test_digits_are_split_by_class_and_complete() -> None:
     from sklearn.datasets import load_digits
 
-    data, bundle = Digits().data(), load_digits()
+    data, bundle = Digits().load(), load_digits()
     assert len(data.y_train) == Digits.samples
     share = np.bincount(data.y_test.numpy()) / np.bincount(bundle.target)
     assert share.min() > 0.19 and share.max() < 0.21
@@ -206,7 +206,7 @@ def test_digits_are_split_by_class_and_complete() -> None:
 
 def test_the_split_never_moves() -> None:
     """Recorded: a change would make all published numbers on digits incomparable."""
-    assert Digits().data().fingerprint == "f97f724458bd5ace"
+    assert Digits().load().fingerprint == "f97f724458bd5ace"
 
 
 def test_stratified_keeps_order_and_shares() -> None:

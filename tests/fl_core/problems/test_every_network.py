@@ -18,7 +18,7 @@ from fl_core.problems.classification import Classification
 from fl_core.problems.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording.recorder import run
 from fl_core.streams import torch_stream
 
@@ -46,7 +46,7 @@ class Made(Classification):
             return (self.model.length,)
         return image if self.model.refuses(image, 3) is None else (8,)
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         return made(self.shape)
 
 
@@ -70,7 +70,7 @@ def problem(name: str) -> Made:
 
 
 @functools.cache
-def world(name: str) -> ClassificationWorld:
+def world(name: str) -> SupervisedWorld:
     return problem(name).world(0)
 
 
@@ -95,7 +95,7 @@ def test_one_by_one_stacked_and_by_a_plain_module(name: str) -> None:
     random = torch_stream(0, "test")
     models = w.initial() + 0.05 * torch.randn(3, w.d, generator=random, dtype=torch.float64)
     clients = torch.tensor([0, 1, 2])
-    samples = torch.stack([ClassificationWorld.samples(w, client, 4, 1, 5)[0] for client in range(3)])
+    samples = torch.stack([SupervisedWorld.samples(w, client, 4, 1, 5)[0] for client in range(3)])
     plain = torch.stack([plain_gradient(name, *pair) for pair in zip(models, samples, strict=True)])
     alone = torch.stack([w.gradient(models[client], client, samples[client]) for client in range(3)])
     stacked = w.gradients(models, clients, samples)
@@ -130,13 +130,13 @@ def test_first_and_last_model_are_judged_once(monkeypatch: pytest.MonkeyPatch) -
     """What is kept is what would be computed; another model, or one with NaN, is judged anew."""
     w = Made(clients=3, dtype="float64").world(1)
     judged: list[Tensor] = []
-    original = ClassificationWorld._evaluation
+    original = SupervisedWorld._evaluation
 
-    def counted(self: ClassificationWorld, model: Tensor) -> Any:
+    def counted(self: SupervisedWorld, model: Tensor) -> Any:
         judged.append(model)
         return original(self, model)
 
-    monkeypatch.setattr(ClassificationWorld, "_evaluation", counted)
+    monkeypatch.setattr(SupervisedWorld, "_evaluation", counted)
     first, other = w.initial(), w.initial() + 1
     for model in (first, other, other.clone(), first, other):
         assert w.evaluate(model).metrics == original(w, model).metrics

@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from fl_core.problems.data import Data
 from fl_core.problems.digits import Digits
-from fl_core.problems.training.classifier import Classifier
 from fl_core.problems.training.linear import LinearGradients
+from fl_core.problems.training.tasks import Classifier
 
 MEAN, STD = 33.3, 78.6  # MNIST's, in units of the stored bytes
 

@@ -19,7 +19,7 @@ def test_digits_pooled_reach_what_logistic_regression_can() -> None:
     """scikit-learn's own solver on the same split is the measure; one point of 359 images is 0.28 %."""
     from sklearn.linear_model import LogisticRegression
 
-    data = Digits().data()
+    data = Digits().load()
     x_train, x_test = (x.flatten(1).numpy() / 16 for x in (data.x_train, data.x_test))
     fitted = LogisticRegression(max_iter=1000).fit(x_train, data.y_train.numpy())
     reference = fitted.score(x_test, data.y_test.numpy())
@@ -50,7 +50,7 @@ def test_one_step_of_pooled_training_is_adams() -> None:
     g = g / Digits.samples
     clear = g.abs() > 1e-5  # Adam's ε = 1e-8 is small beside it
     assert clear.sum() > 400
-    expected = -world.module.lr * g.sign()
+    expected = -world.task.lr * g.sign()
     torch.testing.assert_close(moved[clear], expected[clear], rtol=2e-3, atol=0)
 
 
@@ -79,7 +79,7 @@ def test_ctrl_c_stays_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(batch: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(world.module, "loss", interrupted)
+    monkeypatch.setattr(world.task, "loss", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
         with pytest.raises(KeyboardInterrupt):

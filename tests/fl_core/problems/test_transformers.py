@@ -19,7 +19,7 @@ from fl_core.problems.models.transformer import BEGIN, PAD, Transformer, hashed_
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.problem import Impossible
 from fl_core.problems.training.keyed import KeyedWorld
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.training.world import SupervisedWorld
 
 NAMES = ["distilbert", "bert"]
 TINY = {"length": 10, "layers": 2, "width": 16, "heads": 2, "vocabulary": 50}
@@ -33,7 +33,7 @@ class Posts(Newsgroups):
 
     samples: ClassVar[int] = 40
 
-    def data(self) -> Data:
+    def load(self) -> Data:
         assert isinstance(self.model, Transformer)
         return posts(self.model)
 
@@ -48,7 +48,7 @@ def tiny(name: str, **fields: Any) -> Transformer:
     return Model.model_validate({"name": name, **TINY, **fields})  # type: ignore[return-value]
 
 
-def world(name: str, **fields: Any) -> ClassificationWorld:
+def world(name: str, **fields: Any) -> SupervisedWorld:
     return Posts(model=tiny(name, **fields), clients=3, partition="iid", dtype="float64").world(0)
 
 

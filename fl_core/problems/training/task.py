@@ -1,4 +1,7 @@
-"""A network and its loss as an ordinary LightningModule: for federated learning, and for `Trainer.fit`."""
+"""The task interface: a network and what is made of its outputs, as an ordinary LightningModule.
+
+It serves federated learning, where clients move the parameters, and `Trainer.fit`, where Lightning does.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,45 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torchmetrics import Metric
 
 from fl_core.problems.problem import Impossible
 
-Batch = tuple[Tensor, ...]  # inputs [B, ...], labels [B], and keys [B] where the network draws at random
+Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where the network is random
 
 
-class Classifier(pl.LightningModule):
-    """Cross-entropy of a network's logits."""
+class Task(pl.LightningModule):
+    """A network, a loss for each data point, and metrics: means over data points, and others."""
 
     def __init__(self, network: nn.Module, lr: float) -> None:
         super().__init__()
-        _refuse_hidden_state(network)
+        refuse_hidden_state(network)
         self.network = network
-        self.lr = lr  # for `Trainer.fit`; federated learning moves the parameters itself
+        self.lr = lr  # for `Trainer.fit`; federated learning has rates of its own
 
     def forward(self, inputs: Tensor, *keys: Tensor) -> Tensor:
         return self.network(inputs, *keys)
 
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each data point [B]."""
+        raise NotImplementedError
+
+    def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """By the metric's name, a value for each data point [B], of which the metric is the mean."""
+        return {}
+
+    def wholes(self) -> dict[str, Metric]:
+        """By name, fresh metrics that are no means over data points, such as R²; they see what is `shown`."""
+        return {}
+
+    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and targets as torchmetrics take them."""
+        return outputs, targets
+
     def loss(self, batch: Batch) -> Tensor:
-        """Mean cross-entropy of a batch: a pure function of the parameters and the batch."""
-        inputs, labels, *keys = batch
-        return cross_entropy(self(inputs, *keys), labels)
+        """Mean loss of a batch: a pure function of the parameters and the batch."""
+        inputs, targets, *keys = batch
+        return self.losses(self(inputs, *keys), targets).mean()
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self.loss(batch)
@@ -44,19 +63,19 @@ class Classifier(pl.LightningModule):
 
 
 class Loss(nn.Module):
-    """A module's loss as the forward pass that `torch.func.functional_call` calls."""
+    """A task's loss as the forward pass that `torch.func.functional_call` calls."""
 
-    PREFIX = "module."  # of the names of the module's parameters in here
+    PREFIX = "task."  # of the names of the task's parameters in here
 
-    def __init__(self, module: Classifier) -> None:
+    def __init__(self, task: Task) -> None:
         super().__init__()
-        self.module = module
+        self.task = task
 
     def forward(self, *batch: Tensor) -> Tensor:
-        return self.module.loss(batch)
+        return self.task.loss(batch)
 
 
-def _refuse_hidden_state(network: nn.Module) -> None:
+def refuse_hidden_state(network: nn.Module) -> None:
     """Impossible if the loss would depend on more than the parameters and the batch.
 
     Masks of dropout must follow from the keys that travel with the sample (`KeyedDropout`), never from

@@ -1,0 +1,104 @@
+"""Metrics: name, title, direction, unit. Each is declared once, and the declaration travels with the run.
+
+A problem says which metrics it records (`Problem.metrics`), a user's LightningModule in its attribute
+`metrics`. Pages, tables, tuning, claims and the terminal read the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What is measured of a model, and how it is to be read."""
+
+    name: str  # as recorded, e.g. test/accuracy
+    title: str = ""  # on paper; the name if left out
+    higher: bool | None = None  # whether more of it is better; None if neither is, so that it cannot rank
+    share: bool = False  # between 0 and 1, and shown in per cent
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", self.name)
+
+    @property
+    def short(self) -> str:
+        """The name without what it was measured on: accuracy."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def in_text(self) -> str:
+        """The title inside a sentence."""
+        return self.title if self.title[:2].isupper() else self.title[0].lower() + self.title[1:]
+
+    @property
+    def heading(self) -> str:
+        """The title with its unit."""
+        unit = "%" if self.share else self.unit
+        return f"{self.title} ({unit})" if unit else self.title
+
+    @property
+    def sign(self) -> int:
+        """1 where higher is better, −1 where lower is; ValueError where neither is."""
+        if self.higher is None:
+            raise ValueError(f"metric {self.name}: neither higher nor lower values are declared better")
+        return 1 if self.higher else -1
+
+    @property
+    def worst_client(self) -> Metric:
+        """The same of the client that is served worst."""
+        own = Metric("", self.title.removeprefix("Test ")).in_text
+        return Metric(
+            f"worst_client/{self.short}", f"Worst client’s {own}", self.higher, self.share, self.unit
+        )
+
+    def worst(self, values: np.ndarray) -> float:
+        """The worst of the clients' values [n]."""
+        return float(values.min() if self.sign > 0 else values.max())
+
+
+ACCURACY = Metric("test/accuracy", "Test accuracy", higher=True, share=True)
+LOSS = Metric("test/loss", "Test loss", higher=False)
+DISTANCE = Metric("distance", "Distance to the optimum", higher=False)
+EXCESS_LOSS = Metric("excess_loss", "Excess loss", higher=False)
+
+# Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`).
+FEDERATED = (
+    Metric("fp/loss", "FP loss", higher=False),
+    Metric("fp/std", "FP loss, std over clients", higher=False),
+    Metric("sp/loss", "SP loss", higher=False),
+    Metric("sp/std", "SP loss, std over clients", higher=False),
+)
+
+# For runs that were recorded before runs carried their declarations.
+BEFORE = {one.name: one for one in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)}
+
+
+def named(name: str, declared: Iterable[Metric] = ()) -> Metric:
+    """The metric of that name: as declared, else as older runs have it, else without a direction."""
+    return next((one for one in declared if one.name == name), BEFORE.get(name, Metric(name)))
+
+
+def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
+    """Declarations as JSON data, for the record; what is left out is the default."""
+    return [
+        {field.name: value for field in fields(one) if (value := getattr(one, field.name)) != field.default}
+        for one in metrics
+    ]
+
+
+def from_data(data: Any) -> tuple[Metric, ...]:
+    """Declarations as they were recorded; what is none is left out."""
+    known = {field.name for field in fields(Metric)}
+    items = data if isinstance(data, list) else []
+    return tuple(
+        Metric(**{key: value for key, value in item.items() if key in known})
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("name"), str)
+    )

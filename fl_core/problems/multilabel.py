@@ -1,0 +1,82 @@
+"""Multi-label problems: for each data point several questions, each answered with yes or no."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import SerializeAsAny
+
+from fl_core.metrics import LOSS, Metric
+from fl_core.problems.data import Data
+from fl_core.problems.digits import Digits
+from fl_core.problems.models.linear import Affine
+from fl_core.problems.models.model import Model
+from fl_core.problems.problem import ranks
+from fl_core.problems.supervised import Modelled
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from fl_core.problems.training.task import Task
+
+EXACT_MATCH = Metric("test/exact_match", "Test exact match", higher=True, share=True)
+LABEL_ACCURACY = Metric("test/accuracy", "Test accuracy over labels", higher=True, share=True)
+F1 = Metric("test/f1", "Test F1, mean over labels", higher=True, share=True)
+
+ATTRIBUTES = {  # of a digit: the digits that have it
+    "even": (0, 2, 4, 6, 8),
+    "at least five": (5, 6, 7, 8, 9),
+    "prime": (2, 3, 5, 7),
+    "multiple of three": (0, 3, 6, 9),
+    "encloses a hole": (0, 6, 8, 9),
+}
+
+
+class DigitAttributes(Modelled):
+    """Five attributes of handwritten digits 8×8, such as even and prime, 1,438 + 359 (after UCI, 1998).
+
+    The images and the split are those of `digits`; partitions by label go by the digit.
+    """
+
+    name: ClassVar[str] = "digit_attributes"
+    shape: ClassVar[tuple[int, ...]] = (1, 8, 8)
+    samples: ClassVar[int] = Digits.samples
+
+    metric: str = ranks("test/exact_match")
+    model: SerializeAsAny[Model] = Affine()
+
+    @property
+    def outputs(self) -> int:
+        return len(ATTRIBUTES)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return EXACT_MATCH, LABEL_ACCURACY, LOSS, F1
+
+    def client_metrics(self) -> tuple[Metric, ...]:
+        return (EXACT_MATCH,)
+
+    def task_of(self, network: nn.Module) -> Task:
+        from fl_core.problems.training.tasks import MultiLabel
+
+        return MultiLabel(network, self.model.pooled_lr, self.outputs)
+
+    def load(self) -> Data:
+        return _attributes()
+
+
+@functools.cache
+def _attributes() -> Data:
+    data = Digits().load()
+    halves = data.x_train, attributes(data.y_train), data.x_test, attributes(data.y_test)
+    scale = data.mean, data.std
+    return Data(*halves, data.classes, *scale, kind_train=data.y_train, kind_test=data.y_test)
+
+
+def attributes(digits: Tensor) -> Tensor:
+    """Which attributes each digit has [N, attributes], 0 or 1, float32."""
+    table = torch.zeros(10, len(ATTRIBUTES))
+    for column, members in enumerate(ATTRIBUTES.values()):
+        table[list(members), column] = 1
+    return table[digits]

@@ -1,0 +1,59 @@
+"""Data dealt out to clients: who holds what, and what a value a data point comes to for each client."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from fl_core.problems.data import Data
+
+
+class Shares:
+    """The clients' shares of the training data, and what of the test data stands for each of them.
+
+    All clients share one test set, reweighted to the client's own mix of labels. Where clients are the owners
+    of the data (`by_owner`), each has test data of its own.
+    """
+
+    def __init__(self, data: Data, parts: Sequence[np.ndarray], *, by_owner: bool) -> None:
+        self.data = data
+        self.n = len(parts)
+        self.sizes = np.array([len(part) for part in parts])
+        self.held = np.concatenate(parts)  # [Σ n_i], client after client
+        self.starts: list[int] = (np.cumsum(self.sizes) - self.sizes).tolist()
+        labels = data.labels_train.numpy()
+        self.labels = np.stack([np.bincount(labels[part], minlength=data.classes) for part in parts])
+        digest = hashlib.sha256(self.sizes.astype("<i8").tobytes() + self.held.astype("<i8").tobytes())
+        self.fingerprint = {"data": data.fingerprint, "partition": digest.hexdigest()[:16]}
+        self.test_owners = data.owner_test.numpy() if by_owner and data.owner_test is not None else None
+        self._test_labels = data.labels_test.numpy()
+        self._tested = np.bincount(self._test_labels, minlength=data.classes)
+        self._mix = self.labels * (self._tested > 0)
+
+    def of(self, client: int) -> np.ndarray:
+        """Indices of the client's training data."""
+        return self.held[self.starts[client] : self.starts[client] + self.sizes[client]]
+
+    def on_training(self, values: np.ndarray) -> np.ndarray:
+        """Each client's mean [n] of a value for each training data point [N]; 0 without data."""
+        client = np.repeat(np.arange(self.n), self.sizes)
+        total = np.bincount(client, weights=values[self.held], minlength=self.n)
+        return total / np.maximum(self.sizes, 1)
+
+    def on_test(self, values: np.ndarray) -> np.ndarray:
+        """Each client's mean [n] of a value for each test data point [M].
+
+        That of client i is Σ_c (n_ic / n_i) · v_c over the classes c that the test set holds, v_c the mean
+        over the test data of class c; or the mean over its own test data. A client without any gets the
+        mean of all.
+        """
+        if self.test_owners is not None:
+            tested = np.bincount(self.test_owners, minlength=self.n)
+            own = np.bincount(self.test_owners, weights=values, minlength=self.n) / np.maximum(tested, 1)
+            return np.where(tested > 0, own, values.mean())
+        total = np.bincount(self._test_labels, weights=values, minlength=self.data.classes)
+        of_class = total / np.maximum(self._tested, 1)
+        weight = self._mix.sum(1)
+        return np.where(weight > 0, self._mix @ of_class / np.maximum(weight, 1), values.mean())

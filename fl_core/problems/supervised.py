@@ -1,0 +1,181 @@
+"""Supervised problems: data, dealt out to clients, a task, and a network.
+
+A *task* says what is made of a network's outputs: the loss that is descended, the metrics, and the optimiser
+of the pooled baseline. It is a LightningModule (`training/task.py`), so that the same module that clients
+train can be given to `Trainer.fit`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field, SerializeAsAny, model_validator
+
+from fl_core.problems.data import Data, held_out
+from fl_core.problems.models.linear import Logistic
+from fl_core.problems.models.model import Model
+from fl_core.problems.partitions.iid import IID
+from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.problem import CPU, Impossible, Problem
+from fl_core.problems.shares import Shares
+from fl_core.streams import torch_stream
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fl_core.problems.training.task import Task
+    from fl_core.problems.training.world import SupervisedWorld
+
+
+class Supervised(Problem):
+    """Base of the problems with data: a member loads them, and makes its task."""
+
+    pooled_steps: ClassVar[int] = 1000  # of the centralised baseline, on mini-batches of 128
+
+    partition: SerializeAsAny[Partition] = IID()
+    dtype: Literal["float32", "float64"] = "float32"
+    # On `validation`, for tuning, a tenth of the training data, which no client gets, stands in for the test
+    # set. A description mentions it only there.
+    evaluate_on: Literal["test", "validation"] = Field("test", exclude_if=lambda value: value == "test")
+
+    def load(self) -> Data:
+        """The data set, loaded once a process; raises DataMissing or DataDamaged."""
+        raise NotImplementedError
+
+    def task(self) -> Task:
+        """The task with its network, whose parameters torch's own generator draws."""
+        raise NotImplementedError
+
+    def architecture(self) -> Hashable:
+        """What fixes the loss as a function of parameters and batch, beside the task's class."""
+        raise NotImplementedError
+
+    def split(self) -> Data:
+        """What clients and evaluation get: data as published, or the training data with a tenth held out."""
+        return self.load() if self.evaluate_on == "test" else held_out(self.load())
+
+    def check(self, seed: int) -> None:
+        """Raises DataMissing, DataDamaged, Impossible for data that cannot be dealt out under this seed."""
+        self.partition.divide(self.split(), self.clients, seed)
+
+    def first_task(self, seed: int) -> Task:
+        """The task with its first parameters, drawn from the stream "init"."""
+        with torch.random.fork_rng(devices=[]):
+            # The initialisers of torch's layers know no other generator than the global one.
+            torch.set_rng_state(torch_stream(seed, "init").get_state())
+            task = self.task()
+        return task.to(getattr(torch, self.dtype))
+
+    def shares(self, seed: int) -> Shares:
+        """The data as dealt out under this seed."""
+        data = self.split()
+        parts = self.partition.divide(data, self.clients, seed)
+        return Shares(data, parts, by_owner=self.partition.by_owner)
+
+    def world(self, seed: int) -> SupervisedWorld:
+        shares = self.shares(seed)
+        return self.world_of(self.first_task(seed), shares, self.weights(shares.sizes), seed)
+
+    def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
+        """The world of this task and these shares."""
+        from fl_core.problems.training.world import SupervisedWorld
+
+        return SupervisedWorld(task, shares, p, seed, self.architecture())
+
+    def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
+        from fl_core.problems.training.pooled import train
+
+        world = self.world(seed).to(device)
+        return world.evaluate(train(world, seed, self.pooled_steps)).metrics
+
+
+class Modelled(Supervised):
+    """Base of the problems whose network is chosen by name.
+
+    `shape`, `classes` and `samples` are known without the data, so that what does not go together is refused
+    before anything is loaded.
+    """
+
+    classes: ClassVar[int] = 10
+    samples: ClassVar[int]  # training data points
+    owned: ClassVar[bool] = False  # whether it is known who made a data point
+
+    model: SerializeAsAny[Model] = Logistic()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input: channels, height, width of an image; the length of a text or vector."""
+        raise NotImplementedError
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that the network puts out: a logit for each class."""
+        return self.classes
+
+    @property
+    def pooled_steps(self) -> int:  # type: ignore[override]
+        """The network's."""
+        return self.model.pooled_steps
+
+    def task_of(self, network: nn.Module) -> Task:
+        """The task with this network."""
+        raise NotImplementedError
+
+    def task(self) -> Task:
+        return self.task_of(self.model.build(self.shape, self.outputs))
+
+    def architecture(self) -> Hashable:
+        return self.model, self.dtype
+
+    def keyed(self) -> bool:
+        """Whether training draws at random beside the mini-batches."""
+        return self.augments() or self.model.keyed()
+
+    def augments(self) -> bool:
+        """Whether images are cropped and flipped at random in training."""
+        return False
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        owners = (
+            f"partition {self.partition.reference()} needs data with owners, and {self.reference()} has none"
+        )
+        reasons = (
+            owners if self.partition.by_owner and not self.owned else None,
+            self.partition.refuses(self.samples, self.classes, self.clients),
+            self.model.refuses(self.shape, self.outputs),
+        )
+        for reason in filter(None, reasons):
+            raise ValueError(reason)
+        return self
+
+    def check(self, seed: int) -> None:
+        if reason := self.model.lacks():
+            raise Impossible(reason)
+        super().check(seed)
+
+    def split(self) -> Data:
+        data = super().split()
+        if tuple(data.x_train.shape[1:]) != self.shape or data.classes != self.classes:
+            found = f"{tuple(data.x_train.shape[1:])}, {data.classes} classes"
+            raise Impossible(f"{self.reference()}: data are {found}, not {self.shape}, {self.classes}")
+        return data
+
+    def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
+        from fl_core.problems.training.keyed import KeyedWorld
+
+        if self.keyed():
+            augments, drops = self.augments(), self.model.keyed()
+            world: SupervisedWorld = KeyedWorld(
+                task, shares, p, seed, self.architecture(), augments=augments, drops=drops
+            )
+        else:
+            world = super().world_of(task, shares, p, seed)
+        if origin := self.model.origin():
+            digest = hashlib.sha256(world.initial().numpy().data).hexdigest()[:16]
+            world.fingerprint["weights"] = f"{origin}, {digest}"
+        return world

@@ -1,0 +1,42 @@
+"""The world of linear regression: its optimum in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fl_core.metrics import DISTANCE, EXCESS_LOSS
+from fl_core.problems.problem import Evaluation
+from fl_core.problems.shares import Shares
+from fl_core.problems.training.task import Task
+from fl_core.problems.training.world import SupervisedWorld
+
+
+class LeastSquaresWorld(SupervisedWorld):
+    """Squared error of one affine layer: θ* [d] minimises Σ p_i L_i on the training data."""
+
+    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
+        super().__init__(task, shares, p, seed, architecture)
+        self.optimum = torch.from_numpy(self._solved()).to(self.first.dtype)
+        self.least = float(p @ super()._evaluation(self.optimum).client_loss)
+
+    def _solved(self) -> np.ndarray:
+        """θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, the shortest if there are many."""
+        inputs = self.data.x_train.double().numpy()
+        design = np.column_stack([inputs, np.ones(len(inputs))])  # the layer's bias is its last parameter
+        weight = np.zeros(len(design))
+        for client in range(self.n):
+            weight[self.shares.of(client)] += self.p[client] / max(self.sizes[client], 1)
+        right = design.T @ (weight * self.data.y_train.numpy())
+        solution: np.ndarray = np.linalg.lstsq(design.T @ (weight[:, None] * design), right)[0]
+        return solution
+
+    def _evaluation(self, model: Tensor) -> Evaluation:
+        found = super()._evaluation(model)
+        excess = float(self.p @ found.client_loss) - self.least
+        distance = float((model - self.optimum).norm())
+        return replace(found, metrics={**found.metrics, DISTANCE.name: distance, EXCESS_LOSS.name: excess})

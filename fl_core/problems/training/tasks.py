@@ -1,0 +1,73 @@
+"""The tasks: cross-entropy of classes and of the next symbol, squared error, and many labels at once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from torchmetrics import Metric, R2Score
+from torchmetrics.classification import MultilabelF1Score
+from torchmetrics.text import Perplexity
+
+from fl_core.problems.training.task import Batch, Task
+
+
+class Classifier(Task):
+    """Cross-entropy of a network's logits [B, classes]; targets are labels [B]."""
+
+    def loss(self, batch: Batch) -> Tensor:
+        inputs, labels, *keys = batch
+        return cross_entropy(self(inputs, *keys), labels)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return cross_entropy(outputs, targets, reduction="none")
+
+    def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        return {"test/accuracy": outputs.argmax(1) == targets}
+
+
+class NextSymbol(Classifier):
+    """Cross-entropy of the symbol that follows; beside it the perplexity, e to the mean loss."""
+
+    def wholes(self) -> dict[str, Metric]:
+        return {"test/perplexity": Perplexity()}
+
+    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return outputs[:, None], targets[:, None]  # texts of one place each
+
+
+class Regressor(Task):
+    """Squared error of a network's one output; targets are numbers [B]."""
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return (outputs.squeeze(-1) - targets).square()
+
+    def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        return {"test/mae": (outputs.squeeze(-1) - targets).abs()}
+
+    def wholes(self) -> dict[str, Metric]:
+        return {"test/r2": R2Score()}
+
+    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return outputs.squeeze(-1), targets
+
+
+class MultiLabel(Task):
+    """Binary cross-entropy of a logit for each label, a mean over labels; targets are 0 or 1 [B, labels]."""
+
+    def __init__(self, network: nn.Module, lr: float, labels: int) -> None:
+        super().__init__(network, lr)
+        self.labels = labels
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return binary_cross_entropy_with_logits(outputs, targets, reduction="none").mean(1)
+
+    def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        right = (outputs > 0) == (targets > 0.5)
+        return {"test/accuracy": right.to(outputs.dtype).mean(1), "test/exact_match": right.all(1)}
+
+    def wholes(self) -> dict[str, Metric]:
+        return {"test/f1": MultilabelF1Score(self.labels)}
+
+    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.sigmoid(outputs), targets.long()
