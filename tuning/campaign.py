@@ -107,7 +107,7 @@ class Driver:
             plan.tried_on,
             {trial.number: plan.strategy_with(trial.params) for trial in trials},
             plan.seeds,
-            plan.objective.metric,
+            plan.objective.metric.name,
             by_seed=plan.pruner in BY_SEED,
         )
 

@@ -8,20 +8,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Literal
 
+from fl_core.metrics import Metric
 from fl_core.scenario import Budget
-
-# Metrics of a learning curve, and whether higher is better; a problem's own metric is known from the problem.
-HIGHER = {
-    "test/accuracy": True,
-    "worst_client/accuracy": True,
-    "test/loss": False,
-    "fp/loss": False,
-    "fp/std": False,
-    "sp/loss": False,
-    "sp/std": False,
-    "distance": False,
-    "excess_loss": False,
-}
 
 TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}  # objective → clock
 HOPELESS = 10.0  # times the first model's loss: what a diverged seed is worth, and no seed is worth less
@@ -60,13 +48,12 @@ class Objective:
 
     A seed that never meets it counts (n+1) B, B the budget and n the number of seeds, and a diverged one
     (n+1)² B: so trials are ordered by diverged seeds, then by seeds that did not arrive, then by the mean.
-    For the other two objectives a diverged seed has an accuracy of 0, or HOPELESS times the first model's
-    loss.
+    For the other two objectives a diverged seed has a share of 0, or HOPELESS times the first model's value
+    where lower is better; where higher is better and the metric is no share, as much below the first value.
     """
 
     kind: str
-    metric: str
-    higher: bool  # whether a higher metric is better
+    metric: Metric
     last: int
     target: float | None
     budget: Budget
@@ -75,7 +62,7 @@ class Objective:
     @property
     def maximise(self) -> bool:
         """Whether higher values are better."""
-        return self.higher and self.kind not in TO_TARGET
+        return bool(self.metric.higher) and self.kind not in TO_TARGET
 
     @property
     def direction(self) -> Literal["maximize", "minimize"]:
@@ -108,10 +95,13 @@ class Objective:
     def value(self, curve: Curve, point: Point) -> float:
         """The metric at an evaluation, a hopeless loss cut off."""
         worst = self._worst(curve)
-        return max(point.value, worst) if self.higher else min(point.value, worst)
+        return max(point.value, worst) if self.metric.higher else min(point.value, worst)
 
     def _worst(self, curve: Curve) -> float:
-        return 0.0 if self.higher else HOPELESS * (curve.points[0].value or 1.0)
+        first = curve.points[0].value
+        if not self.metric.higher:
+            return HOPELESS * (first or 1.0)
+        return 0.0 if self.metric.share else first - HOPELESS * (abs(first) or 1.0)
 
     def _area(self, curve: Curve) -> float:
         at = [getattr(point, self.clock) for point in curve.points]
@@ -124,7 +114,7 @@ class Objective:
     def _first(self, curve: Curve) -> Point | None:
         """Where the target was first met."""
         assert self.target is not None
-        sign = 1 if self.higher else -1
+        sign = self.metric.sign
         return next((one for one in curve.points if sign * one.value >= sign * self.target), None)
 
     def _to_target(self, curve: Curve) -> float:

@@ -13,10 +13,9 @@ from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.suite import Run, Suite
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
-from fl_core.problems.problem import Problem
-from fl_core.recording.recorder import metrics
+from fl_core.metrics import named
 from fl_core.scenario import Scenario
-from tuning.objective import HIGHER, TO_TARGET, Objective
+from tuning.objective import TO_TARGET, Objective
 from tuning.space import Space, Values, read
 from tuning.study import Campaign, Study
 
@@ -39,7 +38,6 @@ def plan(suite: Suite) -> Campaign:
             searched.append(_study(suite, run, seeds))
         else:
             reused.append((run, source))
-    _check_metric(searched)
     return Campaign(suite, tuple(searched), tuple(reused))
 
 
@@ -126,40 +124,23 @@ def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> No
 
 def _objective(says: Tuning, scenario: Scenario, seeds: int) -> Objective:
     problem = scenario.problem
-    metric = says.metric or problem.metric
-    if metric != problem.metric and metric not in HIGHER:
-        known = list(dict.fromkeys([problem.metric, *HIGHER]))
+    metric = named(says.metric or problem.metric, problem.recorded())
+    known = [one.name for one in problem.recorded() if one.higher is not None]
+    if metric.name not in known:
         raise UserError(
-            f"tuning.metric: no metric '{metric}'{nearest(metric, known)} Known: {', '.join(known)}"
+            f"tuning.metric: {problem.reference()} has no metric '{metric.name}'"
+            f"{nearest(metric.name, known)} It has: {', '.join(known)}"
         )
     if says.objective in TO_TARGET:
         clock = TO_TARGET[says.objective]
-        if problem.target is None or metric != problem.metric:
+        if problem.target is None or metric.name != problem.metric:
             raise UserError(
                 f"tuning.objective: {says.objective} needs problem.target, a value of {problem.metric}"
             )
         if getattr(scenario.budget, clock) is None:
             raise UserError(f"tuning.objective: {says.objective} needs budget.{clock}")
-    higher = problem.higher_is_better if metric == problem.metric else HIGHER[metric]
     last = says.last or max(1, scenario.evaluations // 5)
-    return Objective(says.objective, metric, higher, last, problem.target, scenario.budget, seeds)
-
-
-def _check_metric(studies: Sequence[Study]) -> None:
-    """UserError if a problem's evaluations do not have the metric; its own it has."""
-    seen: set[Problem] = set()
-    for study in studies:
-        problem, metric = study.tried_on.problem, study.objective.metric
-        if metric == problem.metric or any(problem == other for other in seen):
-            continue
-        seen.add(problem)
-        world = problem.world(study.seeds[0])
-        known = metrics(world.evaluate(world.initial()), world.p, world.p)
-        if metric not in known:
-            raise UserError(
-                f"tuning.metric: {study.problem} has no metric '{metric}'{nearest(metric, known)} "
-                f"It has: {', '.join(known)}"
-            )
+    return Objective(says.objective, metric, last, problem.target, scenario.budget, seeds)
 
 
 def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:

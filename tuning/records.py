@@ -17,6 +17,7 @@ from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
 from benchmarks.tracking.tracking import keep_quiet
+from fl_core.metrics import as_data
 from tuning.ledger import LOST, ORIGIN, RESULT, Ledger
 from tuning.locks import Locks
 
@@ -134,7 +135,8 @@ def study_record(
         strategy=plan.strategy,
         problem=plan.problem,
         objective=plan.objective.kind,
-        metric=plan.objective.metric,
+        metric=plan.objective.metric.name,
+        metrics=as_data([plan.objective.metric]),
         direction=plan.objective.direction,
         trials=plan.trials,
         seeds=plan.seeds,

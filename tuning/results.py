@@ -28,7 +28,7 @@ def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
     return TunedFile(
         suite=campaign.suite.name,
         objective=study.objective.kind,
-        metric=study.objective.metric,
+        metric=study.objective.metric.name,
         direction=study.objective.direction,
         judged_on=study.judged_on,
         trials=study.trials,

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import Run, Suite
 from benchmarks.suite.tuning_section import Tuning
+from fl_core.metrics import FEDERATED
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 from tuning.objective import TO_TARGET, Objective
@@ -42,7 +43,7 @@ class Study:
     @property
     def judged_on(self) -> str:
         """Which data the objective looks at."""
-        if self.objective.metric.startswith(("fp/", "sp/")):
+        if self.objective.metric in FEDERATED:
             return "the clients' training data"
         held_out = getattr(self.tried_on.problem, "evaluate_on", "") == "validation"
         return "validation data" if held_out else "the problem itself, which has no test data"
@@ -68,7 +69,7 @@ class Study:
         target = objective.target if objective.kind in TO_TARGET else None
         says = {
             "space": self.space.described(),
-            "objective": [objective.kind, objective.metric, objective.last, target],
+            "objective": [objective.kind, objective.metric.name, objective.last, target],
             "seeds": self.seeds,
             "scenario or strategy": tuned.digest(self.tried_on, self.space.strategy, self.space.candidates),
             "evaluations": self.tried_on.evaluations,

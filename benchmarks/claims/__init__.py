@@ -37,9 +37,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from fl_core.metrics import Metric
 from fl_core.parts import Frozen
+from fl_core.problems.problem import shipped_metrics
 
-POINTS = 0.02  # two points of accuracy: what "the same" allows unless an entry says otherwise
+POINTS = 0.02  # two points of a share: what "the same" allows unless an entry says otherwise
 SINGLE_RUN = 0.015  # what a printed value is worth that the paper took from one run
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -88,7 +90,7 @@ class Claim(Sample):
     ours: bool = False  # not stated by the paper as a measured result
     clock: Literal["iterations", "updates", "time"] | None = None
     rates: Literal["paper", "tuned", "stated"] | None = None
-    higher: bool | None = None  # better; None where the metric says it
+    higher: bool | None = None  # better; None where the metric is declared so
     note: str = ""  # what the paper leaves open, and our reading of it
     needs: dict[Scale, str] = Field(default_factory=dict)
     seen: str = ""  # of a refuted claim: what was seen
@@ -119,11 +121,19 @@ class Claim(Sample):
         }
 
     @property
-    def higher_is_better(self) -> bool:
-        """Whether more is better, by the metric unless the entry says it."""
-        if self.higher is not None:
-            return self.higher
-        return all("accuracy" in (sample.metric or "") for sample in self.samples.values())
+    def sign(self) -> int:
+        """1 where more is better, −1 where less is: by the metric, unless the entry says it."""
+        more = self.higher
+        if more is None:
+            more = all(metric.higher for metric in self.metrics)
+        return 1 if more else -1
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The declarations of the samples' metrics; what no problem declares is better when it is less."""
+        known = shipped_metrics()
+        names = [sample.metric or "" for sample in self.samples.values()]
+        return [known.get(name, Metric(name, higher=False)) for name in names]
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -158,13 +168,13 @@ class Same(Better):
 
     @property
     def allowed(self) -> float:
-        """The margin, two points of accuracy unless said otherwise."""
+        """The margin, two points of a share unless said otherwise."""
         return POINTS if self.margin is None else self.margin
 
     @model_validator(mode="after")
     def _has_a_margin(self) -> Self:
-        if self.margin is None and not all("accuracy" in (one.metric or "") for one in self.samples.values()):
-            raise ValueError("margin: must be given where the metric is no accuracy")
+        if self.margin is None and not all(one.share for one in self.metrics):
+            raise ValueError("margin: must be given where the metric is no share, such as an accuracy")
         return self
 
 

@@ -199,7 +199,7 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     for run, source in campaign.reused:
         click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
     seeds = ", ".join(map(str, study.seeds))
-    click.echo(f"\nObjective: {says.objective} of {study.objective.metric}, {study.objective.direction}")
+    click.echo(f"\nObjective: {says.objective} of {study.objective.metric.name}, {study.objective.direction}")
     click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
     click.echo(f"Sampler: {says.sampler}, {says.batch} trials at a time; pruner: {says.pruner}")
     size = f"{_studies(campaign)} × {study.trials} trials × {len(study.seeds)} seeds"

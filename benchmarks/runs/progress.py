@@ -49,9 +49,10 @@ def value(task: Task, number: float | None) -> str:
     """The newest value of the problem's metric."""
     if number is None:
         return ""
-    metric = task.problem.metric
-    name = metric.rpartition("/")[2]
-    return f"{name} {100 * number:.1f} %" if name == "accuracy" else f"{name} {number:.4g}"
+    metric = task.problem.ranking
+    if metric.share:
+        return f"{metric.short} {100 * number:.1f} %"
+    return " ".join(filter(None, [metric.short, f"{number:.4g}", metric.unit]))
 
 
 @dataclass

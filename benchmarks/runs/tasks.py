@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from benchmarks.suite.suite import Run
 from fl_core.experiment import RESULTS
+from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
@@ -64,7 +65,8 @@ class RunTask:
             "paper": run.paper,
             "seed": self.seed,
             "metric": problem.metric,
-            "higher_is_better": problem.higher_is_better,
+            "higher_is_better": problem.ranking.higher,
+            "metrics": as_data(problem.recorded()),
             "target": problem.target,
             "show": list(run.show),
         }

@@ -49,6 +49,7 @@ class StudyRecord:
     best_value: float | None = None
     best_trial: str | None = None  # MLflow's id of its run
     importance: Mapping[str, float] = field(default_factory=dict)  # parameter → share
+    metrics: Sequence[Mapping[str, Any]] = ()  # the metric's declaration
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ twice. To be used from one thread.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from benchmarks.tracking.entries import LONGEST_TAG, cut, metrics_of, params_of,
 from benchmarks.tracking.outbox import Record, Result
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
+from fl_core.metrics import from_data, named
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
@@ -238,7 +240,8 @@ class Tracking:
         tags = run.data.tags
         shown = [name for name in tags["asyncfl.show"].split(",") if name in run.data.metrics]
         metrics, scenario = shown or [tags["asyncfl.metric"]], tags["asyncfl.scenario"]
-        higher = metrics[0] != tags["asyncfl.metric"] or tags["asyncfl.higher_is_better"] == "true"
+        declared = from_data(json.loads(tags.get("asyncfl.metrics") or "[]"))
+        higher = named(metrics[0], declared).higher is not False
         for view in (
             views.of_everything(metrics, higher=higher),
             views.of_scenario(scenario, metrics, higher=higher),

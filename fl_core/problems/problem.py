@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -164,3 +165,9 @@ class Problem(Part):
             return np.full(self.clients, 1 / self.clients)
         given = np.asarray(sizes if self.importance == "data" else self.importance, float)
         return given / given.sum()
+
+
+@functools.cache
+def shipped_metrics() -> dict[str, Metric]:
+    """The metrics of the problems in this package, by name."""
+    return {one.name: one for member in Problem.members().values() for one in member().recorded()}

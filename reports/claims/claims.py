@@ -21,7 +21,6 @@ from benchmarks.errors import UserError
 from benchmarks.tracking.provenance import commit, versions
 from fl_core.diagnostics.volatility import volatility
 from reports.claims.verdicts import Verdict, flat, verdicts
-from reports.records.measures import measure
 from reports.records.records import Run
 from reports.records.steps import first_reach, value_at
 
@@ -123,8 +122,8 @@ def _of_run(claim: Claim, sample: Sample, run: Run, end: float) -> float:
         raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. There are: {known}")
     clock, column = curve[_column(claim)].to_numpy(float), curve[metric].to_numpy(float)
     if sample.reach is not None:
-        higher = measure(metric).higher
-        return first_reach(clock, column, sample.reach, claim.higher_is_better if higher is None else higher)
+        higher = run.measure(metric).higher
+        return first_reach(clock, column, sample.reach, claim.sign > 0 if higher is None else higher)
     if run.diverged:
         return nan
     if sample.along == "last":

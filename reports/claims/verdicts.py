@@ -131,8 +131,7 @@ def _short_of(found: Estimate, edge: float) -> Effect | None:
 
 def _differ(claim: Better, table: Array) -> Verdict:
     """Better and same: A − B where more is better; what diverged is worse than anything."""
-    sign = 1 if claim.higher_is_better else -1
-    a, b = np.where(np.isnan(table), -inf, sign * table)
+    a, b = np.where(np.isnan(table), -inf, claim.sign * table)
     band: Band = (-claim.allowed, claim.allowed) if isinstance(claim, Same) else (0, None)
     endless = ~(np.isfinite(a) & np.isfinite(b))
     if not endless.any():

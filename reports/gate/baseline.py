@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import Run as Planned
 from fl_core.parts import Frozen
+from reports.records.measures import Measure, measure
 from reports.records.records import Run
 from reports.records.schedules import schedules
 from reports.records.store import load
@@ -30,6 +31,17 @@ class Goal(Frozen):
     metric: str
     higher: bool
     target: float | None
+    # What else is declared of the metric; older baselines do not say.
+    title: str = Field("", exclude_if=lambda title: not title)
+    share: bool = Field(False, exclude_if=lambda share: not share)
+    unit: str = Field("", exclude_if=lambda unit: not unit)
+
+    @property
+    def measure(self) -> Measure:
+        """The metric."""
+        if not self.title:
+            return measure(self.metric, higher=self.higher)
+        return Measure(self.metric, self.title, self.higher, self.share, self.unit)
 
 
 class Outcome(Frozen):
@@ -99,11 +111,20 @@ def take(tracking_uri: str, planned: Sequence[Planned]) -> Baseline:
         suite=suite,
         commit=latest.commit,
         versions=dict(latest.versions),
-        goals={
-            run.scenario: Goal(metric=run.metric, higher=run.higher_is_better, target=run.target)
-            for run in runs
-        },
+        goals={run.scenario: _goal(run) for run in runs},
         runs=tuple(_outcome(run, digests[run.id]) for run in runs),
+    )
+
+
+def _goal(run: Run) -> Goal:
+    of = run.measure(run.metric)
+    return Goal(
+        metric=of.name,
+        higher=bool(of.higher),
+        target=run.target,
+        title=of.title,
+        share=of.share,
+        unit=of.unit,
     )
 
 

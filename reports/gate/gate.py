@@ -26,7 +26,7 @@ import numpy as np
 
 from reports.gate.baseline import Baseline, Goal, Outcome
 from reports.numbers import count, minus, number
-from reports.records.measures import Measure, measure
+from reports.records.measures import Measure
 
 ERRORS = 4.0  # standard errors that a mean may get worse by
 # Relative. Ten times the largest difference of all losses of suite ci (float32), between AVX-512, AVX2
@@ -120,7 +120,7 @@ def _final(
     cell: Cell, goal: Goal, before: Sequence[Outcome], now: Sequence[Outcome], tolerance: float
 ) -> Check:
     """The final metric, of the seeds that came to an end both times; a seed more that diverges is worse."""
-    shown = measure(goal.metric, goal.higher)
+    shown = goal.measure
     what = f"Final {shown.in_text}"
     lost, loses = (sum(not one.finite for one in runs) for runs in (before, now))
     if lost != loses:
@@ -139,7 +139,7 @@ def _reach(
 ) -> Check:
     """Updates to the target as geometric means; they are known only to the next evaluation."""
     assert goal.target is not None
-    what = f"Updates to {measure(goal.metric, goal.higher).round_text(goal.target)}"
+    what = f"Updates to {goal.measure.round_text(goal.target)}"
     first, second = (exp(float(np.mean(_logs(runs)))) for runs in (before, now))
     factor, allowed = second / first, max(exp(tolerance), 1 + before[0].mark / first)
     verdict: Verdict = "worse" if factor > allowed else "better" if factor < 1 / allowed else "same"

@@ -1,30 +1,17 @@
-"""Metrics by their recorded names: what they are called on paper, and which way is better."""
+"""Metrics as pages and tables show them, by the declarations that were recorded with the runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
+from fl_core.metrics import Metric, named
 from reports import numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One metric."""
-
-    name: str  # as recorded
-    title: str
-    higher: bool | None = None  # whether more of it is better; None if nobody said
-    share: bool = False  # between 0 and 1, and shown in per cent
-
-    @property
-    def heading(self) -> str:
-        """The title with its unit."""
-        return f"{self.title} (%)" if self.share else self.title
-
-    @property
-    def in_text(self) -> str:
-        """The title inside a sentence."""
-        return self.title if self.title[:2].isupper() else self.title[0].lower() + self.title[1:]
+class Measure(Metric):
+    """A metric with its values as text."""
 
     def text(self, value: float) -> str:
         """A value, without its unit."""
@@ -39,23 +26,8 @@ class Measure:
         )
 
 
-KNOWN = {
-    measure.name: measure
-    for measure in (
-        Measure("test/accuracy", "Test accuracy", higher=True, share=True),
-        Measure("worst_client/accuracy", "Worst client’s accuracy", higher=True, share=True),
-        Measure("test/loss", "Test loss", higher=False),
-        Measure("fp/loss", "FP loss", higher=False),
-        Measure("fp/std", "FP loss, std over clients", higher=False),
-        Measure("sp/loss", "SP loss", higher=False),
-        Measure("sp/std", "SP loss, std over clients", higher=False),
-        Measure("distance", "Distance to the optimum", higher=False),
-        Measure("excess_loss", "Excess loss", higher=False),
-    )
-}
-
-
-def measure(name: str, higher: bool | None = None) -> Measure:
-    """The metric of that name; what the runs themselves say of `higher` outranks what is known here."""
-    known = KNOWN.get(name, Measure(name, name))
-    return known if higher is None else replace(known, higher=higher)
+def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = None) -> Measure:
+    """The metric of that name as the runs declare it; `higher` is what older runs say."""
+    if all(one.name != name for one in declared) and higher is not None:
+        return Measure(**asdict(replace(named(name), higher=higher)))
+    return Measure(**asdict(named(name, declared)))

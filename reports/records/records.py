@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.tracking.colours import natural
+from fl_core.metrics import Metric
 from reports.records.measures import Measure, measure
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ CLOCKS = {  # columns of a curve
     "updates": "client updates",
     "time": "virtual time",
 }
-WORST = "worst_client/accuracy"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,12 @@ class Run:
     execution: str
     machine: str
     superseded: bool = False  # the runner says that other runs of the same names are meant
+    metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
     files: Files = field(default_factory=Files.none)
+
+    def measure(self, name: str) -> Measure:
+        """A metric of the run."""
+        return measure(name, self.metrics, self.higher_is_better if name == self.metric else None)
 
     @property
     def diverged(self) -> bool:
@@ -153,6 +158,10 @@ class Scenario:
     shown: tuple[Measure, ...]  # those with curves
     pooled: Mapping[str, tuple[float, ...]]  # metric → a value a seed
 
+    def measure(self, name: str) -> Measure:
+        """A metric of its runs."""
+        return self.metric if name == self.metric.name else self.runs[0].measure(name)
+
     @property
     def runs(self) -> list[Run]:
         """All runs of all cells."""
@@ -210,10 +219,10 @@ class Suite:
             if of
         )
         recorded = {name for run in runs for name in run.files.curve.columns}
-        own = measure(first.metric, first.higher_is_better)
-        wanted = [own if name == own.name else measure(name) for name in first.show]
+        own = first.measure(first.metric)
+        wanted = [first.measure(name) for name in first.show]
         shown = tuple(one for one in wanted if one.name in recorded) or (own,)
-        worst = [measure(WORST)] if WORST in recorded else []
+        worst = [one] if (one := first.measure(own.worst_client.name)).name in recorded else []
         columns = tuple(dict.fromkeys((*shown, own, *worst)))
         if columns[0].higher is None:
             columns = tuple(dict.fromkeys((own, *columns)))  # what nobody calls good or bad cannot rank

@@ -11,7 +11,7 @@ from typing import Any
 
 from reports.records.measures import Measure, measure
 from reports.records.space import Parameter, Value, is_number, number, read_parameter
-from reports.records.tags import clean
+from reports.records.tags import clean, declared
 
 SUFFIX = ".tuning"  # of the experiment that holds a suite's campaign
 LOST = "lost with its process"  # how the reason of a trial begins that another one has replaced
@@ -123,13 +123,16 @@ def _study(run: Any, trials: Iterable[Any]) -> Study:
     )
     importance = _json(tag("importance"), {}).items()
     judged_on, objective = tag("judged_on", "data that nobody named"), tag("objective", "final")
+    higher = tag("direction") != "minimize"
     return Study(
         id=run.info.run_id,
         experiment=run.info.experiment_id,
         scenario=tag("scenario", "(unnamed scenario)"),
         strategy=tag("strategy", "(unnamed strategy)"),
         objective=objective,
-        measure=_worth(objective, tag("metric", "objective"), tag("direction") != "minimize", judged_on),
+        measure=_worth(
+            objective, measure(tag("metric", "objective"), declared(tag("metrics")), higher), judged_on
+        ),
         judged_on=judged_on,
         planned=int(number(tag("trials")) or 0),
         seeds=tuple(int(one) for one in _json(tag("seeds"), []) if is_number(one)),
@@ -143,12 +146,11 @@ def _study(run: Any, trials: Iterable[Any]) -> Study:
     )
 
 
-def _worth(objective: str, metric: str, higher: bool, judged_on: str) -> Measure:
+def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
     """What the objective is called: metrics named after test data were read on a validation split."""
     if objective in {"updates_to_target", "time_to_target"}:
         clock = "Client updates" if objective.startswith("updates") else "Virtual time"
         return Measure(objective, f"{clock} to target", higher=False)
-    own = measure(metric, higher)
     if judged_on == "validation data":
         own = replace(own, title=own.title.replace("Test ", "Validation "))
     return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fl_core.metrics import Metric, from_data
 from reports.records.records import Run
 
 
@@ -49,12 +50,21 @@ def read_run(
         execution=tag("execution"),
         machine=tag("machine"),
         superseded=bool(tag("superseded")),
+        metrics=declared(tag("metrics")),
     )
 
 
 def clean(text: str) -> str:
     """A text without what neither HTML nor XML can hold, and without what cannot be seen."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text).strip()
+
+
+def declared(text: str) -> tuple[Metric, ...]:
+    """The metrics that a tag declares; none where it is not there."""
+    try:
+        return from_data(json.loads(text or "[]"))
+    except (TypeError, ValueError):
+        return ()
 
 
 def _number(text: str) -> float | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reports.figures import svg
-from reports.records.records import Cell, Run, Scenario
+from reports.records.measures import Measure
+from reports.records.records import Cell, Scenario
 from reports.records.steps import Array
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, figures, mean_over
@@ -33,16 +34,16 @@ class Clients:
     n: int  # seeds
 
 
-def clients(cell: Cell, value: str) -> Clients | None:
-    """Accuracy or loss of every client, over the seeds that came to their end; None if there is none."""
-    tables = [run.files.clients for run in cell.done if value in run.files.clients]
+def clients(cell: Cell, of: Measure) -> Clients | None:
+    """The metric or loss of every client, over the seeds that came to their end; None if there is none."""
+    tables = [run.files.clients for run in cell.done if of.short in run.files.clients]
     if not tables:
         return None
-    columns = [table[value].to_numpy(float) for table in tables]
+    columns = [table[of.short].to_numpy(float) for table in tables]
     means = [
         np.average(column, weights=table["importance"]) for column, table in zip(columns, tables, strict=True)
     ]
-    worst = [column.min() if value == "accuracy" else column.max() for column in columns]
+    worst = [of.worst(column) for column in columns]
     return Clients(
         cell, np.sort(np.concatenate(columns)), float(np.mean(means)), float(np.mean(worst)), len(tables)
     )
@@ -50,14 +51,14 @@ def clients(cell: Cell, value: str) -> Clients | None:
 
 def section(results: Results) -> Section | None:
     """One card a scenario."""
-    found = [(scenario, value_of(scenario.runs)) for scenario, _ in results.scenarios]
+    found = [(scenario, compared_by(scenario)) for scenario, _ in results.scenarios]
     tables = [
-        (scenario, value, [row for cell in scenario.cells if (row := clients(cell, value))])
-        for scenario, value in found
+        (scenario, of, [row for cell in scenario.cells if (row := clients(cell, of))])
+        for scenario, of in found
     ]
     cards = [
-        Card(scenario.label, _draw(scenario, value, rows), cells=scenario.cells)
-        for scenario, value, rows in tables
+        Card(scenario.label, _draw(scenario, of, rows), cells=scenario.cells)
+        for scenario, of, rows in tables
         if rows
     ]
     everything = [row for _, _, rows in tables for row in rows]
@@ -75,17 +76,20 @@ def section(results: Results) -> Section | None:
     )
 
 
-def value_of(runs: Sequence[Run]) -> str:
-    """What clients are compared by: their accuracy where it was recorded, else their loss."""
-    return "accuracy" if any("accuracy" in run.files.clients for run in runs) else "loss"
+def compared_by(scenario: Scenario) -> Measure:
+    """What clients are compared by: the metric that ranks where each has a value of it, else their loss."""
+    own = scenario.metric
+    recorded = any(own.short in run.files.clients for run in scenario.runs)
+    plain = replace(own, title=own.title.removeprefix("Test ").capitalize())
+    return plain if recorded and own.higher is not None else Measure("loss", "Loss", higher=False)
 
 
-def _draw(scenario: Scenario, value: str, rows: Sequence[Clients]) -> svg.Drawing:
-    description = f"Final {value} of every client by strategy, {scenario.label}"
-    return draw([row.cell for row in rows], ROW, partial(_paint, value=value, rows=rows), description)
+def _draw(scenario: Scenario, of: Measure, rows: Sequence[Clients]) -> svg.Drawing:
+    description = f"Final {of.in_text} of every client by strategy, {scenario.label}"
+    return draw([row.cell for row in rows], ROW, partial(_paint, of=of, rows=rows), description)
 
 
-def _paint(axes: Axes, value: str, rows: Sequence[Clients]) -> None:
+def _paint(axes: Axes, of: Measure, rows: Sequence[Clients]) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -105,6 +109,6 @@ def _paint(axes: Axes, value: str, rows: Sequence[Clients]) -> None:
     lows, highs = [row.values[0] for row in rows], [row.values[-1] for row in rows]
     room = 0.04 * (max(highs) - min(lows)) or 0.05
     axes.set_xlim(min(lows) - room, max(highs) + room)
-    axes.xaxis.set_major_formatter(svg.tick_text(share=value == "accuracy"))
-    axes.set_xlabel("Accuracy at the end (%)" if value == "accuracy" else "Loss at the end")
+    axes.xaxis.set_major_formatter(svg.tick_text(share=of.share))
+    axes.set_xlabel(replace(of, title=f"{of.title} at the end").heading)
     paint_names(axes, [row.cell for row in rows])

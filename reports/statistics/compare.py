@@ -8,7 +8,7 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
-from reports.records.measures import Measure, measure
+from reports.records.measures import Measure
 from reports.records.records import Cell, Run, Scenario
 from reports.records.steps import value_at
 from reports.records.summary import time_to_target
@@ -150,7 +150,7 @@ def measured(scenario: Scenario, metric: str) -> Measure:
     if metric == AREA:
         own = scenario.metric
         return replace(own, title=f"{own.title}, mean over client updates")
-    return scenario.metric if metric == scenario.metric.name else measure(metric)
+    return scenario.measure(metric)
 
 
 def _values(first: Run, second: Run, scenario: Scenario, metric: str) -> Pair:

@@ -120,7 +120,7 @@ def test_a_shipped_suite_is_changed_by_set(tmp_path: Path) -> None:
         ({"kind": "bettr"}, "claims.T-row/case: kind: no kind 'bettr'; did you mean 'better'?"),
         ({"metrik": "x"}, "claims.T-row/case.metrik: no such key; did you mean 'metric'?"),
         ({"scenario": "inlin"}, "claims.T-row/case: a: no scenario 'inlin'; did you mean 'inline'?"),
-        ({"kind": "same"}, "claims.T-row/case.margin: must be given where the metric is no accuracy"),
+        ({"kind": "same"}, "claims.T-row/case.margin: must be given where the metric is no share"),
         ({"id": "{x}/y", "each": {"y": [1]}}, "claims.{x}/y: {x} is given nowhere; there are: y"),
         ({"each": 3}, "claims.T-row/case: each: must be a mapping of names to lists, or a list of mappings"),
         ({"id": "no row"}, "claims.no row.id: "),

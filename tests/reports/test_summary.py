@@ -212,7 +212,7 @@ def test_the_worst_client_is_the_worst_of_each_seed() -> None:
 
     runs = [replace(THREE[0], clients=clients(0.2, 0.6)), replace(THREE[1], clients=clients(0.8, 0.4))]
     scenario, _ = only(records(*runs))
-    found = fairness.clients(scenario.cells[0], "accuracy")
+    found = fairness.clients(scenario.cells[0], fairness.compared_by(scenario))
     assert found is not None
     assert (found.worst, found.mean) == pytest.approx((0.3, (0.5 + 0.5) / 2))
     assert found.values == pytest.approx([0.2, 0.4, 0.6, 0.8])

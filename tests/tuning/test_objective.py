@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.scenario import Budget
 from tuning.objective import HOPELESS, Curve, Objective, Point
 
@@ -14,7 +15,8 @@ BUDGET = 100
 
 
 def objective(kind: str = "final", **changed: Any) -> Objective:
-    usual = {"metric": "test/accuracy", "higher": True, "last": 2, "target": 0.9, "seeds": 3}
+    metric = ACCURACY if changed.pop("higher", True) else LOSS
+    usual = {"metric": metric, "last": 2, "target": 0.9, "seeds": 3}
     return Objective(kind=kind, budget=Budget(updates=BUDGET, time=50), **{**usual, **changed})
 
 
@@ -80,12 +82,19 @@ def test_one_seed_that_does_not_arrive_is_worse_than_any_trial_that_does() -> No
 
 
 def test_a_diverged_seed_is_finite_and_worst() -> None:
-    accuracy, loss = objective(), objective(higher=False, metric="fp/loss")
+    accuracy, loss = objective(), objective(higher=False)
     assert accuracy.of(curve(0.1, float("nan"), status="diverged")) == 0.0
     assert loss.of(curve(2.0, float("nan"), status="diverged")) == HOPELESS * 2.0
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=8))
 def test_no_loss_is_worse_than_diverging(values: list[float]) -> None:
-    loss = objective(higher=False, metric="fp/loss")
+    loss = objective(higher=False)
     assert loss.of(curve(2.0, *values)) <= loss.of(curve(2.0, *values, status="diverged"))
+
+
+def test_a_diverged_seed_of_a_metric_that_may_be_negative_lies_below_any_other() -> None:
+    """R² has no lowest value: a diverged seed is HOPELESS times the first value's size below that."""
+    r2 = objective(metric=Metric("test/r2", higher=True))
+    assert r2.of(curve(-0.5, float("nan"), status="diverged")) == pytest.approx(-0.5 - HOPELESS * 0.5)
+    assert r2.of(curve(-0.5, -2.0, -3.0)) == pytest.approx(-2.5)

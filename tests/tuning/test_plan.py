@@ -64,8 +64,8 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
         ({"space": {"asgd.local_lr": [1]}}, "tuning.space: asgd.local_lr: FedAvg has no such parameter"),
         ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
         (
-            {"metric": "test/acuracy"},
-            "tuning.metric: no metric 'test/acuracy'; did you mean 'test/accuracy'?",
+            {"metric": "fp/los"},
+            "tuning.metric: quadratic has no metric 'fp/los'; did you mean 'fp/loss'?",
         ),
         ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
         ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs problem.target"),

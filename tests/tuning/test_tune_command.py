@@ -66,7 +66,7 @@ def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_
             "Error: tuning.space: a grid needs a list of values for local_lr, not a range",
         ),
         (("--objective", "auk"), "Error: Invalid value for '--objective'"),
-        (("--set", "tuning.metric=accuracy"), "Error: tuning.metric: no metric 'accuracy'"),
+        (("--set", "tuning.metric=accuracy"), "Error: tuning.metric: quadratic has no metric 'accuracy'"),
         (("--set", "tuning.seeds=[0]"), "Error: tuning.seeds: 0 is a seed of the suite itself"),
         (("--set", "tuning.space={}", "--set", "strategies=[fedbuf]"), "Error: --set strategies.0"),
     ],

@@ -35,7 +35,7 @@ class Partition(Part):
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
         """Ascending indices into the training data of each client's share; Impossible if it cannot be."""
-        return self.split(data.y_train.numpy(), clients, seed)
+        return self.split(data.labels_train.numpy(), clients, seed)
 
     def split(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
         """Ascending indices into `labels` of each client's data, checked; Impossible if it cannot be."""
