@@ -164,14 +164,19 @@ def _known(family: type[Part]) -> dict[str, type[Part]]:
 
 
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:  # noqa: BLE001 - a user's module may fail in any way
-        raise PydanticCustomError(
-            "import", f"cannot import '{path}': {type(error).__name__}: {error}"
-        ) from None
+    found = imported(path)
     if not (isinstance(found, type) and issubclass(found, cls)):
         wanted = f"{cls.__module__}.{cls.__name__}"
         raise PydanticCustomError("import", f"'{path}' is not a {kind}: it must subclass {wanted}")
     return found
+
+
+def imported(path: str) -> Any:
+    """What `package.module:name` stands for; an error that validation shows if it cannot be imported."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # noqa: BLE001 - a user's module may fail in any way
+        raise PydanticCustomError(
+            "import", f"cannot import '{path}': {type(error).__name__}: {error}"
+        ) from None

@@ -44,6 +44,12 @@ class Data:
     owner_test: Tensor | None = None  # [M]
     kind_train: Tensor | None = None  # [N], stands in for the label where what is predicted is none
     kind_test: Tensor | None = None  # [M]
+    rows: Tensor | None = None  # [N], places in the training data as published, where some are held out
+
+    @property
+    def published(self) -> int:
+        """How many training data points there are before any is held out for tuning."""
+        return len(self.y_train) + (0 if self.rows is None else len(self.y_test))
 
     @property
     def labels_train(self) -> Tensor:
@@ -137,6 +143,7 @@ def held_out(data: Data) -> Data:
         y_test=data.y_train[chosen],
         owner_train=None if owner is None else owner[kept],
         owner_test=None if owner is None else owner[chosen],
+        rows=torch.nonzero(kept).flatten(),
         kind_train=None if kinds is None else kinds[kept],
         kind_test=None if kinds is None else kinds[chosen],
     )

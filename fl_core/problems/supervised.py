@@ -7,6 +7,7 @@ train can be given to `Trainer.fit`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -16,6 +17,7 @@ import torch
 from pydantic import Field, SerializeAsAny, model_validator
 
 from fl_core.problems.data import Data, held_out
+from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.iid import IID
@@ -82,9 +84,11 @@ class Supervised(Problem):
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
         """The world of this task and these shares."""
+        from fl_core.problems.training.own import OwnTask, OwnWorld
         from fl_core.problems.training.world import SupervisedWorld
 
-        return SupervisedWorld(task, shares, p, seed, self.architecture())
+        kind = OwnWorld if isinstance(task, OwnTask) else SupervisedWorld
+        return kind(task, shares, p, seed, self.architecture())
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
         from fl_core.problems.training.pooled import train
@@ -126,7 +130,13 @@ class Modelled(Supervised):
         raise NotImplementedError
 
     def task(self) -> Task:
-        return self.task_of(self.model.build(self.shape, self.outputs))
+        import pytorch_lightning as pl
+
+        from fl_core.problems.training.own import OwnTask
+
+        network = self.model.build(self.shape, self.outputs)
+        task = self.task_of(network)
+        return OwnTask(network, task) if isinstance(network, pl.LightningModule) else task
 
     def architecture(self) -> Hashable:
         return self.model, self.dtype
@@ -151,6 +161,8 @@ class Modelled(Supervised):
         )
         for reason in filter(None, reasons):
             raise ValueError(reason)
+        if ":" in self.model.reference() and (reason := _fault(self.model, self.shape, self.outputs)):
+            raise ValueError(f"model: {reason}")
         return self
 
     def check(self, seed: int) -> None:
@@ -167,7 +179,13 @@ class Modelled(Supervised):
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
         from fl_core.problems.training.keyed import KeyedWorld
+        from fl_core.problems.training.own import OwnTask
 
+        if self.keyed() and isinstance(task, OwnTask):
+            raise Impossible(
+                f"{self.reference()}: a LightningModule with a loss of its own takes no keys: leave out "
+                "dropout and augment"
+            )
         if self.keyed():
             augments, drops = self.augments(), self.model.keyed()
             world: SupervisedWorld = KeyedWorld(
@@ -179,3 +197,10 @@ class Modelled(Supervised):
             digest = hashlib.sha256(world.initial().numpy().data).hexdigest()[:16]
             world.fingerprint["weights"] = f"{origin}, {digest}"
         return world
+
+
+@functools.cache
+def _fault(model: Model, shape: tuple[int, ...], outputs: int) -> str | None:
+    """One sentence why a user's network cannot be trained here, or None."""
+    with torch.random.fork_rng(devices=[]):
+        return hidden_state(model.build(shape, outputs))

@@ -43,7 +43,8 @@ def metrics(
         spread = evaluation.client_loss - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
         found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
     for metric in of_clients:
-        found[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
+        if metric.name in evaluation.client_metrics and metric.higher is not None:
+            found[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
     return found
 
 
@@ -184,7 +185,8 @@ class Recorder:
         if (theory := predicted(self.simulation)) is not None:
             table["staleness_predicted"] = theory.tolist()
         for metric in self.of_clients:
-            table[metric.short] = end.client_metrics[metric.name].tolist()
+            if metric.name in end.client_metrics and metric.short not in table:
+                table[metric.short] = end.client_metrics[metric.name].tolist()
         return table
 
 

@@ -1,4 +1,4 @@
-"""The partition that nature made."""
+"""Partitions that the data bring along."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from fl_core.problems.data import Data
+from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition, check
 from fl_core.problems.problem import Impossible
 
@@ -32,3 +33,16 @@ class Natural(Partition):
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
         raise Impossible("partition natural needs to know who made a data point; labels alone do not say")
+
+
+class Given(Natural):
+    """Data given client by client stay so; one data set for all is dealt out at random, in equal shares."""
+
+    name: ClassVar[str] = "given"
+
+    def label(self) -> str:
+        return "as given"
+
+    def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
+        divided = IID() if data.owner_train is None else Natural()
+        return divided.divide(data, clients, seed)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torchmetrics import Metric
 
+from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.problem import Impossible
 
 Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where the network is random
@@ -22,7 +23,8 @@ class Task(pl.LightningModule):
 
     def __init__(self, network: nn.Module, lr: float) -> None:
         super().__init__()
-        refuse_hidden_state(network)
+        if reason := hidden_state(network):
+            raise Impossible(reason)
         self.network = network
         self.lr = lr  # for `Trainer.fit`; federated learning has rates of its own
 
@@ -73,21 +75,3 @@ class Loss(nn.Module):
 
     def forward(self, *batch: Tensor) -> Tensor:
         return self.task.loss(batch)
-
-
-def refuse_hidden_state(network: nn.Module) -> None:
-    """Impossible if the loss would depend on more than the parameters and the batch.
-
-    Masks of dropout must follow from the keys that travel with the sample (`KeyedDropout`), never from
-    torch's or vmap's own generator. The running statistics of BatchNorm would have to travel and be averaged
-    with the model.
-    """
-    for name, layer in network.named_modules():
-        what = f"the network's layer {name or 'itself'} ({type(layer).__name__})"
-        share = getattr(layer, "p" if isinstance(layer, nn.modules.dropout._DropoutNd) else "dropout", 0.0)
-        if isinstance(share, float) and share > 0:
-            raise Impossible(
-                f"{what} drops units at random, by torch's generator: use KeyedDropout, or a share of 0"
-            )
-        if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
-            raise Impossible(f"{what} keeps running statistics, which no server averages: use GroupNorm")

@@ -1,0 +1,110 @@
+"""A problem of the user's own: a LightningModule and a data function, by their import paths."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, SerializeAsAny, field_validator
+
+from fl_core.metrics import LOSS, Metric
+from fl_core.parts import imported
+from fl_core.problems import own_data
+from fl_core.problems.data import Data
+from fl_core.problems.hidden_state import hidden_state
+from fl_core.problems.partitions.natural import Given
+from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.problem import ranks
+from fl_core.problems.supervised import Supervised
+
+if TYPE_CHECKING:
+    import pytorch_lightning as pl
+
+    from fl_core.problems.training.task import Task
+
+ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:name
+
+
+class Own(Supervised):
+    """Your own data and LightningModule: its loss, its metrics, its optimiser for the pooled baseline.
+
+    `training_step` gives the loss of a mini-batch, a mean over its data points; what `test_step` logs is
+    recorded. The class attribute `metrics` declares it: a tuple of `fl_core.metrics.Metric`. `data` is called
+    without arguments; what it may return is said in `own_data`.
+    """
+
+    name: ClassVar[str] = "own"
+
+    module: ImportPath
+    data: ImportPath
+    partition: SerializeAsAny[Partition] = Given()
+    metric: str = ranks("test/loss")
+
+    @field_validator("module")
+    @classmethod
+    def _can_be_trained(cls, path: str) -> str:
+        if reason := _fault(path):
+            raise ValueError(reason)
+        return path
+
+    @field_validator("data")
+    @classmethod
+    def _can_be_called(cls, path: str) -> str:
+        if not callable(imported(path)):
+            raise ValueError(f"'{path}' is not a function that returns data")
+        return path
+
+    def metrics(self) -> tuple[Metric, ...]:
+        declared = tuple(getattr(imported(self.module), "metrics", ()))
+        return *declared, *([] if LOSS.name in (one.name for one in declared) else [LOSS])
+
+    def client_metrics(self) -> tuple[Metric, ...]:
+        return self.metrics()  # recorded where each client has test data of its own
+
+    def load(self) -> Data:
+        return own_data.load(self.data, self.clients)
+
+    def task(self) -> Task:
+        from fl_core.problems.training.own import OwnTask
+
+        return OwnTask(imported(self.module)())
+
+    def architecture(self) -> Hashable:
+        return self.module
+
+    def check(self, seed: int) -> None:
+        self.world(seed)
+
+
+@functools.cache
+def _fault(path: str) -> str | None:
+    """One sentence why the class at `path` cannot be trained here, or None."""
+    from fl_core.vision import mend
+
+    mend()
+    import pytorch_lightning as pl
+
+    module = imported(path)
+    if not (isinstance(module, type) and issubclass(module, pl.LightningModule)):
+        return f"'{path}' is not a LightningModule"
+    if module.training_step is pl.LightningModule.training_step:
+        return f"'{path}' has no training_step, which gives the loss"
+    if reason := _undeclared(module):
+        return f"'{path}': {reason}"
+    try:
+        with torch.random.fork_rng(devices=[]):
+            made = module()
+    except Exception as error:  # noqa: BLE001 - a user's class may fail in any way
+        return f"'{path}' cannot be made without arguments: {type(error).__name__}: {error}"
+    if not any(p.requires_grad for p in made.parameters()):
+        return f"'{path}' has no parameters to train"
+    return hidden_state(made)
+
+
+def _undeclared(module: type[pl.LightningModule]) -> str | None:
+    declared: Any = getattr(module, "metrics", ())
+    if not isinstance(declared, tuple | list) or not all(isinstance(one, Metric) for one in declared):
+        return "its attribute `metrics` must be a tuple of fl_core.metrics.Metric"
+    return None

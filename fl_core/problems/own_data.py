@@ -1,0 +1,137 @@
+"""What a user's data function may return, as `Data`.
+
+- one data set: tensors `(x, y)`, or a torch `Dataset` of such pairs;
+- two of these, `(train, test)`, or four tensors `(x_train, y_train, x_test, y_test)`;
+- a list with one of the above for each client.
+
+Where no test data are given, a fifth is kept for testing: of each label, or of each client, drawn from the
+stream "own" and the same for every seed. Partitions by label go by integer targets as they are, and by the
+tenth that a number lies in. Numbers reach the module in the problem's `dtype`, integers other than bytes as
+int64.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from fl_core.parts import imported
+from fl_core.problems.data import Data, deciles, drawn
+from fl_core.problems.problem import Impossible
+
+TEST = 0.2  # the share that is kept for testing
+Pair = tuple[Tensor, Tensor]  # inputs [N, ...] and targets [N, ...]
+EXPECTED = (
+    "tensors (x, y), a torch Dataset, (train, test) of these, or a list with one of them for each client"
+)
+
+
+@functools.cache
+def load(path: str, clients: int) -> Data:
+    """The data of the function at `path`, called once a process; Impossible if they are none."""
+    function: Callable[[], Any] = imported(path)
+    try:
+        found = function()
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise Impossible(f"data {path} failed: {type(error).__name__}: {reason}") from error
+    if not isinstance(found, list):
+        return _whole(path, *_halves(path, found))
+    if len(found) != clients:
+        raise Impossible(f"data {path} returns {len(found)} data sets, and there are {clients} clients")
+    return _by_client(path, [_halves(f"{path}, client {at}", one) for at, one in enumerate(found)])
+
+
+def _halves(path: str, found: Any) -> tuple[Pair, Pair | None]:
+    """Training data, and test data where there are any."""
+    if isinstance(found, tuple) and len(found) == 4:
+        return _pair(path, found[:2]), _pair(path, found[2:])
+    if isinstance(found, tuple) and len(found) == 2 and not _is_array(found[0]):
+        return _pair(path, found[0]), _pair(path, found[1])
+    return _pair(path, found), None
+
+
+def _pair(path: str, found: Any) -> Pair:
+    if isinstance(found, Dataset):
+        items = [found[at] for at in range(len(found))]  # type: ignore[arg-type]
+        if not items or not all(isinstance(item, tuple | list) and len(item) == 2 for item in items):
+            raise Impossible(f"data {path}: the items of a Dataset must be pairs of input and target")
+        found = tuple(
+            torch.stack([torch.as_tensor(part) for part in half]) for half in zip(*items, strict=True)
+        )
+    if not (isinstance(found, tuple) and len(found) == 2 and all(map(_is_array, found))):
+        raise Impossible(f"data {path} returns {_called(found)}, not {EXPECTED}")
+    x, y = (_stored(torch.as_tensor(part)) for part in found)
+    if not len(x) or len(x) != len(y):
+        raise Impossible(f"data {path} returns {len(x)} inputs and {len(y)} targets")
+    return x, y.long() if y.dtype is torch.uint8 else y
+
+
+def _is_array(found: Any) -> bool:
+    return isinstance(found, Tensor | np.ndarray) and found.ndim > 0
+
+
+def _called(found: Any) -> str:
+    if isinstance(found, tuple):
+        return f"a tuple of {', '.join(type(part).__name__ for part in found) or 'nothing'}"
+    return f"a {type(found).__name__}"
+
+
+def _stored(part: Tensor) -> Tensor:
+    if part.dtype is torch.bool:
+        return part.float()
+    return part if part.is_floating_point() or part.dtype is torch.uint8 else part.long()
+
+
+def _whole(path: str, train: Pair, test: Pair | None) -> Data:
+    return _data(*(_kept(path, train, _kinds(train[1], train[1])) if test is None else (train, test)))
+
+
+def _by_client(path: str, found: list[tuple[Pair, Pair | None]]) -> Data:
+    halves = [
+        _kept(f"{path}, client {at}", train, torch.full((len(train[0]),), at))
+        if test is None
+        else (train, test)
+        for at, (train, test) in enumerate(found)
+    ]
+    trains, tests = zip(*halves, strict=True)
+    owners = [
+        torch.from_numpy(np.repeat(np.arange(len(half)), [len(x) for x, _ in half]))
+        for half in (trains, tests)
+    ]
+    return _data(_joined(path, trains), _joined(path, tests), *owners)
+
+
+def _kept(path: str, found: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
+    """Training and test data, a fifth of each kind."""
+    kept, (x, y) = drawn(kinds, TEST, "own"), found
+    if kept.all() or not kept.any():
+        raise Impossible(f"data {path}: of {len(kept)} data points none can be kept for testing")
+    return (x[~kept], y[~kept]), (x[kept], y[kept])
+
+
+def _joined(path: str, parts: Sequence[Pair]) -> Pair:
+    try:
+        x, y = (torch.cat(of) for of in zip(*parts, strict=True))
+    except RuntimeError as error:
+        raise Impossible(f"data {path}: the clients' data do not have one shape: {error}") from None
+    return x, y
+
+
+def _data(train: Pair, test: Pair, *owners: Tensor) -> Data:
+    kinds = _kinds(train[1], train[1]), _kinds(test[1], train[1])
+    classes = int(max(of.max() for of in kinds)) + 1
+    return Data(*train, *test, classes, (), (), *(owners or (None, None)), *kinds)
+
+
+def _kinds(y: Tensor, of: Tensor) -> Tensor:
+    """What stands for a label [N]: integers as they are, else the tenth of `of` that a number lies in."""
+    if y.ndim > 1:
+        return torch.zeros(len(y), dtype=torch.int64)
+    return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)

@@ -1,0 +1,126 @@
+"""A partition that somebody wrote down: client → indices into the training data, as JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field, ValidationInfo, field_validator
+
+from fl_core.problems.data import Data
+from fl_core.problems.partitions.partition import Partition, check
+from fl_core.problems.problem import Impossible
+
+
+class PartitionFile(Partition):
+    """Clients' data points from a file, client → indices into the training data, JSON or CSV.
+
+    JSON: a list with a list of indices for each client, or an object `{"0": [5, 7], …}`. CSV: rows of
+    `client,index`; a header is skipped. Clients are 0 … n−1. Data points that are not named are nobody's.
+    """
+
+    name: ClassVar[str] = "file"
+    may_leave_out: ClassVar[bool] = True
+
+    path: Path
+    digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
+
+    @field_validator("digest")
+    @classmethod
+    def _identify(cls, digest: str, info: ValidationInfo) -> str:
+        path = info.data.get("path")
+        return digest if digest or path is None else hashlib.sha256(_content(path)).hexdigest()[:16]
+
+    def label(self) -> str:
+        return f"partition {self.path.name}"
+
+    def refuses(self, samples: int, classes: int, clients: int) -> str | None:
+        named = len(self._read())
+        if named != clients:
+            return f"partition file {self.path} names {named} clients, and there are {clients}"
+        return None
+
+    def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
+        parts = self._parts(data.published, clients)
+        if data.rows is not None:  # some of the published training data are held out for tuning
+            place = np.full(data.published, -1)
+            place[data.rows.numpy()] = np.arange(len(data.rows))
+            parts = [np.sort(place[part][place[part] >= 0]) for part in parts]
+        check(self, parts, len(data.labels_train), clients)
+        return parts
+
+    def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+        return self._parts(len(labels), clients)
+
+    def _parts(self, samples: int, clients: int) -> list[np.ndarray]:
+        """Ascending indices of each client; Impossible if one is out of range, or stands there twice."""
+        found = self._read()
+        if reason := self.refuses(samples, 0, clients):
+            raise Impossible(reason)
+        holder: dict[int, int] = {}
+        for client, indices in sorted(found.items()):
+            if not 0 <= client < clients:
+                raise Impossible(
+                    f"partition file {self.path}: client {client} is not one of 0 … {clients - 1}"
+                )
+            for index in indices:
+                if not 0 <= index < samples:
+                    raise Impossible(
+                        f"partition file {self.path}: client {client} holds data point {index}, and there "
+                        f"are only 0 … {samples - 1}"
+                    )
+                if index in holder:
+                    raise Impossible(
+                        f"partition file {self.path}: data point {index} is held by clients "
+                        f"{holder[index]} and {client}"
+                    )
+                holder[index] = client
+        return [np.array(sorted(found[client]), int) for client in range(clients)]
+
+    def _read(self) -> dict[int, list[int]]:
+        content = _content(self.path)
+        if hashlib.sha256(content).hexdigest()[:16] != self.digest:
+            raise ValueError(
+                f"partition file {self.path}: its content is not the one described, {self.digest}"
+            )
+        text = content.decode(errors="replace")
+        try:
+            return _rows(text) if self.path.suffix.lower() == ".csv" else _lists(json.loads(text))
+        except (ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(
+                f"partition file {self.path}: neither JSON lists of indices nor CSV rows of client,index "
+                f"({reason})"
+            ) from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"partition file {path}: {error.strerror}") from None
+
+
+def _lists(found: Any) -> dict[int, list[int]]:
+    pairs = found.items() if isinstance(found, dict) else enumerate(found)
+    return {int(client): [_whole(index) for index in indices] for client, indices in pairs}
+
+
+def _rows(text: str) -> dict[int, list[int]]:
+    parts: dict[int, list[int]] = {}
+    for number, row in enumerate(csv.reader(text.splitlines())):
+        if not any(row) or (number == 0 and not row[0].strip().isdigit()):
+            continue
+        client, index = row
+        parts.setdefault(int(client), []).append(int(index))
+    return parts
+
+
+def _whole(index: Any) -> int:
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise ValueError(f"{index!r} is no index")
+    return index

@@ -1,0 +1,192 @@
+"""A user's LightningModule as a task: the loss of its `training_step`, and what its `test_step` logs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+import torchmetrics
+from torch import Tensor
+
+from fl_core.problems.problem import Evaluation, Impossible
+from fl_core.problems.shares import Shares
+from fl_core.problems.training.task import Batch, Task
+from fl_core.problems.training.world import CHUNK, SupervisedWorld
+
+PROBE = 4  # data points of the mini-batch that a module is tried on
+
+
+class OwnTask(Task):
+    """A LightningModule with a loss of its own, and what it logs.
+
+    Where the module stands in for the network of a problem, `judge`, the problem's task, scores its outputs.
+    """
+
+    network: pl.LightningModule
+
+    def __init__(self, module: pl.LightningModule, judge: Task | None = None) -> None:
+        super().__init__(module, lr=1e-3 if judge is None else judge.lr)
+        self._judge = (judge,)  # in a tuple: it has the same network, which must not be registered twice
+        self.scored: dict[str, list[Tensor]] = {}  # by the judge, a value for each data point
+        self._logged: dict[str, Any] = {}
+        self._points = 0  # of the mini-batch that is tested; 0 where nobody asks what is logged
+        module.log = self._note  # type: ignore[method-assign]
+
+    @property
+    def called(self) -> str:
+        """The user's class, by its import path."""
+        return f"{type(self.network).__module__}:{type(self.network).__qualname__}"
+
+    def loss(self, batch: Batch) -> Tensor:
+        found: Any = self.network.training_step(batch, 0)
+        return found["loss"] if isinstance(found, dict) else found  # type: ignore[no-any-return]
+
+    def training_step(self, batch: Batch, index: int) -> Any:
+        return self.network.training_step(batch, index)
+
+    def configure_optimizers(self) -> Any:
+        own = type(self.network).configure_optimizers is not pl.LightningModule.configure_optimizers
+        return self.network.configure_optimizers() if own else super().configure_optimizers()
+
+    def mean_loss(self, batches: Iterable[Batch]) -> float:
+        """Mean loss of all data points; 0 without any."""
+        found = [(float(self.loss(batch)), len(batch[0])) for batch in batches]
+        return _mean(found) if found else 0.0
+
+    def tested(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """What `test_step` logs: torchmetrics as they compute it, numbers as means over data points."""
+        self._logged, self.scored = {}, {}
+        for child in self.modules():
+            if isinstance(child, torchmetrics.Metric):
+                child.reset()
+        self.network.eval()
+        for number, batch in enumerate(batches):
+            self._points = len(batch[0])
+            if type(self.network).test_step is not pl.LightningModule.test_step:
+                self.network.test_step(batch, number)
+            self._score(batch)
+        self._points = 0
+        self.network.train()
+        scores = {name: float(torch.cat(values).double().mean()) for name, values in self.scored.items()}
+        return scores | {name: self._of(entry) for name, entry in self._logged.items()}
+
+    def _score(self, batch: Batch) -> None:
+        (judge,) = self._judge
+        if judge is not None:
+            for name, values in judge.scores(self(batch[0]), batch[1]).items():
+                self.scored.setdefault(name, []).append(values)
+
+    def _note(self, name: str, value: Any, *_: Any, **__: Any) -> None:
+        """Stands in for Lightning's `log`."""
+        if not self._points:
+            return
+        if isinstance(value, torchmetrics.Metric):
+            self._logged[name] = value
+        else:
+            self._logged.setdefault(name, []).append((float(value), self._points))
+
+    @staticmethod
+    def _of(entry: Any) -> float:
+        if isinstance(entry, torchmetrics.Metric):
+            return float(entry.compute())
+        return _mean(entry)
+
+
+def _mean(found: list[tuple[float, int]]) -> float:
+    """Of values of so many data points each."""
+    values, weights = zip(*found, strict=True)
+    return float(np.average(values, weights=weights))
+
+
+class OwnWorld(SupervisedWorld):
+    """The world of such a task. It is tried on one mini-batch before anything is made of it."""
+
+    task: OwnTask
+
+    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
+        super().__init__(task, shares, p, seed, architecture)
+        self._stacks = self._tried()
+
+    def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
+        """Stacked where the module can be; else one after the other."""
+        if self._stacks:
+            return super().gradients(models, clients, samples)
+        return torch.stack([self._own(*job) for job in zip(models, samples, strict=True)])
+
+    def _own(self, model: Tensor, sample: Tensor) -> Tensor:
+        if sample.flatten()[0] < 0:  # of a client without data
+            return torch.zeros_like(model)
+        loss = self.at(model).loss(self.batch(sample))
+        return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
+
+    def _evaluation(self, model: Tensor) -> Evaluation:
+        task, data = self.at(model), self.data
+        everything = torch.arange(len(data.x_test))
+        with torch.inference_mode():
+            metrics = self._tested(everything)
+            scored = {name: torch.cat(values).double().cpu().numpy() for name, values in task.scored.items()}
+            losses = [task.mean_loss(self._trains(client)) for client in range(self.n)]
+            own = self._own_tests(metrics)
+        of_clients = {name: self.shares.on_test(values) for name, values in scored.items()}
+        return Evaluation(metrics, np.array(losses), own | of_clients)
+
+    def _tested(self, rows: Tensor) -> dict[str, float]:
+        found = self.task.tested(self._tests(rows))
+        if "test/loss" not in found:
+            found["test/loss"] = self.task.mean_loss(self._tests(rows))
+        return found
+
+    def _own_tests(self, whole: dict[str, float]) -> dict[str, np.ndarray]:
+        """Each client's metrics on its test data; those of all where it has none."""
+        owners = self.shares.test_owners
+        if owners is None:
+            return {}
+        found = []
+        for client in range(self.n):
+            rows = torch.from_numpy(np.flatnonzero(owners == client))
+            found.append({**whole, **(self._tested(rows) if len(rows) else {})})
+        return {name: np.array([one[name] for one in found]) for name in whole}
+
+    def _tests(self, rows: Tensor) -> Iterator[Batch]:
+        for chunk in torch.split(rows.to(self.device), CHUNK) if len(rows) else ():
+            yield self.normalise(self.data.x_test[chunk]), self.target(self.data.y_test[chunk])
+
+    def _trains(self, client: int) -> Iterator[Batch]:
+        held = torch.from_numpy(self.shares.of(client)).to(self.device)
+        for chunk in torch.split(held, CHUNK) if len(held) else ():
+            yield self.batch(chunk)
+
+    def _tried(self) -> bool:
+        """Whether jobs can be stacked; Impossible with one sentence if the module cannot be trained."""
+        task, sample = self.at(self.first), torch.from_numpy(self.held[:PROBE])
+        try:
+            before = torch.get_rng_state()
+            loss = task.loss(self.batch(sample))
+            random = not torch.equal(before, torch.get_rng_state())
+            torch.set_rng_state(before)
+            metrics = task.tested(self._tests(torch.arange(min(PROBE, len(self.data.x_test)))))
+        except Exception as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
+            raise Impossible(f"{task.called} failed on a mini-batch of {len(sample)}: {reason}") from error
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+            raise Impossible(
+                f"{task.called}: training_step must return the loss, one number with a gradient, not {shape}"
+            )
+        if random:
+            raise Impossible(f"{task.called}: its loss draws at random, so that no run could be repeated")
+        declared = [one.name for one in getattr(type(task.network), "metrics", ()) if one.name != "test/loss"]
+        if missing := [name for name in declared if name not in metrics]:
+            raise Impossible(f"{task.called} declares {missing[0]}, and its test_step does not log it")
+        return self._stacked_as_alone(sample)
+
+    def _stacked_as_alone(self, sample: Tensor) -> bool:
+        alone = self._own(self.first, sample)
+        try:
+            both = self._vectorised(self.first.expand(2, -1), sample.expand(2, -1))
+        except Exception:  # noqa: BLE001 - whatever `vmap` cannot do is done one after the other
+            return False
+        return bool(torch.allclose(both[1], alone, rtol=1e-3, atol=1e-5))
