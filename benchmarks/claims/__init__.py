@@ -130,10 +130,9 @@ class Claim(Sample):
 
     @property
     def metrics(self) -> list[Metric]:
-        """The declarations of the samples' metrics; what no problem declares is better when it is less."""
-        known = shipped_metrics()
+        """The samples' metrics as problems declare them; without direction where none does."""
         names = [sample.metric or "" for sample in self.samples.values()]
-        return [known.get(name, Metric(name, higher=False)) for name in names]
+        return [shipped_metrics().get(name, Metric(name)) for name in names]
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -159,6 +158,13 @@ class Better(Claim):
 
     def parts(self) -> dict[str, Sample]:
         return {"a": self.a, "b": self.b}
+
+    @model_validator(mode="after")
+    def _has_a_direction(self) -> Self:
+        unknown = [metric.name for metric in self.metrics if metric.higher is None]
+        if self.higher is None and self.computed is None and unknown:
+            raise ValueError(f"higher: must say whether more of '{unknown[0]}' is better: no problem does")
+        return self
 
 
 class Same(Better):

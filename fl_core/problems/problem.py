@@ -169,5 +169,10 @@ class Problem(Part):
 
 @functools.cache
 def shipped_metrics() -> dict[str, Metric]:
-    """The metrics of the problems in this package, by name."""
-    return {one.name: one for member in Problem.members().values() for one in member().recorded()}
+    """The metrics of the problems in this package, by name; those of a user's own problem are its own."""
+    whole = [
+        member
+        for member in Problem.members().values()
+        if not any(field.is_required() for field in member.model_fields.values())
+    ]
+    return {one.name: one for member in whole for one in member().recorded()}

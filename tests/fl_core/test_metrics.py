@@ -49,8 +49,8 @@ def test_a_metric_without_direction_cannot_rank() -> None:
 
 
 def test_every_problem_ranks_by_a_metric_that_it_declares() -> None:
-    for member in Problem.members().values():
-        problem = member()
+    for name in Problem.members().keys() - {"own"}:
+        problem = Problem.model_validate(name)
         assert problem.ranking.higher is not None
         names = [one.name for one in problem.recorded()]
         assert len(set(names)) == len(names)
