@@ -124,10 +124,20 @@ def _joined(path: str, parts: Sequence[Pair]) -> Pair:
     return x, y
 
 
-def _data(train: Pair, test: Pair, *owners: Tensor) -> Data:
+def _data(
+    train: Pair, test: Pair, owner_train: Tensor | None = None, owner_test: Tensor | None = None
+) -> Data:
     kinds = _kinds(train[1], train[1]), _kinds(test[1], train[1])
     classes = int(max(of.max() for of in kinds)) + 1
-    return Data(*train, *test, classes, (), (), *(owners or (None, None)), *kinds)
+    return Data(
+        *train,
+        *test,
+        classes,
+        owner_train=owner_train,
+        owner_test=owner_test,
+        kind_train=kinds[0],
+        kind_test=kinds[1],
+    )
 
 
 def _kinds(y: Tensor, of: Tensor) -> Tensor:

@@ -97,11 +97,13 @@ class QuadraticWorld(World):
             return torch.zeros(steps, self.d, dtype=torch.float64)
         return torch.from_numpy(self._streams.at(client, job).normal(0, self.noise, (steps, self.d)))
 
-    def gradient(self, model: Tensor, client: int | Tensor, sample: Tensor) -> Tensor:
-        """λ_i (θ − c_i) + noise [d]; for stacked jobs [J, d] as well."""
+    def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
+        """λ_i (θ − c_i) + noise [d]."""
         return self.curvature[client] * (model - self.centres[client]) + sample
 
-    gradients = gradient
+    def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
+        """The same for stacked jobs [J, d]."""
+        return self.curvature[clients] * (models - self.centres[clients]) + samples
 
     def evaluate(self, model: Tensor) -> Evaluation:
         """Excess loss Σ p_i L_i(θ) − Σ p_i L_i(θ*) and distance ‖θ − θ*‖."""

@@ -136,5 +136,14 @@ def _linear(clients: int, features: int, points: int, skew: float, noise: float)
     (x_train, y_train), (x_test, y_test) = (
         (whole[:, :-1].contiguous(), whole[:, -1].contiguous()) for whole in map(torch.cat, (train, test))
     )
-    kinds = deciles(y_train), deciles(y_test, of=y_train)
-    return Data(x_train, y_train, x_test, y_test, 10, (), (), *owners, *kinds)
+    return Data(
+        x_train,
+        y_train,
+        x_test,
+        y_test,
+        classes=10,
+        owner_train=owners[0],
+        owner_test=owners[1],
+        kind_train=deciles(y_train),
+        kind_test=deciles(y_test, of=y_train),
+    )

@@ -154,15 +154,15 @@ class Modelled(Supervised):
         owners = (
             f"partition {self.partition.reference()} needs data with owners, and {self.reference()} has none"
         )
-        reasons = (
+        reasons: tuple[str | None, ...] = (
             owners if self.partition.by_owner and not self.owned else None,
             self.partition.refuses(self.samples, self.classes, self.clients),
             self.model.refuses(self.shape, self.outputs),
         )
         for reason in filter(None, reasons):
             raise ValueError(reason)
-        if ":" in self.model.reference() and (reason := _fault(self.model, self.shape, self.outputs)):
-            raise ValueError(f"model: {reason}")
+        if ":" in self.model.reference() and (fault := _fault(self.model, self.shape, self.outputs)):
+            raise ValueError(f"model: {fault}")
         return self
 
     def check(self, seed: int) -> None:

@@ -25,6 +25,7 @@ from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
+from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 
 
 @pytest.fixture
@@ -80,6 +81,7 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
         "reason": "budget of client updates",
         "metric": "distance",
         "higher_is_better": "false",
+        "metrics": json.dumps(as_data((DISTANCE, EXCESS_LOSS, *FEDERATED))),
         "target": "0.3",
         "show": "",
     }

@@ -33,7 +33,7 @@ class OwnTask(Task):
         self.scored: dict[str, list[Tensor]] = {}  # by the judge, a value for each data point
         self._logged: dict[str, Any] = {}
         self._points = 0  # of the mini-batch that is tested; 0 where nobody asks what is logged
-        module.log = self._note  # type: ignore[method-assign]
+        module.log = self._note
 
     @property
     def called(self) -> str:
@@ -109,6 +109,10 @@ class OwnWorld(SupervisedWorld):
     def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
         super().__init__(task, shares, p, seed, architecture)
         self._stacks = self._tried()
+
+    def at(self, model: Tensor) -> OwnTask:
+        super().at(model)
+        return self.task
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """Stacked where the module can be; else one after the other."""
