@@ -47,7 +47,7 @@ class CoshWorld(World):
         return Evaluation({"gap": abs(float(model) - (self.n - 1) / 2)}, losses)
 
 
-def experiment(updates: int = 300) -> Experiment:
+def experiment(updates: int = 600) -> Experiment:
     problem = {"name": f"{__name__}:Cosh", "clients": 5}
     strategy = {"name": "fedavg", "local_lr": 0.5}
     return Experiment.model_validate(
@@ -56,9 +56,10 @@ def experiment(updates: int = 300) -> Experiment:
 
 
 def test_it_runs_and_comes_to_its_optimum() -> None:
+    """Gradient descent: near it, each of 120 rounds leaves 1 − ½ · mean sech²(2 − i) = 0.8 of the gap."""
     record = run(experiment())
     assert record.curve[0]["gap"] == 2
-    assert record.curve[-1]["gap"] < 1e-6
+    assert record.curve[-1]["gap"] < 1e-9
     assert record.clients["size"] == [1] * 5
     at_two = np.log(np.cosh(2.0 - np.arange(5)))
     assert record.curve[-1]["fp/loss"] == pytest.approx(at_two.mean())
