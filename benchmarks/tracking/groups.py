@@ -56,17 +56,38 @@ def diverged(seed: Run) -> bool:
 
 
 def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The mean over seeds of all columns, clocks too, one row a server iteration.
+    """The mean over seeds of all columns, clocks too; one row a server iteration, and one for the end.
 
     A curve is a step function of its server iteration, constant between two evaluations and after the last.
-    The k-th row stands at the first iteration at which every seed was evaluated k times or had ended.
+    The k-th row stands at the first iteration at which every seed was evaluated k times or had ended. There,
+    the clocks of a seed say when that version was evaluated; past its last version, when the run ended. Where
+    runs went on after their last version, the last iteration has a second row, at the mean of their ends. So
+    the mean of one curve is that curve.
     """
     import pandas as pd
 
-    marks = pd.concat([curve["iteration"] for curve in curves], axis=1).ffill().max(axis=1).unique()
-    seeds = [curve.set_index("iteration").astype(float).reindex(marks, method="ffill") for curve in curves]
+    seeds = [curve.set_index("iteration").astype(float) for curve in curves]
+    evaluated = [pd.Series(seed.index.unique()) for seed in seeds]
+    marks = pd.concat(evaluated, axis=1).ffill().max(axis=1).unique().astype(int)
+    mean = _mean([_at(marks, seed) for seed in seeds])
+    end = _mean([seed.iloc[[-1]].set_axis(marks[-1:]) for seed in seeds])
+    rows = [mean] if end.equals(mean.iloc[[-1]]) else [mean, end]
+    return pd.concat(rows).rename_axis("iteration")
+
+
+def _at(marks: np.ndarray, seed: pd.DataFrame) -> pd.DataFrame:
+    """A curve at the marks: as its versions were evaluated and, past the last one, as the run ended."""
+    found = seed[~seed.index.duplicated()].reindex(marks, method="ffill")
+    found.loc[marks > seed.index[-1]] = seed.iloc[-1].to_numpy()
+    return found
+
+
+def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The mean of tables with the same rows."""
+    import pandas as pd
+
     mean = np.mean([seed.to_numpy() for seed in seeds], axis=0)
-    return pd.DataFrame(mean, pd.Index(marks.astype(int), name="iteration"), seeds[0].columns)
+    return pd.DataFrame(mean, seeds[0].index, seeds[0].columns)
 
 
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:

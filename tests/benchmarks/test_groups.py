@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from itertools import accumulate
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -121,6 +122,83 @@ def test_the_mean_of_step_functions(steps: list[list[tuple[int, float]]]) -> Non
     for iteration, value in found["loss"].items():
         mean = sum(step_value(rows, int(str(iteration))) for rows in curves) / len(curves)
         assert value == pytest.approx(mean, abs=1e-12)
+
+
+runs_that_went_on = st.tuples(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.floats(-5, 5)), min_size=1, max_size=6),
+    st.integers(0, 5),
+)
+
+
+def curve_of(steps: list[tuple[int, int, float]], longer: int) -> pd.DataFrame:
+    """A run that evaluated versions at these distances, and went on for so long without another version."""
+    iterations, times = (list(accumulate(column)) for column in list(zip(*steps, strict=True))[:2])
+    rows = [*zip(iterations, times, [loss for *_, loss in steps], strict=True)]
+    rows += [(rows[-1][0], rows[-1][1] + longer, rows[-1][2])] if longer else []
+    return pd.DataFrame(rows, columns=["iteration", "time", "loss"])
+
+
+@given(st.lists(runs_that_went_on, min_size=1, max_size=4))
+def test_the_mean_of_runs_that_went_on_after_their_last_version(
+    made: list[tuple[list[tuple[int, int, float]], int]],
+) -> None:
+    start = (0, 0, 7.0)
+    curves = [curve_of([start, *steps], longer) for steps, longer in made]
+    found = mean_curve(curves)
+    steps = found.index.tolist()
+    assert steps[:-1] == sorted(set(steps[:-1])) and steps[-1] == max(c["iteration"].max() for c in curves)
+    ends = [curve["time"].iloc[-1] for curve in curves]
+    assert found["time"].iloc[-1] == pytest.approx(sum(ends) / len(curves))
+    assert found["loss"].iloc[-1] == pytest.approx(sum(c["loss"].iloc[-1] for c in curves) / len(curves))
+    assert found["time"].is_monotonic_increasing
+    for iteration, time in zip(steps[:-1], found["time"][:-1], strict=True):
+        when = []
+        for curve in curves:
+            known = curve[curve["iteration"] <= iteration].drop_duplicates("iteration")
+            past = iteration > curve["iteration"].max()
+            when.append(curve["time"].iloc[-1] if past else known["time"].iloc[-1])
+        assert time == pytest.approx(sum(when) / len(when))
+
+
+@given(runs_that_went_on)
+def test_the_mean_of_one_run_is_its_curve(made: tuple[list[tuple[int, int, float]], int]) -> None:
+    curve = curve_of(*made)
+    pd.testing.assert_frame_equal(
+        mean_curve([curve]).reset_index(), curve, check_dtype=False, check_index_type=False
+    )
+
+
+def test_runs_whose_last_row_repeats_an_iteration_have_a_mean(tmp_path: Path, store: Store) -> None:
+    """The slow client holds up FedAvg's third round beyond the budget, whose end is a row of its own."""
+    path = tmp_path / "slow.yaml"
+    path.write_text(SLOW_CLIENT)
+    found = tasks(load(str(path)).runs())
+    outbox = Outbox(store.outbox)
+    delivery = Delivery(store, outbox)
+    delivery.announce("slow", "", places(found))
+    computer = Computer(outbox, {})
+    for task in found:
+        computer.compute(task)
+    delivery.close()
+    assert not delivery.refused
+    (group,) = runs(store, "slow", kind="group")
+    assert history(store, group, "clock/virtual_time") == [(0, 0), (1, 7), (2, 14), (2, 20)]
+    assert history(store, group, "clock/updates") == [(0, 0), (1, 4), (2, 8), (2, 11)]
+    again = Delivery(store, outbox)
+    assert len(again.finished("slow")) == len(found)
+    again.announce("slow", "", places(found))
+    again.close()
+    assert [run.info.run_id for run in runs(store, "slow", kind="group")] == [group.info.run_id]
+
+
+SLOW_CLIENT = """
+name: slow
+problem: {name: quadratic, centres: [[-1.0], [1.0], [0.5], [2.0]]}
+timing: {durations: {name: fixed, times: [1, 1, 1, 7]}}
+budget: {time: 20}
+strategies: [fedavg]
+seeds: 2
+"""
 
 
 def test_unfinished_groups_have_no_curve(tmp_path: Path, store: Store) -> None:
