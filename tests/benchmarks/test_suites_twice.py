@@ -1,0 +1,80 @@
+"""Every shipped suite, made tiny, is recorded and run a second time, which changes nothing in MLflow."""
+
+
+import pytest
+from mlflow import MlflowClient
+from recorded import runs
+
+from benchmarks.computing import Computer
+from benchmarks.suite.suite import Suite, load, shipped
+from benchmarks.tasks import RunTask, Task, tasks
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.store import Store
+
+QUICK = {"asyncsgd_time", "fraboni_weights"}  # budgets of updates, and of virtual time
+# No whole number of rounds: a synchronous run ends some time after its last version.
+BUDGETS = {"updates": "75", "time": "5.5", "iterations": "7"}
+
+ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in shipped()]
+
+
+def tiny(name: str) -> Suite:
+    """A shipped suite on handwritten digits dealt out evenly, one seed of a few rounds."""
+    usual = load(name, tuned=False).says
+    clients = usual.problem.clients
+    budget = [f"budget.{key}={BUDGETS[key]}" for key, limit in usual.budget if limit is not None]
+    # A grid over the partition would multiply the runs; networks need time, and other data sets files.
+    problem = [f"problem={{name: digits, clients: {clients}}}", "problem.partition=iid"]
+    return load(name, [*problem, *budget, "seeds=1", "evaluations=3", "local.steps=1"], tuned=False)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_second_run_finds_all_of_the_first(name: str, store: Store) -> None:
+    suite = tiny(name)
+    found = [task for task in tasks(suite.runs()) if isinstance(task, RunTask)]
+    assert session(suite, store, found) == len(found) > 0
+    before = recorded(suite, store)
+    pairs = {(task.run.scenario, task.run.strategy) for task in found}
+    assert before.keys() == pairs
+    assert all(status == "FINISHED" and points for status, points in before.values())
+    assert session(suite, store, found) == 0
+    assert recorded(suite, store) == before
+
+
+def session(suite: Suite, store: Store, found: list[Task]) -> int:
+    """Compute and deliver what MLflow does not have, as `asyncfl run` does; how many that were."""
+    outbox = Outbox(store.outbox)
+    delivery = Delivery(store, outbox)
+    finished = delivery.finished(suite.name)
+    left = [task for task in found if task.key not in finished]
+    delivery.announce(
+        suite.name,
+        suite.description,
+        {
+            task.key: (task.run.scenario, task.run.strategy, str(task.seed))
+            for task in found
+            if isinstance(task, RunTask)
+        },
+    )
+    computer = Computer(outbox, {})
+    for task in left:
+        computer.compute(task)
+    delivery.close()
+    assert not delivery.refused and not delivery.away and not list(outbox.waiting())
+    return len(left)
+
+
+def recorded(suite: Suite, store: Store) -> dict[tuple[str, str], tuple[str, list[tuple[int, float]]]]:
+    """State and mean clock of every group, by scenario and strategy."""
+    client = MlflowClient(store.tracking_uri)
+    return {
+        (run.data.tags["asyncfl.scenario"], run.data.tags["asyncfl.strategy"]): (
+            run.info.status,
+            [
+                (point.step, point.value)
+                for point in client.get_metric_history(run.info.run_id, "clock/virtual_time")
+            ],
+        )
+        for run in runs(store, suite.name, kind="group")
+    }
