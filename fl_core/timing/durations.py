@@ -101,11 +101,17 @@ class Fixed(Durations):
 
 
 class Trace(Durations):
-    """Recorded lengths from a CSV file, rows of `client,length,…`; who has no more starts over."""
+    """Recorded lengths from a CSV file, rows of `client,length,…`; a client without more starts over.
+
+    A header is skipped. Clients are numbered from 0; where the file has texts for them, in the order in which
+    they first appear. A file may have more clients than the problem: `clients: first` takes those with the
+    numbers 0 … n−1, `clients: random` draws n of all, others for every seed.
+    """
 
     name: ClassVar[str] = "trace"
 
     path: Path
+    clients: Literal["first", "random"] = "first"
     digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
 
     @field_validator("digest")
@@ -118,7 +124,7 @@ class Trace(Durations):
         return tuple(sum(cycle, Fraction(0)) / len(cycle) for cycle in self.cycles(n, seed))
 
     def cycles(self, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...]:
-        return traces.read(self.path, self.digest, n)
+        return traces.read(self.path, self.digest, n, seed if self.clients == "random" else None)
 
     def label(self) -> str:
         return label(self, f"trace {self.path.name}", said=("path", "digest"))

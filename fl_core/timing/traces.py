@@ -1,4 +1,8 @@
-"""Files of recorded job lengths: rows of `client,length,…`, a client's jobs in order; a header is skipped."""
+"""Files of recorded job lengths: rows of `client,length,…`, a client's jobs in order.
+
+A first row without a number is a header, and skipped. Clients are numbers from 0 on; where one of them is a
+text, such as a phone's serial number, all are numbered in the order in which they first appear.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from fl_core.parts import exact
+from fl_core.streams import stream
 
 
 def digest(path: Path) -> str:
@@ -20,15 +25,25 @@ def digest(path: Path) -> str:
     return found
 
 
-def read(path: Path, digest: str, n: int) -> tuple[tuple[Fraction, ...], ...]:
-    """The lengths of the jobs of clients 0 … n−1, in order; further clients of the file are left out.
+def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tuple[Fraction, ...], ...]:
+    """The lengths of the jobs of n clients, in order: clients 0 … n−1, or drawn from all under a seed.
 
-    Raises ValueError if the file's content has another digest, or lacks one of the clients.
+    Further clients of the file are left out. Draws are nested: under one seed, the clients of a smaller n are
+    among those of a larger one. Raises ValueError if the file's content has another digest, has fewer clients
+    than n, or, where none are drawn, lacks one of 0 … n−1.
     """
     jobs = _jobs(path, digest)
+    if len(jobs) < n:
+        raise ValueError(f"trace file {path}: it has jobs of {len(jobs)} clients, and {n} are wanted")
+    if seed is not None:
+        drawn = stream(seed, "trace").permutation(sorted(jobs))[:n]
+        return tuple(tuple(jobs[client]) for client in drawn.tolist())
     for client in range(n):
         if client not in jobs:
-            raise ValueError(f"trace file {path}: no job of client {client}, and {n} clients are wanted")
+            raise ValueError(
+                f"trace file {path}: no job of client {client}; its {len(jobs)} clients have numbers from "
+                f"{min(jobs)} to {max(jobs)}, and 'clients: random' draws {n} of them"
+            )
     return tuple(tuple(jobs[client]) for client in range(n))
 
 
@@ -48,19 +63,37 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
     content = _content(path)
     if _digest(content) != digest:
         raise ValueError(f"trace file {path}: its content is not the one described, {digest}")
-    jobs: dict[int, list[Fraction]] = defaultdict(list)
-    for number, row in enumerate(csv.reader(content.decode(errors="replace").splitlines()), 1):
+    jobs: dict[str, list[Fraction]] = defaultdict(list)
+    for number, row in enumerate(csv.reader(content.decode("utf-8-sig", "replace").splitlines()), 1):
         cells = [cell.strip() for cell in row]
-        if not any(cells) or (number == 1 and cells[0].isalpha()):
+        if not any(cells) or (number == 1 and not any(map(_is_number, cells))):
             continue
         try:
-            client, lengths = int(cells[0]), [exact(cell) for cell in cells[1:]]
+            lengths = [exact(cell) for cell in cells[1:]]
         except ValueError:
-            client, lengths = -1, []
-        if client < 0 or min(lengths, default=0) <= 0:
+            lengths = []
+        if not cells[0] or cells[0].startswith("-") or min(lengths, default=0) <= 0:
             raise ValueError(
-                f"trace file {path}, line {number}: a row is a client's number and lengths of its jobs,"
+                f"trace file {path}, line {number}: a row is a client and lengths of its jobs,"
                 f" such as '3,0.5,1.25', not '{','.join(row)}'"
             )
-        jobs[client] += lengths
-    return dict(jobs)
+        jobs[cells[0]] += lengths
+    return _numbered(jobs)
+
+
+def _numbered(jobs: Mapping[str, Sequence[Fraction]]) -> Mapping[int, Sequence[Fraction]]:
+    """By the clients' numbers or, unless all have one of their own, by their order."""
+    if not all(client.isdecimal() for client in jobs):
+        return dict(enumerate(jobs.values()))
+    found: dict[int, list[Fraction]] = defaultdict(list)
+    for client, lengths in jobs.items():  # 7 and 07 are one client
+        found[int(client)] += lengths
+    return found
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        exact(cell)
+    except ValueError:
+        return False
+    return True

@@ -244,12 +244,14 @@ def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("0,1\n1,fast\n", "line 2: a row is a client's number and lengths of its jobs, such as"),
+        ("0,1\n1,fast\n", "line 2: a row is a client and lengths of its jobs, such as"),
         ("0,1\n1,0\n", "not '1,0'"),
         ("0\n", "line 1"),
         ("-1,2\n", "line 1"),
         ("0,nan\n", "line 1"),
         ("0,1,\n", "line 1"),
+        ("client_id,length\nphone a,1\n,2\n", "line 3"),
+        ("client_id,length\nclient_id,length\n", "line 2"),
     ],
 )
 def test_a_damaged_trace_is_refused_with_the_line(tmp_path: Path, text: str, complaint: str) -> None:
@@ -262,8 +264,43 @@ def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match=r"trace file .*phones.csv: No such file") as found:
         Trace(path=tmp_path / "phones.csv")
     assert found.value.error_count() == 1
-    with pytest.raises(ValueError, match="no job of client 1, and 2 clients are wanted"):
-        Lengths(Trace(path=traced(tmp_path, "0,1\n2,1\n")), 2, 0)
+    path = traced(tmp_path, "0,1\n2,1\n")
+    with pytest.raises(ValueError, match="it has jobs of 2 clients, and 3 are wanted"):
+        Lengths(Trace(path=path), 3, 0)
+    complaint = "no job of client 1; its 2 clients have numbers from 0 to 2, and 'clients: random' draws 2"
+    with pytest.raises(ValueError, match=complaint):
+        Lengths(Trace(path=path), 2, 0)
+
+
+@pytest.mark.parametrize(
+    "header", ["client,length", "client_id,length", "Client ID; 2,t (s)", "\ufeffid,length"]
+)
+def test_any_first_row_without_a_number_is_a_header(tmp_path: Path, header: str) -> None:
+    durations = Trace(path=traced(tmp_path, f"{header}\n0,1/2\n1,2\n"))
+    assert durations.means(2, 0) == (Fraction(1, 2), 2)
+
+
+def test_clients_with_texts_are_numbered_in_order_of_appearance(tmp_path: Path) -> None:
+    durations = Trace(path=traced(tmp_path, "client_id,length\npixel-7,3\n17,1\npixel-7,5\na3f,2\n"))
+    assert durations.cycles(3, 0) == ((3, 5), (1,), (2,))
+
+
+def test_clients_of_a_longer_log_are_the_first_or_drawn(tmp_path: Path) -> None:
+    path = traced(tmp_path, "".join(f"{client},{client + 1}\n" for client in range(50)))
+    assert Trace(path=path).means(4, 0) == Trace(path=path).means(4, 1) == (1, 2, 3, 4)
+    durations = Trace(path=path, clients="random")
+    draws = [durations.means(4, seed) for seed in range(200)]
+    assert all(len(set(draw)) == 4 and set(draw) <= set(range(1, 51)) for draw in draws)
+    assert draws[0] == durations.means(8, 0)[:4] != draws[1]
+    # 800 draws of 50 clients: 16 of each, with a standard deviation below 4.
+    counts = np.bincount([int(mean) for draw in draws for mean in draw], minlength=51)[1:]
+    assert counts.min() > 0 and counts.max() < 16 + 6 * 4
+    assert durations.label() == "trace phones.csv clients random"
+
+
+def test_clients_are_drawn_whatever_their_numbers(tmp_path: Path) -> None:
+    path = traced(tmp_path, "client_id,length\n2044,4\n1001,2\n3,7\n")
+    assert set(Trace(path=path, clients="random").means(3, 5)) == {2, 4, 7}
 
 
 # -- names and complaints --------------------------------------------------------------------------
