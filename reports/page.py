@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -58,11 +60,25 @@ def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
 
 
 def write(suite: Suite, path: Path) -> Path:
-    """Write the page of a suite that was read already; a reader never meets half a page."""
+    """Write the page of a suite that was read already; a reader never meets half a page. Returns its path.
+
+    Where files of runs are gone, a page that shows more runs is kept, and the new one stands beside it, as
+    `NAME-incomplete.html`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if suite.unread and _runs_on(path) > suite.shown:
+        path = path.with_name(f"{path.stem}-incomplete{path.suffix}")
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_text(render(suite), encoding="utf-8")
     return fresh.replace(path)
+
+
+def _runs_on(page: Path) -> float:
+    """How many runs a page shows; one that does not say so, of an earlier version, counts as whole."""
+    if not page.is_file():
+        return 0
+    said = re.search(r'<meta name="asyncfl-runs" content="(\d+)">', page.read_text(encoding="utf-8"))
+    return int(said[1]) if said else inf
 
 
 def render(suite: Suite) -> str:

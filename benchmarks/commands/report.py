@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -26,8 +27,10 @@ def command(
 ) -> None:
     """Print the results of SUITE as a table and write its report page.
 
-    Everything is read from MLflow; nothing runs.
+    Everything is read from MLflow; nothing runs. A page that shows more runs
+    than can be read now is kept: exit code 1.
     """
+    from benchmarks.commands.pages import write_page
     from benchmarks.errors import UserError
     from benchmarks.suite.suite import recorded_name
     from benchmarks.tables import print_rich
@@ -46,10 +49,12 @@ def command(
         raise UserError(f"no run of a suite '{name}' is recorded in {tracking_uri or folder}")
     if found.runs:
         print_rich(terminal.tables(found))
-    click.echo(f"Report: {page.write(found, store.reports / f'{name}.html')}")
+    whole = write_page(found, store)
     if files is not None:
         try:
             written = page.write_files(found, files)
         except OSError as error:
             raise UserError(f"--files {files} cannot be written: {error.strerror}") from None
         click.echo(f"{many(len(written), 'file')} for a paper: {files}")
+    if whole is None:
+        sys.exit(1)

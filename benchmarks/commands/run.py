@@ -74,13 +74,13 @@ def command(
     try:
         session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
         click.echo(_what_happened(session, monotonic() - began))
-        _show_results(session, store, page=not no_report)
+        whole = _show_results(session, store, page=not no_report)
     except KeyboardInterrupt:
         done = f"{session.finished} of {len(session.tasks)} runs are finished"
         click.echo(f"\nStopped: {done}, what was in progress is saved.")
         click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
         sys.exit(INTERRUPTED)
-    sys.exit(1 if session.now["error"] else 0)
+    sys.exit(1 if session.now["error"] or not whole else 0)
 
 
 def _what_happened(session: Session, seconds: float) -> str:
@@ -95,7 +95,9 @@ def _what_happened(session: Session, seconds: float) -> str:
     return f"{name}: {size} in {duration(seconds)}: {', '.join(ends)}{earlier}."
 
 
-def _show_results(session: Session, store: Store, *, page: bool) -> None:
+def _show_results(session: Session, store: Store, *, page: bool) -> bool:
+    """Print the table and write the page; False if the page lost runs that an older one shows."""
+    from benchmarks.commands.pages import write_page
     from benchmarks.runs.session import warn
     from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
@@ -106,20 +108,18 @@ def _show_results(session: Session, store: Store, *, page: bool) -> None:
             f"they wait in {store.outbox} and are sent by the next asyncfl run"
         )
     if session.away:
-        return
+        return True
 
-    from reports import page as pages
     from reports import terminal
     from reports.records.store import load
 
     found = load(store.tracking_uri, session.suite.name)
     print_rich(terminal.tables(found))
-    if page:
-        written = pages.write(found, store.reports / f"{session.suite.name}.html")
-        click.echo(f"Report: {written}")
-        if why := keep_page(store, session.suite.name, written):
-            warn(f"MLflow does not keep the report page: {why}")
+    written = write_page(found, store) if page else None
+    if written and (why := keep_page(store, session.suite.name, written)):
+        warn(f"MLflow does not keep the report page: {why}")
     click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")
+    return written is not None or not page
 
 
 def _ui(suite: str, store: Store) -> str:

@@ -20,12 +20,16 @@ from benchmarks.errors import UserError
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
+    from benchmarks.session import warn
+    from benchmarks.tracking.places import settle
     from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
     store.must_exist()
     if _taken(port):
         raise UserError(f"port {port} is in use: choose another with --port")
+    if why := settle(store):
+        warn(f"MLflow's pages will not find files of runs: {why}")
     if suite is not None:
         for title, address in pages(store.tracking_uri, suite):
             click.echo(f"{title}\n  http://127.0.0.1:{port}/{address}")

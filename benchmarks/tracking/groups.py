@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from benchmarks.tracking.entries import METRICS, NO_METRICS
 from benchmarks.tracking.outbox import CURVE
+from benchmarks.tracking.places import place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,12 +103,19 @@ def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterat
 
 
 def _curve(seed: Run, tracking_uri: str) -> pd.DataFrame:
-    import pyarrow.parquet as pq
     from mlflow.artifacts import download_artifacts
 
+    folder = place(seed.info.artifact_uri, tracking_uri)
+    if folder is not None:
+        return _table(folder / CURVE)
     where = urlsplit(seed.info.artifact_uri)
     uri = urlunsplit(where._replace(path=f"{where.path.rstrip('/')}/{CURVE}"))
-    with tempfile.TemporaryDirectory() as folder:
-        path = download_artifacts(artifact_uri=uri, dst_path=folder, tracking_uri=tracking_uri)
-        table: pd.DataFrame = pq.read_table(path, use_threads=False).to_pandas()
+    with tempfile.TemporaryDirectory() as scratch:
+        return _table(Path(download_artifacts(artifact_uri=uri, dst_path=scratch, tracking_uri=tracking_uri)))
+
+
+def _table(path: Path) -> pd.DataFrame:
+    import pyarrow.parquet as pq
+
+    table: pd.DataFrame = pq.read_table(path, use_threads=False).to_pandas()
     return table

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking import groups, notes, views
+from benchmarks.tracking import groups, notes, places, views
 from benchmarks.tracking.colours import colours
 from benchmarks.tracking.entries import LONGEST_TAG, cut, metrics_of, params_of, tags_of
 from benchmarks.tracking.outbox import Record, Result
@@ -97,6 +97,7 @@ class Tracking:
     def __init__(self, store: Store) -> None:
         from mlflow import MlflowClient
 
+        places.settle(store)  # before new files go to where the store once was
         self._artifacts = None if store.is_server else store.artifacts
         self._client = MlflowClient(store.tracking_uri)
         self._experiments: dict[str, Experiment] = {}

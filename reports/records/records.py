@@ -97,6 +97,11 @@ class Run:
         return self.status in {"done", "stalled"} and not self.files.curve.empty
 
     @property
+    def unreadable(self) -> bool:
+        """Whether it came to its end, but its curve is gone or damaged."""
+        return self.status == "done" and self.files.curve.empty and bool(self.files.unread)
+
+    @property
     def ended_somehow(self) -> bool:
         """Whether nothing more is to come of it: done or diverged."""
         return self.done or self.diverged
@@ -196,6 +201,16 @@ class Suite:
         """Runs that are not there although other strategies or scenarios have their seed."""
         cells = {(run.scenario, run.strategy) for run in self.runs}
         return len(cells) * len(self.seeds) - len(self.runs)
+
+    @property
+    def unread(self) -> tuple[Run, ...]:
+        """Runs that ended and left files that cannot be read."""
+        return tuple(run for run in self.runs if run.files.unread and run.status in {"done", "diverged"})
+
+    @property
+    def shown(self) -> int:
+        """How many runs ended and left files that can be read."""
+        return sum(run.ended_somehow and not run.files.unread for run in self.runs)
 
     def address(self, run: Run) -> str:
         """Where MLflow shows the run; its place on the page unless it is read from a server."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.errors import UserError
-from reports.records.store import local_path
+from benchmarks.tracking.places import place
 
 COLUMNS = (("time", "<f8"), ("client", "<i8"), ("staleness", "<i8"), ("version", "<i8"))
 
@@ -26,15 +26,15 @@ def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as scratch:
         for run in runs:
             try:
-                folder = local_path(client.get_run(run).info.artifact_uri or "")
+                folder = place(client.get_run(run).info.artifact_uri or "", tracking_uri)
                 if folder is None:  # it lies on another machine
-                    place = Path(scratch) / run
-                    place.mkdir()
+                    fetched = Path(scratch) / run
+                    fetched.mkdir()
                     folder = Path(
                         download_artifacts(
                             run_id=run,
                             artifact_path="arrivals.parquet",
-                            dst_path=str(place),
+                            dst_path=str(fetched),
                             tracking_uri=tracking_uri,
                         )
                     ).parent

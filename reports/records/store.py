@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
-from urllib.request import url2pathname
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.errors import UserError
+from benchmarks.tracking.places import place
 from reports.records.records import CLOCKS, Files, Pooled, Run, Suite, latest
 from reports.records.studies import SUFFIX, Study, read_studies
 from reports.records.tags import clean, read_run
@@ -114,10 +114,10 @@ def _pooled(run: Any) -> Pooled:
 
 def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: str) -> tuple[Run, ...]:
     """The runs with what their artifacts say, read in place, or fetched if they lie on another machine."""
-    places = [local_path(folders[run.id]) for run in runs]
-    if all(place is not None for place in places):
+    places = [place(folders[run.id], tracking_uri) for run in runs]
+    if all(where is not None for where in places):
         return tuple(
-            replace(run, files=read(place)) for run, place in zip(runs, places, strict=True) if place
+            replace(run, files=_in_place(where)) for run, where in zip(runs, places, strict=True) if where
         )
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(DOWNLOADS) as pool:
 
@@ -129,12 +129,10 @@ def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: st
         return tuple(pool.map(fetch, runs))
 
 
-def local_path(uri: str) -> Path | None:
-    """The folder that an artifact address names on this machine; None if it lies elsewhere."""
-    parts = urlsplit(uri)
-    if parts.scheme == "file":
-        return Path(url2pathname(parts.path))
-    return Path(uri) if parts.scheme == "" or re.fullmatch("[a-zA-Z]", parts.scheme) else None
+def _in_place(folder: Path) -> Files:
+    """The tables of a run; what cannot be read is said with the folder."""
+    files = read(folder)
+    return replace(files, unread=f"{files.unread} in {folder}") if files.unread else files
 
 
 def _fetched(uri: str, tracking_uri: str, into: Path, *, diagnosed: bool) -> Files:

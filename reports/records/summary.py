@@ -76,8 +76,13 @@ class Row:
 
     @property
     def unfinished(self) -> int:
-        """How many seeds failed, were interrupted, go on, or left no curve."""
-        return sum(not run.ended_somehow for run in self.cell.runs)
+        """How many seeds failed, were interrupted, or go on."""
+        return sum(not run.ended_somehow for run in self.cell.runs) - self.unreadable
+
+    @property
+    def unreadable(self) -> int:
+        """How many seeds came to their end, but their curve is gone or damaged."""
+        return sum(run.unreadable for run in self.cell.runs)
 
 
 def summarise(scenario: Scenario) -> list[Row]:

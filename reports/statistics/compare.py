@@ -186,6 +186,8 @@ def _amiss(strategy: str, run: Run | None, value: float) -> str:
         return f"{strategy} was not run"
     if run.diverged:
         return f"{strategy} diverged"
+    if run.unreadable:
+        return f"the curve of {strategy} cannot be read"
     if not run.done:
         return f"{strategy} {'ended in error' if run.status == 'error' else 'is unfinished'}"
     return f"{strategy} did not record it" if isnan(value) else ""

@@ -113,7 +113,12 @@ def leader(scenario: Scenario, rows: Sequence[Row]) -> list[str]:
 
 def seeds(row: Row) -> str:
     """How many runs a line stands for: '3', or '3 (1 diverged)'."""
-    counts = {"diverged": row.diverged, "stalled": row.stalled, "unfinished": row.unfinished}
+    counts = {
+        "diverged": row.diverged,
+        "stalled": row.stalled,
+        "unfinished": row.unfinished,
+        "unreadable": row.unreadable,
+    }
     amiss = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     return f"{len(row.cell.runs)} ({amiss})" if amiss else str(len(row.cell.runs))
 

@@ -1,6 +1,5 @@
 """Every shipped suite, made tiny, is recorded and run a second time, which changes nothing in MLflow."""
 
-
 import pytest
 from mlflow import MlflowClient
 from recorded import runs

@@ -17,9 +17,10 @@ import pytest
 from synthetic import POOLED, Fake, curve, write_store
 
 from benchmarks.errors import UserError
+from benchmarks.tracking.places import local_path
 from reports.page import write_page
 from reports.records import store as reader
-from reports.records.store import load, local_path, without_credentials
+from reports.records.store import load, without_credentials
 from reports.records.summary import summarise
 
 
@@ -84,10 +85,10 @@ def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
     (second / "artifacts" / "arrivals.parquet").write_bytes(b"PAR1 no")
     suite = load(uri, "broken")
     unread = {run.id: run.files.unread for run in suite.runs}
-    assert unread[first.name] == "curve.parquet: no such file"
+    assert unread[first.name] == f"curve.parquet: no such file in {first / 'artifacts'}"
     assert unread[second.name].startswith("clients.parquet or arrivals.parquet: Arrow")
     (row,) = summarise(suite.scenarios()[0])
-    assert row.final["test/accuracy"].n == 2 and row.unfinished == 1
+    assert row.final["test/accuracy"].n == 2 and (row.unreadable, row.unfinished) == (1, 0)
     page = write_page(uri, "broken", tmp_path / "page.html").read_text()
     assert first.name in page and "left files that cannot be read" in page
 

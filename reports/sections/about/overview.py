@@ -72,9 +72,8 @@ def what_is_amiss(suite: Suite) -> list[str]:
         if status[name]:
             was = "" if name == "error" else "was " if status[name] == 1 else "were "
             parts.append(f"{many(status[name], 'run')} {was}{verb}.")
-    unread = sum(bool(run.files.unread) for run in runs if run.status in {"done", "diverged", "stalled"})
-    if unread:
-        parts.append(f"{many(unread, 'run')} left files that cannot be read; see Provenance.")
+    if suite.unread:
+        parts.append(f"{many(len(suite.unread), 'run')} left files that cannot be read; see Provenance.")
     if suite.older:
         parts.append(
             f"{many(len(suite.older), 'older run')} of the same names {_is(len(suite.older))} left out: "

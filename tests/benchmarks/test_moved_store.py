@@ -1,0 +1,165 @@
+"""A store that is moved or copied keeps its files; what is lost is named, and takes no page with it."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+from mlflow.artifacts import list_artifacts
+from recorded import runs, write_suite
+
+from benchmarks.cli import asyncfl
+from benchmarks.computing import Computer
+from benchmarks.suite.suite import load
+from benchmarks.tasks import RunTask, tasks
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.places import local_path, place, settle
+from benchmarks.tracking.store import Store
+from reports.records.schedules import schedules
+from reports.records.store import load as load_report
+
+CURVE = "curve.parquet"
+
+
+def deliver(folder: Path, store: Store, *, seeds: int) -> None:
+    """Compute and deliver what MLflow does not have of a small suite."""
+    found = tasks(load(str(write_suite(folder, "fedbuff, asgd", seeds=seeds))).runs())
+    outbox = Outbox(store.outbox)
+    delivery = Delivery(store, outbox)
+    finished = delivery.finished("small")
+    meant = {
+        task.key: (task.run.scenario, task.run.strategy, str(task.seed))
+        for task in found
+        if isinstance(task, RunTask)
+    }
+    delivery.announce("small", "", meant)
+    computer = Computer(outbox, {})
+    for task in found:
+        if isinstance(task, RunTask) and task.key not in finished:
+            computer.compute(task)
+    delivery.close()
+    assert not delivery.refused and not delivery.away
+
+
+def report(store: Store) -> tuple[int, str, str]:
+    """Exit code, output and errors of `asyncfl report`."""
+    done = CliRunner().invoke(asyncfl, ["report", "small", "--store", str(store.folder)])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def moved(tmp_path: Path, store: Store) -> Store:
+    """A store with two strategies and two seeds, moved after its page was written."""
+    deliver(tmp_path, store, seeds=2)
+    assert report(store)[0] == 0
+    (tmp_path / "elsewhere").mkdir()
+    store.folder.rename(tmp_path / "elsewhere" / "moved results")
+    return Store(tmp_path / "elsewhere" / "moved results")
+
+
+def test_a_moved_store_gives_the_same_report(moved: Store) -> None:
+    page = moved.reports / "small.html"
+    before = page.read_text()
+    code, shown, errors = report(moved)
+    assert code == 0 and "unfinished" not in shown and not errors
+    assert page.read_text() == before.replace(str(moved.folder.parent.parent / "results"), str(moved.folder))
+    found = load_report(moved.tracking_uri, "small")
+    assert not found.unread and found.shown == 4
+    assert len(schedules(moved.tracking_uri, [run.id for run in found.runs])) == 4
+
+
+def test_a_moved_store_that_can_only_be_read_is_reported(moved: Store) -> None:
+    moved.database.chmod(0o444)
+    assert load_report(moved.tracking_uri, "small").shown == 4
+
+
+def test_more_seeds_of_a_moved_store_lie_beside_the_first(tmp_path: Path, moved: Store) -> None:
+    deliver(tmp_path, moved, seeds=3)
+    assert not (tmp_path / "results").exists()
+    addresses = [run.info.artifact_uri for run in runs(moved)]
+    assert len(addresses) == 6 and all(one.startswith(moved.artifacts.as_uri()) for one in addresses)
+    assert {group.data.metrics["seeds/done"] for group in runs(moved, kind="group")} == {3}
+
+
+def test_a_copy_is_a_store_of_its_own(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store, seeds=1)
+    copy = Store(tmp_path / "copy")
+    shutil.copytree(store.folder, copy.folder)
+    for run in runs(copy):
+        assert place(run.info.artifact_uri, copy.tracking_uri) == copy.artifacts.joinpath(
+            "small", run.info.run_id, "artifacts"
+        )
+    deliver(tmp_path, copy, seeds=2)
+    assert len(list(store.artifacts.glob(f"*/*/artifacts/{CURVE}"))) == 2
+    assert len(list(copy.artifacts.glob(f"*/*/artifacts/{CURVE}"))) == 4
+
+
+def test_the_server_of_a_moved_store_finds_its_files(moved: Store) -> None:
+    """`asyncfl ui` settles the store before MLflow's server, which follows the recorded addresses, starts."""
+    (old, *_) = (run.info.artifact_uri for run in runs(moved))
+    gone = local_path(old)
+    assert gone is not None and not gone.exists()
+    assert settle(moved) == ""
+    for run in runs(moved):
+        found = list_artifacts(run_id=run.info.run_id, tracking_uri=moved.tracking_uri)
+        assert CURVE in {one.path for one in found}
+    experiment = MlflowClient(moved.tracking_uri).get_experiment_by_name("small")
+    assert experiment is not None and experiment.artifact_location == (moved.artifacts / "small").as_uri()
+
+
+def test_addresses_that_hold_are_left_alone(tmp_path: Path, store: Store) -> None:
+    elsewhere = (tmp_path / "bucket").as_uri()
+    client = MlflowClient(store.tracking_uri)
+    client.create_experiment("by hand", elsewhere)
+    client.create_experiment("remote", "s3://bucket/artifacts/remote")
+    deliver(tmp_path, store, seeds=1)
+    before = addresses(store)
+    assert settle(store) == "" and addresses(store) == before
+    link = tmp_path / "link"
+    link.symlink_to(store.folder)
+    assert settle(Store(link)) == "" and addresses(store) == before
+
+
+def addresses(store: Store) -> list[str]:
+    """All that the database says about places."""
+    with closing(sqlite3.connect(store.database)) as opened:
+        places = opened.execute(
+            "SELECT artifact_location FROM experiments UNION SELECT artifact_uri FROM runs ORDER BY 1"
+        )
+        return [one for (one,) in places]
+
+
+def test_a_poorer_page_never_replaces_a_fuller_one(moved: Store) -> None:
+    page = moved.reports / "small.html"
+    before = page.read_text()
+    lost = next(run for run in runs(moved) if run.info.run_name == "ASGD · quadratic · F80 · seed 1")
+    folder = place(lost.info.artifact_uri, moved.tracking_uri)
+    assert folder is not None
+    (folder / CURVE).unlink()
+    code, shown, errors = report(moved)
+    assert code == 1 and page.read_text() == before
+    assert "2 (1 unreadable)" in shown and "unfinished" not in shown
+    assert "1 of 4 runs left files that cannot be read" in errors
+    assert f"ASGD · quadratic · F80 · seed 1: {CURVE}: no such file in {folder}" in errors
+    poorer = moved.reports / "small-incomplete.html"
+    assert str(poorer) in errors and "1 run left files that cannot be read" in poorer.read_text()
+    page.unlink()
+    assert report(moved)[0] == 0 and page.exists()  # nothing is lost by writing it
+
+
+def test_a_page_of_an_earlier_version_counts_as_whole(moved: Store) -> None:
+    page = moved.reports / "small.html"
+    page.write_text("<p>4 runs</p>")
+    shutil.rmtree(moved.artifacts)
+    assert report(moved)[0] == 1 and page.read_text() == "<p>4 runs</p>"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_store_that_cannot_be_settled_says_so(moved: Store) -> None:
+    moved.database.chmod(0o444)
+    assert "still has the addresses of the folder it was moved from" in settle(moved)
