@@ -56,13 +56,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def many(n: int, thing: str) -> str:
-    """So many things: 1 run, 84 runs, 1 strategy, 7 strategies."""
-    if n == 1:
-        return f"1 {thing}"
-    return f"{n:,} {thing[:-1]}ies" if thing.endswith("y") else f"{n:,} {thing}s"
-
-
 def minus(text: str) -> str:
     """A number written with a real minus sign."""
     return text.replace("-", "−")

@@ -11,7 +11,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import files, numbers
+from fl_core.words import many
+from reports import files
 from reports.figures import look
 from reports.records.records import Suite
 from reports.records.store import load
@@ -124,6 +125,6 @@ def _environment() -> Environment:
         "theme": look.theme(),
         "style": Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         "script": Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),
-        "many": numbers.many,
+        "many": many,
     }
     return environment

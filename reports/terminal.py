@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reports.numbers import many
+from fl_core.words import many
 from reports.records.records import Suite
 from reports.records.store import load
 from reports.sections.section import Results

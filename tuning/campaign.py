@@ -12,6 +12,7 @@ from uuid import uuid4
 from benchmarks.pool.local import LocalPool
 from benchmarks.pool.pool import Final, GivenUp, Message, Pool
 from benchmarks.tracking.store import Store
+from fl_core.words import many
 from tuning.ledger import ORIGIN, Ledger
 from tuning.pending import BY_SEED, Pending
 from tuning.records import Records
@@ -132,6 +133,7 @@ class Driver:
 def _description(campaign: Campaign) -> str:
     study = campaign.studies[0]
     return (
-        f"Tuning of {campaign.suite.name}: {study.trials} trials × {len(study.seeds)} seeds × {study.budget} "
+        f"Tuning of {campaign.suite.name}: "
+        f"{many(study.trials, 'trial')} × {many(len(study.seeds), 'seed')} × {study.budget} "
         f"for each strategy in each scenario; judged on {study.judged_on}."
     )

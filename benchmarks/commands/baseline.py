@@ -8,6 +8,7 @@ import click
 
 from benchmarks.commands import options
 from benchmarks.commands.check import File, measured, no_speed
+from fl_core.words import many
 
 
 @click.command()
@@ -48,4 +49,4 @@ def command(
     if not no_speed:
         taken = taken.model_copy(update={"speed": measured(planned, {run.strategy for run in planned})})
     path = baseline.write(taken, out or store.folder / "baselines" / f"{taken.suite}.json")
-    click.echo(f"Baseline of {len(planned)} runs: {path}")
+    click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks.commands import options
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Run
@@ -87,7 +88,7 @@ def measured(planned: Sequence[Run], strategies: Collection[str]) -> dict[str, f
     """The speed of these strategies beside the yardstick."""
     from benchmarks.speed.strategies import first_of_each, ratios
 
-    click.echo(f"measuring: speed of {len(strategies)} strategies beside the yardstick", err=True)
+    click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
     return ratios({name: one for name, one in first_of_each(planned).items() if name in strategies})
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks.commands import options
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.claims import Claim
@@ -74,7 +75,7 @@ def check(folder_of_claims: Path | None) -> None:
     if wrong := mistakes(papers.values()):
         raise UserError(*wrong)
     claims = sum(len(one.claims) for one in papers.values())
-    click.echo(f"{claims} claims of {len(papers)} papers are in order.")
+    click.echo(f"In order: {many(claims, 'claim')} of {many(len(papers), 'paper')}.")
 
 
 @command.command()
@@ -217,7 +218,8 @@ def _forecast(plans: list[Plan]) -> None:
         runs = plan.runs()
         seconds = core_seconds(runs, patience=4.0)
         total += seconds
-        click.echo(f"{plan.name}: {len(plan.claims)} claims, {len(runs)} runs, {duration(seconds / size)}")
+        what = f"{many(len(plan.claims), 'claim')}, {many(len(runs), 'run')}"
+        click.echo(f"{plan.name}: {what}, {duration(seconds / size)}")
     where = "1 process" if size == 1 else f"{size} processes"
     click.echo(f"About {duration(total / size)} with {where}, what is finished included.")
 

@@ -42,7 +42,9 @@ def command(
 ) -> None:
     """Say which of two strategies is ahead, by how much, and how sure that is.
 
-    Everything is read from MLflow, paired over seeds; intervals are of 95 %.
+    Everything is read from MLflow, paired over seeds. Of several scenarios
+    the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
+    (Holm).
     """
     from benchmarks.tracking.store import Store
 
@@ -65,8 +67,7 @@ def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> 
     found = compare(asked, first, second, metric)
     together = overall(asked, found)
     click.secho(f"{first} and {second}, {_title(asked[0], metric)}", bold=True)
-    adjusted = f"; p adjusted for {len(found)} scenarios (Holm)" if len(found) > 1 else ""
-    click.echo(f"Paired over seeds, intervals of 95 %{adjusted}")
+    click.echo(_how(max(one.tests for one in found)))
     for one in [*found, *([together] if together else [])]:
         click.secho(f"\n{one.scenario}", fg="cyan")
         for line in answer(one, first, second):
@@ -74,6 +75,17 @@ def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> 
     if len(asked) < len(chosen):
         click.echo(f"\nNot in {', '.join(one.label for one in chosen if one not in asked)}.")
     click.echo("")
+
+
+def _how(tests: int) -> str:
+    """What intervals and p-values are."""
+    if tests == 1:
+        return "Paired over seeds, interval of 95 %"
+    return (
+        f"Paired over seeds; adjusted for {tests} scenarios: intervals hold at 95 %\n"
+        "together (Bonferroni), p is Holm’s, which may show a difference where the\n"
+        "interval does not"
+    )
 
 
 def _title(scenario: Scenario, metric: str) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fl_core.words import many
+
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
     from reports.records.records import Suite
@@ -16,7 +18,6 @@ def write_page(found: Suite, store: Store) -> Path | None:
     """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
     from benchmarks.session import warn
     from reports import page
-    from reports.numbers import many
 
     if found.unread:
         first = found.unread[0]

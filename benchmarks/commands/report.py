@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from benchmarks.commands import options
+from fl_core.words import many
 
 
 @click.command()
@@ -41,7 +42,6 @@ def command(
     name = recorded_name(suite, scale)
 
     from reports import page, terminal
-    from reports.numbers import many
     from reports.records.store import load
 
     found = load(store.tracking_uri, name)

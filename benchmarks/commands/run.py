@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks.commands import options
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.runs.session import Session
@@ -76,7 +77,7 @@ def command(
         click.echo(_what_happened(session, monotonic() - began))
         whole = _show_results(session, store, page=not no_report)
     except KeyboardInterrupt:
-        done = f"{session.finished} of {len(session.tasks)} runs are finished"
+        done = f"{session.finished} of {many(len(session.tasks), 'run')} finished"
         click.echo(f"\nStopped: {done}, what was in progress is saved.")
         click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
         sys.exit(INTERRUPTED)
@@ -89,7 +90,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 
     name, size = session.suite.name, session.size
     if not session.now:
-        return f"{name}: {size} are finished already; nothing to do."
+        return f"{name}: {size}, all finished already; nothing to do."
     ends = [f"{session.now[status]} {how}" for status, how in ENDS.items() if session.now[status]]
     earlier = f", {session.before} finished before" if session.before else ""
     return f"{name}: {size} in {duration(seconds)}: {', '.join(ends)}{earlier}."
@@ -104,8 +105,8 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
 
     if session.waiting:
         warn(
-            f"{session.waiting} records are not in MLflow ({session.why_waiting}); "
-            f"they wait in {store.outbox} and are sent by the next asyncfl run"
+            f"not in MLflow: {many(session.waiting, 'record')} ({session.why_waiting}), "
+            f"kept in {store.outbox} and sent by the next asyncfl run"
         )
     if session.away:
         return True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks.commands import options
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Run
@@ -42,8 +43,8 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     click.echo(f"\nStrategies, all with {shared}" if shared else "\nStrategies")
     print_table(("strategy", "hyper-parameters"), strategies)
     click.echo(f"\nEach run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.says.seeds))}")
-    per_scenario = f"{len(strategies)} strategies × {len(loaded.says.seeds)} seeds"
-    click.echo(f"Runs: {len(scenarios)} scenarios × {per_scenario} = {len(runs)}")
+    per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.says.seeds), 'seed')}"
+    click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
     click.echo(f"Estimated time: {_estimate(runs)}")
 
 
@@ -62,6 +63,6 @@ def _estimate(runs: list[Run]) -> str:
         return f"unknown. {' '.join(reason)}"
     cores = os.cpu_count() or 1
     return (
-        f"{duration(seconds / cores)} on the {cores} cores here, {duration(seconds)} on one "
+        f"{duration(seconds / cores)} on the {many(cores, 'core')} here, {duration(seconds)} on one "
         "(extrapolated from about a second of it; start-up, baselines and tracking not included)"
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from fl_core.words import many
+
 if TYPE_CHECKING:
     from fl_core.theory.optimum import Optimum
     from fl_core.theory.routing import Network, Objective
@@ -76,7 +78,7 @@ def routing(
     beside = {"uniform": uniform(len(mu)), "balanced": balanced(mu)}
     networks = {"optimal": best, **{name: Network(p, mu, tasks) for name, p in beside.items()}}
 
-    click.echo(f"{len(mu)} clients, {tasks} tasks in flight\n")
+    click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
     head = ("routing", objective, "updates per unit of time")
     print_table(head, _headed(head, [_summary(name, one, bound) for name, one in networks.items()]))
     click.echo("\nOptimal routing, clients alike together")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks.commands import options
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Suite
@@ -109,7 +110,7 @@ def command(
         with _progress(driver, quiet=quiet) as show:
             driver.run(workers or processes(), show)
     except KeyboardInterrupt:
-        done = f"{driver.ended} of {campaign.trials} trials are finished"
+        done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         click.echo(f"\nStopped: {done}; what was in progress is taken up again.")
         click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
         sys.exit(INTERRUPTED)
@@ -121,10 +122,10 @@ def _what_happened(driver: Driver, seconds: float) -> str:
     from benchmarks.suite.summary import duration
 
     campaign = driver.campaign
-    size = f"{_studies(campaign)} of {campaign.studies[0].trials} trials"
+    size = f"{_studies(campaign)} of {many(campaign.studies[0].trials, 'trial')}"
     if driver.before >= campaign.trials:
         return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
-    earlier = f", {driver.before} trials finished before" if driver.before else ""
+    earlier = f", {many(driver.before, 'trial')} finished before" if driver.before else ""
     return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
 
 
@@ -167,7 +168,7 @@ def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
     print_table(("scenario", "strategy", said, "before", "parameters"), rows)
     missing = len(campaign.studies) + len(campaign.reused) - len(what.tuned)
     if missing:
-        warn(f"{missing} strategies have no trial that came to its end: nothing is tuned for them")
+        warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
     click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
     click.echo(f"Tuned values: {path}")
 
@@ -190,7 +191,7 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
         (
             one.scenario,
             one.strategy,
-            f"{one.trials} trials",
+            many(one.trials, "trial"),
             "; ".join(f"{name} {_candidates(of)}" for name, of in one.space.described().items()),
         )
         for one in campaign.studies
@@ -201,8 +202,8 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     seeds = ", ".join(map(str, study.seeds))
     click.echo(f"\nObjective: {says.objective} of {study.objective.metric.name}, {study.objective.direction}")
     click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
-    click.echo(f"Sampler: {says.sampler}, {says.batch} trials at a time; pruner: {says.pruner}")
-    size = f"{_studies(campaign)} × {study.trials} trials × {len(study.seeds)} seeds"
+    click.echo(f"Sampler: {says.sampler}, {many(says.batch, 'trial')} at a time; pruner: {says.pruner}")
+    size = f"{_studies(campaign)} × {many(study.trials, 'trial')} × {many(len(study.seeds), 'seed')}"
     click.echo(f"Simulations: {size} = {campaign.simulations}")
     seconds = core_seconds(campaign)
     click.echo(

@@ -22,6 +22,7 @@ from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
+from fl_core.words import many
 
 PULSE = 0.25  # seconds without a message after which the display is refreshed
 
@@ -58,7 +59,8 @@ class Session:
         """What the suite consists of."""
         runs = sum(isinstance(task, RunTask) for task in self.tasks)
         baselines = len(self.tasks) - runs
-        return f"{runs} runs and {baselines} centralised baselines" if baselines else f"{runs} runs"
+        beside = f" and {many(baselines, 'centralised baseline')}" if baselines else ""
+        return f"{many(runs, 'run')}{beside}"
 
     @property
     def finished(self) -> int:

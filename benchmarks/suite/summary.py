@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Run, Suite
 from fl_core.strategies.strategy import Strategy
+from fl_core.words import many
 
 
 def grid(suite: Suite) -> list[tuple[str, str]]:
@@ -53,11 +54,11 @@ def budget(suite: Suite) -> str:
     says = suite.says
     budget = says.budget
     ends = [
-        f"{budget.iterations} server iterations" if budget.iterations else "",
-        f"{budget.updates} client updates" if budget.updates else "",
+        many(budget.iterations, "server iteration") if budget.iterations else "",
+        many(budget.updates, "client update") if budget.updates else "",
         f"{float(budget.time):g} units of virtual time" if budget.time else "",
     ]
-    return f"{' or '.join(filter(None, ends))}, {says.evaluations} evaluations"
+    return f"{' or '.join(filter(None, ends))}, {many(says.evaluations, 'evaluation')}"
 
 
 def duration(seconds: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from benchmarks.tracking import views
+from fl_core.words import many
 
 REPORT = "tags.`asyncfl.kind` = 'report'"
 DESCRIPTION = "asyncfl.description"  # tag: the suite's own, without what is added for MLflow's pages
@@ -27,7 +28,7 @@ def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged:
     """Strategy, paper and scenario; what the curve is the mean of, and where to compare it."""
     scenario = tags["asyncfl.scenario"]
     view = views.of_scenario(scenario, [tags["asyncfl.metric"]])
-    mean = f"Mean over the {_many(seeds)} below" if seeds else "Its seeds are below"
+    mean = f"Mean over the {many(seeds, 'seed')} below" if seeds else "Its seeds are below"
     lost = f"; {diverged} more diverged and {'is' if diverged == 1 else 'are'} left out" if diverged else ""
     page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={quote(REPORT)}"
     return (
@@ -47,7 +48,3 @@ def report_page(suite: str, experiment: str, run: str) -> str:
 def _plain(text: str) -> str:
     """Text in which Markdown sees no mark-up."""
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>#" else letter for letter in text)
-
-
-def _many(seeds: int) -> str:
-    return "one seed" if seeds == 1 else f"{seeds} seeds"

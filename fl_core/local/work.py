@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fl_core.parts import Count, Part, Rate, Share, exact
 from fl_core.server.jobs import Job, Update
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from fl_core.problems.problem import World
@@ -50,7 +51,7 @@ class LocalWork(Part):
         for key in ("steps", "lr_factors"):
             given = getattr(self, key)
             if isinstance(given, tuple) and len(given) != clients:
-                return f"local.{key}: {len(given)} given for {clients} clients"
+                return f"local.{key}: {len(given)} given for {many(clients, 'client')}"
         return None
 
     def distorts(self) -> str | None:

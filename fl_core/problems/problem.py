@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fl_core.metrics import FEDERATED, Metric, named
 from fl_core.parts import Count, Part
+from fl_core.words import many
 
 CPU = torch.device("cpu")
 
@@ -115,7 +116,9 @@ class Problem(Part):
     def _one_importance_a_client(self) -> Self:
         if isinstance(self.importance, tuple):
             if len(self.importance) != self.clients:
-                raise ValueError(f"importance: {len(self.importance)} given for {self.clients} clients")
+                raise ValueError(
+                    f"importance: {len(self.importance)} given for {many(self.clients, 'client')}"
+                )
             if min(self.importance) < 0 or sum(self.importance) <= 0:
                 raise ValueError("importance: must be 0 or greater for every client, and not all 0")
         return self

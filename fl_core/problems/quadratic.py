@@ -14,6 +14,7 @@ from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import Rate
 from fl_core.problems.problem import CPU, Evaluation, Problem, World, ranks
 from fl_core.streams import Streams
+from fl_core.words import many
 
 
 class Quadratic(Problem):
@@ -43,11 +44,11 @@ class Quadratic(Problem):
     def _shapes(self) -> Self:
         d = len(self.centres[0])
         if len(self.centres) != self.clients:
-            raise ValueError(f"centres: {len(self.centres)} given for {self.clients} clients")
+            raise ValueError(f"centres: {len(self.centres)} given for {many(self.clients, 'client')}")
         if any(len(centre) != d for centre in self.centres):
             raise ValueError("centres: all must have the same length")
         if self.curvature is not None and len(self.curvature) != self.clients:
-            raise ValueError(f"curvature: {len(self.curvature)} given for {self.clients} clients")
+            raise ValueError(f"curvature: {len(self.curvature)} given for {many(self.clients, 'client')}")
         if self.start is not None and len(self.start) != d:
             raise ValueError(f"start: {len(self.start)} coordinates given for models of {d}")
         return self

@@ -22,6 +22,7 @@ from fl_core.streams import Streams, stream
 from fl_core.timing import traces
 from fl_core.timing.clock import MICRO, Clock, common_unit
 from fl_core.timing.laws import chosen, label, plain
+from fl_core.words import many
 
 
 class Durations(Part):
@@ -301,7 +302,9 @@ def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
 def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
     """`times` for n clients, as given or one repeated; ValueError if there are neither 1 nor n."""
     if len(times) not in (1, n):
-        raise ValueError(f"times: {len(times)} given for {n} clients; give one for all, or one for each")
+        raise ValueError(
+            f"times: {len(times)} given for {many(n, 'client')}; give one for all, or one for each"
+        )
     return times if len(times) == n else times * n
 
 

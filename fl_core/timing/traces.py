@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fl_core.parts import exact
 from fl_core.streams import stream
+from fl_core.words import many
 
 
 def digest(path: Path) -> str:
@@ -34,15 +35,15 @@ def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tupl
     """
     jobs = _jobs(path, digest)
     if len(jobs) < n:
-        raise ValueError(f"trace file {path}: it has jobs of {len(jobs)} clients, and {n} are wanted")
+        raise ValueError(f"trace file {path}: it has jobs of {many(len(jobs), 'client')}, and {n} are wanted")
     if seed is not None:
         drawn = stream(seed, "trace").permutation(sorted(jobs))[:n]
         return tuple(tuple(jobs[client]) for client in drawn.tolist())
     for client in range(n):
         if client not in jobs:
             raise ValueError(
-                f"trace file {path}: no job of client {client}; its {len(jobs)} clients have numbers from "
-                f"{min(jobs)} to {max(jobs)}, and 'clients: random' draws {n} of them"
+                f"trace file {path}: no job of client {client}; it has {many(len(jobs), 'client')}, numbered "
+                f"from {min(jobs)} to {max(jobs)}, and 'clients: random' draws {n} of them"
             )
     return tuple(tuple(jobs[client]) for client in range(n))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.claims import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED, RESULTS
+from fl_core.words import many
 from reports import numbers
 from reports.claims.claims import judged, scales
 from reports.claims.verdicts import Verdict
@@ -67,8 +68,8 @@ def interval(verdict: Verdict) -> str:
 
 def besides(verdict: Verdict) -> str:
     """What a reader must know besides: how few seeds, how many would decide, and why."""
-    few = f"{numbers.many(verdict.seeds, 'seed')} only" if 0 < verdict.seeds < 3 else ""
-    more = f"{verdict.more:,} seeds would decide" if verdict.more else ""
+    few = f"{many(verdict.seeds, 'seed')} only" if 0 < verdict.seeds < 3 else ""
+    more = f"{many(verdict.more, 'seed')} would decide" if verdict.more else ""
     return "; ".join(filter(None, (few, verdict.why, more)))
 
 
@@ -121,8 +122,8 @@ def _refuted(one: Judged) -> Iterable[str]:
         seen = f" *Seen:* {first.seen}" if first.seen else ""
         if others:
             cases = ", ".join(claim.id.removeprefix(f"{row}/") for claim in (first, *others))
-            many = f"{len(others) + 1} claims ({one.scale})"
-            yield f"- **{row}**, {many}, such as: {first.statement}{seen} Claims: {cases}."
+            claims = f"{len(others) + 1} claims ({one.scale})"
+            yield f"- **{row}**, {claims}, such as: {first.statement}{seen} Claims: {cases}."
         else:
             yield f"- **{first.id}** ({one.scale}): {first.statement}{seen}"
 

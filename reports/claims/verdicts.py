@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.claims import SINGLE_RUN, Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
+from fl_core.words import many
 from reports.statistics import estimates
 from reports.statistics.estimates import Array, Estimate
 from reports.statistics.paired import LEVEL, Effect, effect, holm, seeds_to_decide
@@ -145,7 +146,7 @@ def _differ(claim: Better, table: Array) -> Verdict:
 
 
 def _lost(lost: int, seeds: int) -> str:
-    return f"{lost} of {seeds} seeds diverged or never got there"
+    return f"{lost} of {many(seeds, 'seed')} diverged or never got there"
 
 
 def _contrast(claim: Contrast, table: Array) -> Estimate:

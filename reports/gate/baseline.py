@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import Run as Planned
 from fl_core.parts import Frozen
+from fl_core.words import many
 from reports.records.measures import Measure, measure
 from reports.records.records import Run
 from reports.records.schedules import schedules
@@ -101,8 +102,8 @@ def take(tracking_uri: str, planned: Sequence[Planned]) -> Baseline:
     if missing:
         first = missing[0]
         raise UserError(
-            f"{len(missing)} of {len(planned)} runs of suite '{suite}' are not recorded as finished, such as "
-            f"{first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes first"
+            f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as finished, such "
+            f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes first"
         )
     runs = [there[one.key] for one in planned]
     digests = schedules(tracking_uri, [run.id for run in runs])

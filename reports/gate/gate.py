@@ -24,6 +24,7 @@ from typing import Literal
 
 import numpy as np
 
+from fl_core.words import many
 from reports.gate.baseline import Baseline, Goal, Outcome
 from reports.numbers import count, minus, number
 from reports.records.measures import Measure
@@ -167,7 +168,9 @@ def _schedule(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> 
     if not other:
         return Check(*cell, SCHEDULE, "same")
     then, today = (one.schedule for one in other[0])
-    return Check(*cell, SCHEDULE, "changed", then, today, f"{len(other)} of {len(before)} seeds", "none")
+    return Check(
+        *cell, SCHEDULE, "changed", then, today, f"{len(other)} of {many(len(before), 'seed')}", "none"
+    )
 
 
 def _golden(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Check:

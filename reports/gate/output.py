@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from benchmarks.errors import UserError
+from fl_core.words import many
 from reports.gate.baseline import Baseline
 from reports.gate.gate import Check
-from reports.numbers import many
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fl_core.words import many
 from reports import numbers
 from reports.downloads import file_name, link
 from reports.figures import svg
@@ -53,7 +54,7 @@ def section(results: Results) -> Section | None:
 
 def _note(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> str:
     n = [one.effect.n for _, of in found for one in of if one.effect]
-    over = f"{max(n)} seeds" if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
+    over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
         f"Paired differences to the best strategy of the scenario over {over}, with 95 % intervals; strokes "
         "are single seeds. Filled: shown to be worse (paired t-test at 5 %, Holm’s adjustment within the "

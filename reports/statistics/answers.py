@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isinf
 
+from fl_core.words import many
 from reports import numbers
-from reports.numbers import many
 from reports.records.measures import Measure
 from reports.statistics.compare import Comparison
 from reports.statistics.paired import LEVEL, seeds_to_decide
@@ -60,7 +60,7 @@ def _who_is_first(found: Comparison, first: str, second: str) -> Iterator[str]:
         yield f"{open_}{leader} {what} {other} on {ahead} of {many(n, 'seed')}, {_p(found)} (sign test)."
     write = numbers.count if found.measure.name == "updates_to_target" else lambda x: numbers.number(x, 3)
     yield (
-        f"Median {found.measure.title}: {first} {write(one)} ({met} of {n} seeds), "
+        f"Median {found.measure.title}: {first} {write(one)} ({met} of {many(n, 'seed')}), "
         f"{second} {write(two)} ({also} of {n})."
     )
 

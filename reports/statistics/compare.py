@@ -28,7 +28,8 @@ class Comparison:
     scenario: str
     measure: Measure
     pairs: Mapping[int, Pair]  # by seed; ∞ for a target that was never met
-    effect: Effect | None  # how far the first is ahead; None where a pair is not finite, or there is none
+    effect: Effect | None  # how far the first is ahead; None where a pair is not finite, or there is none;
+    # its interval holds at 95 % together with those of all `tests` (Bonferroni)
     p: float  # two-sided, adjusted; of a sign test where there is no effect; NaN without any pair
     tests: int = 1  # for so many tests p is adjusted (Holm)
     target: str = ""  # in words, where the question is when it was met
@@ -72,7 +73,11 @@ def direction(of: Measure) -> int:
 
 
 def compare(scenarios: Sequence[Scenario], first: str, second: str, metric: str) -> list[Comparison]:
-    """A comparison for each scenario in which both were tried; p-values adjusted for their number.
+    """A comparison for each scenario in which both were tried, adjusted for their number.
+
+    Intervals hold together at 95 % (Bonferroni), p-values are Holm's. An interval of Student's t that leaves
+    out 0 has p ≤ 0.05 beside it. The reverse need not be true: Holm's steps show more differences than
+    intervals that hold together can.
 
     `metric` is a recorded one, taken at the end of the run, or one of `REACHES`, or `AREA`.
     """
@@ -83,7 +88,13 @@ def compare(scenarios: Sequence[Scenario], first: str, second: str, metric: str)
             found.append(_in_scenario(scenario, cells[first], cells[second], metric))
     tested = [one for one in found if not isnan(one.p)]
     adjusted = iter(holm([one.p for one in tested]))
-    return [one if isnan(one.p) else replace(one, p=next(adjusted), tests=len(tested)) for one in found]
+    return [one if isnan(one.p) else _together(one, next(adjusted), len(tested)) for one in found]
+
+
+def _together(one: Comparison, p: float, tests: int) -> Comparison:
+    """One of several: with its adjusted p, and an interval that holds together with the others."""
+    wide = effect(_ahead(one.measure, one.pairs), 1 - (1 - LEVEL) / tests) if one.effect else None
+    return replace(one, effect=wide, p=p, tests=tests)
 
 
 def overall(scenarios: Sequence[Scenario], found: Sequence[Comparison]) -> Comparison | None:
@@ -129,10 +140,15 @@ def _in_scenario(scenario: Scenario, first: Cell, second: Cell, metric: str) -> 
 
 def _comparison(label: str, of: Measure, pairs: Mapping[int, Pair]) -> Comparison:
     if pairs and all(isfinite(first) and isfinite(second) for first, second in pairs.values()):
-        found = effect([direction(of) * (first - second) for first, second in pairs.values()])
+        found = effect(_ahead(of, pairs))
         return Comparison(label, of, pairs, found, found.p)
     one = Comparison(label, of, pairs, None, nan)
     return replace(one, p=_sign_test(one.wins)) if pairs else one
+
+
+def _ahead(of: Measure, pairs: Mapping[int, Pair]) -> list[float]:
+    """How far the first is ahead, seed by seed."""
+    return [direction(of) * (first - second) for first, second in pairs.values()]
 
 
 def _sign_test(wins: tuple[int, int]) -> float:

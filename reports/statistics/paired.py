@@ -20,7 +20,7 @@ SEEDS_FOR_BOOTSTRAP = 8  # below, so few values say too little of their distribu
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Mean of paired differences with its 95 % interval and the two-sided p-value of a paired t-test.
+    """Mean of paired differences with its interval and the two-sided p-value of a paired t-test.
 
     With one seed the interval is all of R and p is 1: a single difference shows nothing of its spread.
     """
@@ -54,8 +54,10 @@ class Effect:
         return float(stats.t.cdf((self.mean - threshold) / (self.std / sqrt(self.n)), self.n - 1))
 
 
-def effect(differences: Sequence[float]) -> Effect:
+def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
     """The effect of finite differences, one a seed; a studentised bootstrap from eight seeds on, t below.
+
+    `level` is the interval's: 1 − 0.05/k where k intervals are to hold together (Bonferroni).
 
     Resampled means alone (a percentile bootstrap) spread too little: at eight seeds such intervals miss the
     truth in 12 % of cases in place of 5 %. Those from the quantiles of |t| over resampled values miss it in 3
@@ -75,27 +77,27 @@ def effect(differences: Sequence[float]) -> Effect:
         # Without a spread there is no t; of n equal differences a sign test says what there is to say.
         return Effect(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
     error = std / sqrt(n)
-    half = error * (_bootstrapped(values) if n >= SEEDS_FOR_BOOTSTRAP else _student(n))
+    half = error * (_bootstrapped(values, level) if n >= SEEDS_FOR_BOOTSTRAP else _student(n, level))
     low, high = mean - half, mean + half
     p = float(2 * stats.t.sf(abs(mean) / error, n - 1))
     return Effect(mean, low, high, p, std, n)
 
 
 def _student(n: int, level: float = LEVEL) -> float:
-    """What |t| of n values exceeds in 5 % of cases."""
+    """What |t| of n values exceeds in 5 % of cases, or in 1 − `level` of them."""
     return float(stats.t.ppf((1 + level) / 2, n - 1))
 
 
-def _bootstrapped(values: np.ndarray) -> float:
+def _bootstrapped(values: np.ndarray, level: float) -> float:
     """The same of t over resampled values."""
     n = len(values)
     resampled = values[stream(0, "bootstrap", n).integers(n, size=(RESAMPLES, n))]
     spread = resampled.std(1, ddof=1)
     some = spread > ROUNDING * values.std()
-    if some.mean() < LEVEL:  # nearly all values tie: t has no such quantile
-        return _student(n)
+    if some.mean() < level:  # nearly all values tie: t has no such quantile
+        return _student(n, level)
     t = (resampled.mean(1) - values.mean())[some] / (spread[some] / sqrt(n))
-    return float(np.quantile(np.abs(t), LEVEL))
+    return float(np.quantile(np.abs(t), level))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -81,7 +81,7 @@ def test_what_is_missing(tmp_path: Path, store: Store) -> None:
     run(write_suite(tmp_path, seeds=1), store)
     more = write_suite(tmp_path, seeds=2)
     said = complaint(baseline.command, more, "--store", store.folder)
-    assert said.startswith("2 of 4 runs of suite 'small' are not recorded as finished, such as FedBuff")
+    assert said.startswith("suite 'small': 2 of 4 runs not recorded as finished, such as FedBuff")
     one = write_suite(tmp_path, seeds=1)
     assert "suite 'small' has one seed" in complaint(baseline.command, one, "--store", store.folder)
 

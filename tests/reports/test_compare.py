@@ -18,7 +18,7 @@ from benchmarks.errors import UserError
 from reports.records.measures import measure
 from reports.statistics.answers import answer
 from reports.statistics.compare import Comparison, compare, overall
-from reports.statistics.paired import seeds_to_decide
+from reports.statistics.paired import effect, seeds_to_decide
 
 ONE, TWO = (0.90, 0.93, 0.95, 0.91), (0.88, 0.92, 0.95, 0.90)
 
@@ -75,6 +75,38 @@ def test_p_values_are_adjusted_for_the_number_of_scenarios() -> None:
     assert together.p == pytest.approx(stats.ttest_rel(ONE, TWO).pvalue)
     elsewhere = [replace(run, problem="mnist") if run.scenario == "b" else run for run in runs]
     assert overall(records(*elsewhere).scenarios(), found) is None
+
+
+def test_intervals_hold_together_over_the_scenarios() -> None:
+    """At 1 − 0.05/3 each: SciPy's own interval at that level, and no zero outside where p says nothing."""
+    near = (0.895, 0.915, 0.93, 0.905)
+    runs = [
+        fake
+        for scenario, other in (("a", TWO), ("b", near), ("c", (0.5, 0.4, 0.6, 0.5)))
+        for fake in (*fakes("FedBuff", ONE, scenario), *fakes("ACE", other, scenario))
+    ]
+    found = ask(*runs)
+    for one, other in zip(found, (TWO, near, (0.5, 0.4, 0.6, 0.5)), strict=True):
+        interval = stats.ttest_rel(ONE, other).confidence_interval(1 - 0.05 / 3)
+        assert one.effect is not None and one.tests == 3
+        assert (one.effect.low, one.effect.high) == pytest.approx((interval.low, interval.high))
+        assert one.decided or not one.effect.significant
+    assert [one.decided for one in found] == [False, False, True]
+    together = overall(records(*runs).scenarios(), found)
+    assert together is not None and together.effect is not None and together.tests == 1
+    mean = np.mean([TWO, near, (0.5, 0.4, 0.6, 0.5)], axis=0)
+    alone = stats.ttest_rel(ONE, mean).confidence_interval(0.95)
+    assert (together.effect.low, together.effect.high) == pytest.approx((alone.low, alone.high))
+
+
+@pytest.mark.parametrize("n", [4, 12])
+def test_intervals_that_hold_together_miss_the_truth_in_one_case_of_twenty(n: int) -> None:
+    """Of five true means in 300 samples: any miss in at most 5 %, within three standard errors."""
+    rng = np.random.default_rng(1)
+    level = 1 - 0.05 / 5
+    samples = rng.normal(size=(300, 5, n))
+    missed = [any(effect(list(one), level).significant for one in sample) for sample in samples]
+    assert np.mean(missed) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
 
 
 def test_only_seeds_of_both_are_paired_and_the_others_are_named() -> None:

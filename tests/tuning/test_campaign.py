@@ -311,7 +311,7 @@ def test_interrupted_and_continued_it_has_what_was_planned(
     said = first.communicate(timeout=PATIENCE)[0]
     assert first.returncode == code, said
     if end is signal.SIGINT:
-        assert "trials are finished; what was in progress is taken up again." in said
+        assert "trials finished; what was in progress is taken up again." in said
 
     second = start(*command)
     said = second.communicate(timeout=PATIENCE)[0]

@@ -13,6 +13,7 @@ from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.theory import weights
+from fl_core.words import many
 
 
 class AsyncFedAvg(Strategy):
@@ -25,7 +26,7 @@ class AsyncFedAvg(Strategy):
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.weights, tuple) and len(self.weights) != scenario.problem.clients:
-            return f"weights: {len(self.weights)} given for {scenario.problem.clients} clients"
+            return f"weights: {len(self.weights)} given for {many(scenario.problem.clients, 'client')}"
         return None
 
     def begin(self, server: Server) -> None:

@@ -21,6 +21,7 @@ from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.theory import optimum, routing
 from fl_core.theory.jackson import Occupancy
+from fl_core.words import many
 
 Opening = Literal["routed", "stationary"]
 
@@ -41,7 +42,8 @@ class GeneralizedAsyncSGD(Strategy):
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:
-            return f"routing: {len(self.routing)} probabilities given for {scenario.problem.clients} clients"
+            clients = many(scenario.problem.clients, "client")
+            return f"routing: {len(self.routing)} probabilities given for {clients}"
         return None
 
     def begin(self, server: Server) -> None:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from reports.numbers import duration, many
+from fl_core.words import many
+from reports.numbers import duration
 from reports.records.records import Run, Suite
 from reports.sections.section import Results
 from reports.statistics.ranking import leader
@@ -107,7 +108,7 @@ def how_sure(results: Results) -> str:
     if not compared:
         return ""
     n = {one.effect.n for of in compared for one in of if one.effect}
-    seeds = f"{max(n)} seeds" if len(n) == 1 else f"{min(n)} to {max(n)} seeds"
+    seeds = many(max(n), "seed") if len(n) == 1 else f"{min(n)} to {max(n)} seeds"
     sure = sum(all(one.worse for one in of[1:] if one.effect) for of in compared)
     if sure == 0:
         return f"Nowhere do {seeds} show that the best of a scenario beats all others."

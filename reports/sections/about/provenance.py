@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
+from fl_core.words import many
 from reports.downloads import file_name, link
-from reports.numbers import duration, many
+from reports.numbers import duration
 from reports.records.records import Run, Suite
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
@@ -33,8 +34,10 @@ def section(results: Results) -> Section:
 def facts(suite: Suite) -> list[tuple[str, list[str]]]:
     """What was recorded, and all its values: more than one where runs differ."""
     runs = suite.runs
+    # A campaign may be all there is of a suite; its experiment is another one.
+    experiment = f"experiment {suite.name} (id {suite.experiment}) at " if suite.experiment else ""
     found = [
-        ("MLflow", [f"experiment {suite.name} (id {suite.experiment}) at {suite.uri}"]),
+        ("MLflow", [f"{experiment}{suite.uri}"]),
         ("Tuning", _campaign(suite)),
         ("asyncfl", _texts(runs, lambda run: run.version)),
         ("Commit", _texts(runs, lambda run: run.commit)),

@@ -8,8 +8,8 @@ from math import isnan, nan
 from statistics import fmean
 
 from benchmarks.tracking.colours import natural
+from fl_core.words import many
 from reports import numbers
-from reports.numbers import many
 from reports.records.records import Suite
 from reports.records.studies import Study
 from reports.statistics.sensitivity import Sensitivity
@@ -58,8 +58,8 @@ def shares(suite: Suite) -> str:
     studies = [study for study in suite.studies if study.trials]
     total = sum(len(study.counted) for study in studies)
     simulations = sum(len(study.counted) * len(study.seeds) for study in studies)
-    trials = _range(len(study.counted) for study in studies)
-    seeds = _range(len(study.seeds) for study in studies)
+    trials = _range((len(study.counted) for study in studies), "trial")
+    seeds = _range((len(study.seeds) for study in studies), "seed")
     budgets, same = _all(studies, "budget"), "" if unequal(studies) else ", the same for every strategy"
     which = sorted({seed for study in studies for seed in study.seeds})
     own = ""
@@ -69,8 +69,8 @@ def shares(suite: Suite) -> str:
     data = " or ".join(_all(studies, "judged_on"))
     pruners = [one for one in _all(studies, "pruner") if one != "none"]
     return (
-        f"Each strategy had, in each scenario, {trials} trials × {seeds} seeds × {' or '.join(budgets)}{same}"
-        f": {many(total, 'trial')} of {many(len(studies), 'study')}, {simulations:,} simulations. "
+        f"Each strategy had, in each scenario, {trials} × {seeds} × {' or '.join(budgets)}{same}"
+        f": {many(total, 'trial')} of {many(len(studies), 'study')}, {many(simulations, 'simulation')}. "
         f"Objective: {asks}, on {data}. Seeds {', '.join(map(str, which))}{own}. "
         f"Sampler: {', '.join(SAMPLERS.get(one, one) for one in _all(studies, 'sampler'))}; "
         f"{f'pruned by {listed(pruners)}' if pruners else 'no pruner'}."
@@ -112,7 +112,7 @@ def amiss(suite: Suite) -> list[str]:
     edges = sum(any(study.edge(one) for one in study.space) for study in studies)
     if edges:
         parts.append(
-            f"In {edges} of {len(studies)} studies the best lies at an edge of the space: "
+            f"In {edges} of {many(len(studies), 'study')} the best lies at an edge of the space: "
             "better values may lie beyond."
         )
     return parts
@@ -141,9 +141,9 @@ def _all(studies: Sequence[Study], name: str) -> list[str]:
     return list(dict.fromkeys(getattr(study, name) for study in studies))
 
 
-def _range(counts: Iterable[int]) -> str:
+def _range(counts: Iterable[int], thing: str) -> str:
     found = sorted(set(counts))
-    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+    return many(found[0], thing) if len(found) == 1 else f"{found[0]} to {many(found[-1], thing)}"
 
 
 def percent(share: float) -> str:

@@ -267,7 +267,7 @@ def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
     path = traced(tmp_path, "0,1\n2,1\n")
     with pytest.raises(ValueError, match="it has jobs of 2 clients, and 3 are wanted"):
         Lengths(Trace(path=path), 3, 0)
-    complaint = "no job of client 1; its 2 clients have numbers from 0 to 2, and 'clients: random' draws 2"
+    complaint = "no job of client 1; it has 2 clients, numbered from 0 to 2, and 'clients: random' draws 2"
     with pytest.raises(ValueError, match=complaint):
         Lengths(Trace(path=path), 2, 0)
 
