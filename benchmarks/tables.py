@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands.columns import laid_out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,23 +36,22 @@ def print_rich(renderable: RenderableType) -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(renderable)
 
 
+def print_text(text: str, indent: str = "") -> None:
+    """Print a sentence or more, broken between words where a terminal is narrower."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+        sys.stdout.write(f"{text}\n")
+    else:
+        sys.stdout.write(f"{indent}{text}\n")
+
+
 def _pretty(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*header, box=box.SIMPLE_HEAD, header_style="dim", show_edge=False, pad_edge=False)
-    table.columns[0].style, table.columns[0].no_wrap = "bold cyan", True
-    for row in rows:
-        table.add_row(*(_literal(cell) for cell in row))
-    Console().print(table)
-
-
-def _literal(text: str) -> str:
-    """Text in which rich sees no mark-up."""
-    from rich.markup import escape
-
-    return escape(text)
+    head, lines = laid_out(header, rows, shutil.get_terminal_size().columns)
+    for line in head:
+        click.secho(line, dim=True)
+    for first, rest in lines:
+        click.echo(click.style(first, fg="cyan", bold=True) + rest if first.strip() else first + rest)
 
 
 def _plain(rows: Sequence[Sequence[str]]) -> None:

@@ -46,7 +46,9 @@ class Fitted:
     found: Ranking
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """One table."""
+        """One table, under the scenario's name."""
+        from rich.text import Text
+
         grid = _cells(self.found, " ")
         narrow = _width(grid) > options.max_width
         if narrow:
@@ -55,7 +57,20 @@ class Fitted:
         while shown > 1 and _width(_first(grid, shown)) > options.max_width:
             shown -= 1
         grid = _first(grid, shown)
+        # Beside the table, which would break them at its own width.
+        yield Text(self.found.scenario.label, style="bold")
         yield _table(self.found, grid, shown, _longest_word(grid, -1) if narrow else None)
+        if notes := self._notes(shown):
+            yield Text(notes, style="dim italic")
+
+    def _notes(self, shown: int) -> str:
+        """What stands below the table, of which so many columns are shown."""
+        notes = ["∞: the median seed never met the target."] if self.found.unmet else []
+        if any(line.row.stalled for line in self.found.lines):
+            notes.append(STALLED)
+        if left := len(self.found.columns) - shown:
+            notes.append(f"{many(left, 'more column')} on the report page, or in a wider terminal.")
+        return " ".join(notes)
 
 
 def _first(grid: list[list[str]], columns: int) -> list[list[str]]:
@@ -114,22 +129,14 @@ def _table(found: Ranking, grid: list[list[str]], shown: int, narrow: int | None
     from rich.table import Table
     from rich.text import Text
 
-    notes = ["∞: the median seed never met the target."] if found.unmet else []
-    if any(line.row.stalled for line in found.lines):
-        notes.append(STALLED)
-    if left := len(found.columns) - shown:
-        notes.append(f"{many(left, 'more column')} on the report page, or in a wider terminal.")
     table = Table(
-        title=Text(found.scenario.label, style="bold"),
-        title_justify="left",
-        caption=Text(" ".join(notes)) if notes else None,
-        caption_justify="left",
         box=box.SIMPLE_HEAD,
         header_style="dim",
         show_edge=False,
+        pad_edge=False,
         padding=(0, GAP - 1, 0, 0),
     )
-    table.add_column(Text(grid[0][0]), overflow="fold")
+    table.add_column(Text(grid[0][0]), min_width=_longest_word(grid, 0), overflow="fold")
     for head in grid[0][1:-1]:
         table.add_column(Text(head), justify="right", no_wrap=True)
     table.add_column(Text(grid[0][-1]), justify="right", max_width=narrow)

@@ -82,16 +82,23 @@ def check(folder_of_claims: Path | None) -> None:
 @click.argument("id_", metavar="ID")
 @files
 def show(id_: str, folder_of_claims: Path | None) -> None:
-    """Show one claim: what is said, how it is judged, what was found, each seed's numbers and runs."""
+    """Show one claim: what is said, how it is judged, what was found, each seed's numbers and runs.
+
+    ID may be a row of the README's list, such as A-best: then its claims and their verdicts are listed.
+    """
     from benchmarks.errors import UserError
     from benchmarks.suite.document import nearest
     from reports.claims.show import told
 
-    papers = _papers(folder_of_claims, None)
+    papers, results = _papers(folder_of_claims, None), _results(folder_of_claims)
     known = {name: one for one in papers.values() for name in one.claims}
-    if id_ not in known:
-        raise UserError(f"no claim '{id_}'{nearest(id_, known)} `asyncfl claims` lists all")
-    click.echo(told(known[id_], known[id_].claims[id_], _results(folder_of_claims)))
+    rows = {claim.row: one for one in papers.values() for claim in one.claims.values()}
+    if id_ in known:
+        click.echo(told(known[id_], known[id_].claims[id_], results))
+    elif id_ in rows:
+        _show_row(rows[id_], id_, results)
+    else:
+        raise UserError(f"no claim '{id_}'{nearest(id_, [*known, *rows])} `asyncfl claims` lists all")
 
 
 @command.command()
@@ -152,6 +159,17 @@ def run(
         click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
         sys.exit(INTERRUPTED)
     sys.exit(1 if any(failed) else 0)
+
+
+def _show_row(paper: Paper, row: str, results: Path) -> None:
+    """The claims of a row of the list, and how to see one of them."""
+    from benchmarks.commands.tables import print_table
+    from reports.claims.table import CASES, cases
+
+    of = [claim for claim in paper.claims.values() if claim.row == row]
+    places = ", ".join(dict.fromkeys(claim.place for claim in of))
+    click.echo(f"{row}  {paper.title}, {places}: {many(len(of), 'claim')}, each shown by its own id")
+    print_table(CASES, _headed(CASES, cases(paper, row, results)))
 
 
 def _must_stand_behind(ctx: click.Context) -> None:

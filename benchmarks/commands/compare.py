@@ -60,6 +60,7 @@ def command(
 
 
 def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> None:
+    from benchmarks.commands.tables import print_text
     from reports.statistics.answers import answer
     from reports.statistics.compare import compare, overall
 
@@ -67,13 +68,14 @@ def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> 
     found = compare(asked, first, second, metric)
     together = overall(asked, found)
     click.secho(f"{first} and {second}, {_title(asked[0], metric)}", bold=True)
-    click.echo(_how(max(one.tests for one in found)))
+    print_text(_how(max(one.tests for one in found)))
     for one in [*found, *([together] if together else [])]:
         click.secho(f"\n{one.scenario}", fg="cyan")
         for line in answer(one, first, second):
-            click.echo(f"  {line}")
+            print_text(line, "  ")
     if len(asked) < len(chosen):
-        click.echo(f"\nNot in {', '.join(one.label for one in chosen if one not in asked)}.")
+        click.echo("")
+        print_text(f"Not in {', '.join(one.label for one in chosen if one not in asked)}.")
     click.echo("")
 
 
@@ -82,9 +84,8 @@ def _how(tests: int) -> str:
     if tests == 1:
         return "Paired over seeds, interval of 95 %"
     return (
-        f"Paired over seeds; adjusted for {tests} scenarios: intervals hold at 95 %\n"
-        "together (Bonferroni), p is Holm’s, which may show a difference where the\n"
-        "interval does not"
+        f"Paired over seeds; adjusted for {tests} scenarios: intervals hold at 95 % together (Bonferroni); "
+        "p is Holm’s, which may show a difference where the interval does not"
     )
 
 

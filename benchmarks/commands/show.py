@@ -23,13 +23,13 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     """Show the runs that SUITE expands to, and how long they will take."""
     from benchmarks.suite import summary
     from benchmarks.suite.suite import load
-    from benchmarks.tables import print_table
+    from benchmarks.tables import print_table, print_text
 
     loaded = load(suite, settings, scale)
     runs = loaded.runs()
     scenarios = summary.scenarios(runs)
     shared, strategies = summary.strategies(runs)
-    click.echo(": ".join(filter(None, [loaded.name, loaded.says.description.strip()])))
+    print_text(": ".join(filter(None, [loaded.name, loaded.says.description.strip()])))
     if loaded.scale:
         click.echo(f"Scale: {loaded.scale}")
     if loaded.says.paper:
@@ -39,13 +39,15 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
         print_table(("key", "values"), summary.grid(loaded))
     click.echo("\nScenarios")
     for label in scenarios:
-        click.echo(label)
-    click.echo(f"\nStrategies, all with {shared}" if shared else "\nStrategies")
+        print_text(label)
+    click.echo()
+    print_text(f"Strategies, all with {shared}" if shared else "Strategies")
     print_table(("strategy", "hyper-parameters"), strategies)
-    click.echo(f"\nEach run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.says.seeds))}")
+    click.echo()
+    print_text(f"Each run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.says.seeds))}")
     per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.says.seeds), 'seed')}"
     click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
-    click.echo(f"Estimated time: {_estimate(runs)}")
+    print_text(f"Estimated time: {_estimate(runs)}")
 
 
 def _estimate(runs: list[Run]) -> str:

@@ -18,6 +18,7 @@ from reports.claims.verdicts import Verdict
 
 WORDS = ("confirmed", "refuted", "undecided", "not run", "reported")
 HEADER = ("claim", "verdict", "found", "95 % interval", "seeds", "besides")
+CASES = ("claim", "scale", *HEADER[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,16 @@ def _rows(one: Judged) -> Iterable[tuple[str, ...]]:
             yield row, places[row], one.scale, *(str(counts[word] or "–") for word in WORDS)
 
 
+def cases(paper: Paper, row: str, folder: Path = RESULTS) -> list[tuple[str, ...]]:
+    """The claims of a row, under `CASES`: each at all of its scales."""
+    return [
+        (id_, one.scale, *line(paper.claims[id_], verdict)[1:])
+        for one in all_of([paper], folder)
+        for id_, verdict in one.verdicts.items()
+        if paper.claims[id_].row == row
+    ]
+
+
 def _refuted(one: Judged) -> Iterable[str]:
     """A bullet for each claim that was refuted; those of a row that look alike share one."""
     alike: dict[tuple[str, str], list[Claim]] = {}
@@ -121,9 +132,9 @@ def _refuted(one: Judged) -> Iterable[str]:
     for (row, _), (first, *others) in alike.items():
         seen = f" *Seen:* {first.seen}" if first.seen else ""
         if others:
-            cases = ", ".join(claim.id.removeprefix(f"{row}/") for claim in (first, *others))
+            which = ", ".join(claim.id.removeprefix(f"{row}/") for claim in (first, *others))
             claims = f"{len(others) + 1} claims ({one.scale})"
-            yield f"- **{row}**, {claims}, such as: {first.statement}{seen} Claims: {cases}."
+            yield f"- **{row}**, {claims}, such as: {first.statement}{seen} Claims: {which}."
         else:
             yield f"- **{first.id}** ({one.scale}): {first.statement}{seen}"
 

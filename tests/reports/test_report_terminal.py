@@ -29,6 +29,27 @@ def test_it_fits_and_cuts_no_number(width: int) -> None:
         assert name in text
 
 
+@pytest.mark.parametrize("width", range(60, 121, 3))
+def test_no_word_is_broken(width: int) -> None:
+    """Above the widths of tables that are narrower than the words of their scenario, too."""
+    strategies = ("FedBuff (concurrency 10, buffer 5)", "Generalized AsyncSGD (concurrency 10)", "FedFix")
+    fakes = [
+        Fake("digits · exponential, spells", name, seed, curve=curve([0.1, 0.5, 0.9], [0, 10, 20]))
+        for name in strategies
+        for seed in range(3)
+    ]
+    text = printed(records(*fakes, pooled=POOLED), width)
+    words = set(text.split())
+    assert words >= {word for name in (*strategies, "Trained centrally") for word in name.split()}
+    assert words >= {"exponential,", "spells"}
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_a_scenario_is_longer_than_its_table() -> None:
+    run = Fake("exponentially distributed lengths of jobs", curve=curve([0.1], [0]), target=None)
+    assert "exponentially distributed lengths of jobs" in printed(records(run), 60)
+
+
 def test_what_it_says() -> None:
     three = [Fake(seed=seed, curve=curve([0.1, end], [0, 10])) for seed, end in enumerate((0.9, 0.8, 0.85))]
     lines = printed(records(*three), 140).splitlines()
