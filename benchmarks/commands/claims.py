@@ -163,7 +163,7 @@ def run(
 
 def _show_row(paper: Paper, row: str, results: Path) -> None:
     """The claims of a row of the list, and how to see one of them."""
-    from benchmarks.commands.tables import print_table
+    from benchmarks.tables import print_table
     from reports.claims.table import CASES, cases
 
     of = [claim for claim in paper.claims.values() if claim.row == row]

@@ -60,7 +60,7 @@ def command(
 
 
 def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> None:
-    from benchmarks.commands.tables import print_text
+    from benchmarks.tables import print_text
     from reports.statistics.answers import answer
     from reports.statistics.compare import compare, overall
 

@@ -47,24 +47,30 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     print_text(f"Each run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.says.seeds))}")
     per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.says.seeds), 'seed')}"
     click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
-    print_text(f"Estimated time: {_estimate(runs)}")
+    print_text(_prospect(runs))
 
 
-def _estimate(runs: list[Run]) -> str:
-
+def _prospect(runs: list[Run]) -> str:
+    """How long the runs will take, or why they cannot run."""
     from benchmarks.errors import users_mistake
     from benchmarks.runs.estimate import core_seconds
     from benchmarks.suite.summary import duration
+    from fl_core.problems.problem import Impossible
 
     try:
+        for problem, seed in {run.experiment.scenario.problem: run.experiment.seed for run in runs}.items():
+            problem.check(seed)
         seconds = core_seconds(runs)
+    except Impossible as error:
+        return f"It cannot run: {error}"
     except Exception as error:
         reason = users_mistake(error)
         if reason is None:
             raise
-        return f"unknown. {' '.join(reason)}"
+        return f"Estimated time: unknown. {' '.join(reason)}"
     cores = os.cpu_count() or 1
     return (
-        f"{duration(seconds / cores)} on the {many(cores, 'core')} here, {duration(seconds)} on one "
+        f"Estimated time: {duration(seconds / cores)} on the {many(cores, 'core')} here, "
+        f"{duration(seconds)} on one "
         "(extrapolated from about a second of it; start-up, baselines and tracking not included)"
     )

@@ -20,7 +20,7 @@ from benchmarks.errors import UserError
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
-    from benchmarks.session import warn
+    from benchmarks.runs.session import warn
     from benchmarks.tracking.places import settle
     from benchmarks.tracking.store import Store
 

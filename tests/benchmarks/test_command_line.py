@@ -149,6 +149,26 @@ def test_show_counts_runs_and_estimates_their_time(asyncfl: AsyncFL) -> None:
     assert "Estimated time: less than a second on the " in done.stdout
 
 
+def test_batch_norm_is_refused_before_anything_starts(asyncfl: AsyncFL, tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\n"
+        "from fl_core.problems.models.model import Model\n"
+        "class Normed(Model):\n"
+        "    def build(self, shape, classes):\n"
+        "        return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, classes))\n"
+    )
+    (tmp_path / "normed.yaml").write_text(
+        "{name: normed, problem: {name: digits, clients: 3, model: 'nets:Normed'}, "
+        "budget: {updates: 9}, strategies: [asgd], lr: 0.1, seeds: 2}"
+    )
+    reason = "the network's layer 1 (BatchNorm1d) keeps running statistics, which no server averages"
+    shown = asyncfl("show", "normed.yaml")
+    assert shown.returncode == 2 and f"{reason}: use GroupNorm" in shown.stderr
+    ran = asyncfl("run", "normed.yaml", "--store", "results")
+    assert ran.returncode == 2 and reason in ran.stderr and "Traceback" not in ran.stderr
+    assert not list((tmp_path / "results" / "outbox").glob("*/*"))
+
+
 @pytest.mark.slow
 def test_show_without_the_data_says_so_and_shows_the_rest(asyncfl: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()

@@ -15,7 +15,7 @@ from recorded import runs, write_suite
 from benchmarks.cli import asyncfl
 from benchmarks.computing import Computer
 from benchmarks.suite.suite import load
-from benchmarks.tasks import RunTask, tasks
+from benchmarks.runs.tasks import RunTask, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.places import local_path, place, settle

@@ -6,7 +6,7 @@ from recorded import runs
 
 from benchmarks.computing import Computer
 from benchmarks.suite.suite import Suite, load, shipped
-from benchmarks.tasks import RunTask, Task, tasks
+from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
