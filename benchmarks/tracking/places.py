@@ -21,12 +21,16 @@ ARTIFACTS = "artifacts"
 
 
 def place(uri: str, tracking_uri: str) -> Path | None:
-    """The folder of a run's files on this machine, from the address in MLflow; None if they lie elsewhere."""
+    """The folder of a run's files on this machine, from the address in MLflow; None if they lie elsewhere.
+
+    It need not exist: what is lost is missed in the store's own folder.
+    """
     recorded, file = local_path(uri), database.file(tracking_uri)
     if recorded is None or file is None:
         return recorded
     here = file.absolute().parent.joinpath(ARTIFACTS, *recorded.parts[-3:])
-    return here if here.is_dir() else recorded
+    ours = recorded.parts[-4:-3] == (ARTIFACTS,)
+    return here if here.is_dir() or (ours and not recorded.is_dir()) else recorded
 
 
 def local_path(uri: str) -> Path | None:

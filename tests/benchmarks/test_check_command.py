@@ -51,7 +51,7 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     """And with that of nothing else: missing runs, another suite, other runs, no baseline at all."""
     suite, file = write_suite(tmp_path), tmp_path / "base.json"
     at_store = ("--store", store.folder)
-    assert complaint(baseline.command, suite, *at_store).startswith("4 of 4 runs of suite 'small' are not ")
+    assert complaint(baseline.command, suite, *at_store).startswith("suite 'small': 4 of 4 runs not ")
     run(suite, store)
     done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed")
     assert (done.exit_code, done.output) == (0, f"Baseline of 4 runs: {file}\n")
