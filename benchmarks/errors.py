@@ -17,8 +17,8 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     """What to tell about an error that the user can put right; None for a bug of ours."""
     if isinstance(error, UserError):
         return error.lines
-    if "fl_core.problems.data" in sys.modules:  # else nobody can have raised these
-        from fl_core.problems.data import DataDamaged, DataMissing
+    if "fl_core.problems.data.data" in sys.modules:  # else nobody can have raised these
+        from fl_core.problems.data.data import DataDamaged, DataMissing
         from fl_core.problems.problem import Impossible
 
         if isinstance(error, DataDamaged | DataMissing | Impossible):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.commands.columns import laid_out
+from benchmarks.columns import laid_out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

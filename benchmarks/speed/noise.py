@@ -9,7 +9,7 @@ import torch
 from pydantic import SerializeAsAny
 
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.models.lstm import LSTM
 from fl_core.problems.models.model import Model
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data, DataDamaged, DataMissing, places
-from fl_core.problems.download import download
+from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
+from fl_core.problems.data.download import download
 
 # Files and the MD5 of each as published; torchvision checks the same.
 TRAIN10 = {

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data, stratified
+from fl_core.problems.data.data import Data, stratified
 
 
 class Digits(Classification):

@@ -6,9 +6,9 @@ import functools
 from pathlib import Path
 from typing import ClassVar
 
-from fl_core.problems import idx
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data, places, stratified
+from fl_core.problems.data import idx
+from fl_core.problems.data.data import Data, places, stratified
 
 
 class MNIST(Classification):

@@ -9,7 +9,7 @@ import torch
 from pydantic import SerializeAsAny
 
 from fl_core.metrics import LOSS, Metric
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.linear import Affine
 from fl_core.problems.models.model import Model

@@ -11,7 +11,7 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data, DataDamaged, DataMissing, places
+from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer

@@ -11,8 +11,8 @@ from pydantic import Field, SerializeAsAny, field_validator
 
 from fl_core.metrics import LOSS, Metric
 from fl_core.parts import imported
-from fl_core.problems import own_data
-from fl_core.problems.data import Data
+from fl_core.problems.data import own as own_data
+from fl_core.problems.data.data import Data
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.partitions.natural import Given
 from fl_core.problems.partitions.partition import Partition

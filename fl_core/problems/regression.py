@@ -11,13 +11,13 @@ from pydantic import Field, SerializeAsAny
 
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, LOSS, Metric
 from fl_core.parts import Count
-from fl_core.problems.data import Data, deciles, drawn
+from fl_core.problems.data.data import Data, deciles, drawn
+from fl_core.problems.data.shares import Shares
 from fl_core.problems.models.linear import Affine
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import ranks
-from fl_core.problems.shares import Shares
 from fl_core.problems.supervised import Modelled
 from fl_core.streams import stream
 

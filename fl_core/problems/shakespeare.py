@@ -15,7 +15,7 @@ from torch import Tensor
 from fl_core.metrics import Metric
 from fl_core.parts import Count
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data, DataDamaged, DataMissing, places
+from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
 from fl_core.problems.models.lstm import LSTM
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural

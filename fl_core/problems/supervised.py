@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from pydantic import Field, SerializeAsAny, model_validator
 
-from fl_core.problems.data import Data, held_out
+from fl_core.problems.data.data import Data, held_out
+from fl_core.problems.data.shares import Shares
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import CPU, Impossible, Problem
-from fl_core.problems.shares import Shares
 from fl_core.streams import torch_stream
 
 if TYPE_CHECKING:

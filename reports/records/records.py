@@ -205,7 +205,9 @@ class Suite:
     @property
     def unread(self) -> tuple[Run, ...]:
         """Runs that ended and left files that cannot be read."""
-        return tuple(run for run in self.runs if run.files.unread and run.status in {"done", "diverged", "stalled"})
+        return tuple(
+            run for run in self.runs if run.files.unread and run.status in {"done", "diverged", "stalled"}
+        )
 
     @property
     def shown(self) -> int:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.commands.columns import laid_out
+from benchmarks.columns import laid_out
 
 words = st.text("abcdefghij-−.é", min_size=1, max_size=14)
 cells = st.lists(words, max_size=8).map(" ".join)

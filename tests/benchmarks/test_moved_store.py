@@ -7,15 +7,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from benchmarks.computing import Computer
 from click.testing import CliRunner
 from mlflow import MlflowClient
 from mlflow.artifacts import list_artifacts
 from recorded import runs, write_suite
 
 from benchmarks.cli import asyncfl
-from benchmarks.computing import Computer
-from benchmarks.suite.suite import load
 from benchmarks.runs.tasks import RunTask, tasks
+from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.places import local_path, place, settle

@@ -19,7 +19,7 @@ from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
-from fl_core.problems.data import Data, DataMissing
+from fl_core.problems.data.data import Data, DataMissing
 from fl_core.problems.digits import Digits
 from reports.records.store import load as report
 from reports.records.summary import summarise

@@ -1,12 +1,12 @@
 """Every shipped suite, made tiny, is recorded and run a second time, which changes nothing in MLflow."""
 
 import pytest
+from benchmarks.computing import Computer
 from mlflow import MlflowClient
 from recorded import runs
 
-from benchmarks.computing import Computer
-from benchmarks.suite.suite import Suite, load, shipped
 from benchmarks.runs.tasks import RunTask, Task, tasks
+from benchmarks.suite.suite import Suite, load, shipped
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

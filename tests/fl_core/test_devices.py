@@ -25,7 +25,7 @@ from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint

@@ -21,7 +21,7 @@ from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.classification import Classification
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder

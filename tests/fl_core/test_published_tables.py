@@ -12,7 +12,7 @@ from scipy import stats
 
 import benchmarks
 from fl_core.experiment import Experiment
-from fl_core.problems.data import data_dir
+from fl_core.problems.data.data import data_dir
 from fl_core.recording.recorder import run
 
 SEEDS = range(5)

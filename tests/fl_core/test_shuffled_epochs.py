@@ -79,7 +79,7 @@ def test_keys_travel_with_shuffled_data() -> None:
         samples = 30
 
         def data(self) -> Any:
-            from fl_core.problems.data import Data
+            from fl_core.problems.data.data import Data
 
             x = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (30, 3, 32, 32), np.uint8))
             y = torch.arange(30) % 10

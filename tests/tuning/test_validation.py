@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_core.experiment import Experiment
-from fl_core.problems.data import Data, held_out
+from fl_core.problems.data.data import Data, held_out
 from fl_core.problems.digits import Digits
 from fl_core.problems.partitions.natural import Natural
 from fl_core.scenario import Budget, Scenario

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.partition import Partition, check
 from fl_core.problems.problem import Impossible
 

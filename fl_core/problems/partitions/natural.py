@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition, check
 from fl_core.problems.problem import Impossible

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fl_core.parts import Part
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.problem import Impossible
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fl_core.metrics import DISTANCE, EXCESS_LOSS
+from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation
-from fl_core.problems.shares import Shares
 from fl_core.problems.training.task import Task
 from fl_core.problems.training.world import SupervisedWorld
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.training.task import Task
 from fl_core.problems.training.tasks import Classifier
 

@@ -11,8 +11,8 @@ import torch
 import torchmetrics
 from torch import Tensor
 
+from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation, Impossible
-from fl_core.problems.shares import Shares
 from fl_core.problems.training.task import Batch, Task
 from fl_core.problems.training.world import CHUNK, SupervisedWorld
 

@@ -13,9 +13,9 @@ from torch.func import functional_call, grad, vmap
 from torchmetrics import Metric
 
 from fl_core.flat import Flat
-from fl_core.problems.data import placed
+from fl_core.problems.data.data import placed
+from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import CPU, Evaluation, World
-from fl_core.problems.shares import Shares
 from fl_core.problems.training.linear import LinearGradients
 from fl_core.problems.training.task import Batch, Loss, Task
 from fl_core.streams import Streams

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fl_core.problems.data import Data, data_dir
+from fl_core.problems.data.data import Data, data_dir
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Problem

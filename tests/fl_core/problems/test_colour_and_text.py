@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fl_core.problems import cifar, newsgroups, shakespeare
 from fl_core.problems.cifar import CIFAR10, CIFAR100
-from fl_core.problems.data import Data, DataDamaged, DataMissing, data_dir
+from fl_core.problems.data.data import Data, DataDamaged, DataMissing, data_dir
 from fl_core.problems.models.model import Model
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.partitions.partition import Partition

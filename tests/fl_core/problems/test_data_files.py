@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from fl_core.problems import idx
-from fl_core.problems.data import DataDamaged, DataMissing, data_dir, places, stratified
+from fl_core.problems.data import idx
+from fl_core.problems.data.data import DataDamaged, DataMissing, data_dir, places, stratified
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import KMNIST, MNIST, FashionMNIST, KMNIST10k
 

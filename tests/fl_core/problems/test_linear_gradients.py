@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.digits import Digits
 from fl_core.problems.training.linear import LinearGradients
 from fl_core.problems.training.tasks import Classifier

@@ -8,7 +8,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.by_labels import CyclicLabels, DisjointLabels, SharedTypes
 from fl_core.problems.partitions.fraboni import FraboniDirichlet
 from fl_core.problems.partitions.natural import Natural

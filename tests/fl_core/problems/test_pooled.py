@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fl_core.problems.data import data_dir
+from fl_core.problems.data.data import data_dir
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import MNIST
 from fl_core.problems.partitions.dirichlet import ClassDirichlet

@@ -12,7 +12,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 from fl_core.problems.models import transformer
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import BEGIN, PAD, Transformer, hashed_words
@@ -231,7 +231,7 @@ def test_texts_only() -> None:
 @pytest.mark.slow
 def test_a_small_random_distilbert_learns_real_posts() -> None:
     """All data, Adam: far better than the 5 % of chance after 300 mini-batches of 64."""
-    from fl_core.problems.data import data_dir
+    from fl_core.problems.data.data import data_dir
     from fl_core.problems.training.pooled import train
 
     folder = data_dir()

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from fl_core.parts import imported
-from fl_core.problems.data import Data, deciles, drawn
+from fl_core.problems.data.data import Data, deciles, drawn
 from fl_core.problems.problem import Impossible
 
 TEST = 0.2  # the share that is kept for testing

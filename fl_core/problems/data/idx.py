@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl_core.problems.data import DataDamaged, DataMissing
-from fl_core.problems.download import download
+from fl_core.problems.data.data import DataDamaged, DataMissing
+from fl_core.problems.data.download import download
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fl_core.problems.data import Data
+from fl_core.problems.data.data import Data
 
 
 class Shares:
