@@ -33,8 +33,8 @@ def metrics(
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
-    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1). worst_client/* is the worst value that some client has of
-    a metric in `of_clients`.
+    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1). worst_client/* is the worst value that some client has
+    of a metric in `of_clients`.
     """
     found = dict(evaluation.metrics)
     for prefix, weights in (("fp", p), ("sp", surrogate)):

@@ -176,9 +176,8 @@ def test_runs_whose_last_row_repeats_an_iteration_have_a_mean(tmp_path: Path, st
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     delivery.announce("slow", "", places(found))
-    computer = Computer(outbox, {})
     for task in found:
-        computer.compute(task)
+        compute(task, outbox)
     delivery.close()
     assert not delivery.refused
     (group,) = runs(store, "slow", kind="group")

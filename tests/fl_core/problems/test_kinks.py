@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import grad, vmap
 from torch.nn.functional import max_pool2d
 
-from fl_core.problems.training.world import ClassificationWorld
+from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream
 
 ROUNDING = 1e-5  # of a gradient's length: some hundred roundings of 6e-8
@@ -36,14 +36,14 @@ class Compared(NamedTuple):
         return float((self.stacked - self.alone).norm() / self.alone.norm())
 
 
-def world(name: str, dtype: str = "float32") -> ClassificationWorld:
+def world(name: str, dtype: str = "float32") -> SupervisedWorld:
     return Made(model=model_named(name), clients=1, dtype=dtype).world(0)
 
 
-def stack(w: ClassificationWorld, jobs: int) -> tuple[Tensor, Tensor]:
+def stack(w: SupervisedWorld, jobs: int) -> tuple[Tensor, Tensor]:
     """Models [J, d] around the first one, and a mini-batch for each [J, B]; nothing is dropped."""
     noise = torch.randn(jobs, w.d, generator=torch_stream(0, "test"))
-    drawn = [ClassificationWorld.samples(w, 0, job, 1, BATCH)[0] for job in range(jobs)]
+    drawn = [SupervisedWorld.samples(w, 0, job, 1, BATCH)[0] for job in range(jobs)]
     return w.initial() + 0.02 * noise, torch.stack(drawn)
 
 
@@ -62,7 +62,7 @@ def watch(network: nn.Module) -> list[Tensor]:
     return sides
 
 
-def compared(w: ClassificationWorld, models: Tensor, samples: Tensor) -> list[Compared]:
+def compared(w: SupervisedWorld, models: Tensor, samples: Tensor) -> list[Compared]:
     """The gradients of a stack of jobs, both ways."""
     sides, (jobs, size) = watch(w.module.network), samples.shape
 
@@ -94,14 +94,14 @@ def test_a_difference_beyond_rounding_is_a_crossed_kink(name: str) -> None:
 JOBS = 16  # each with a hidden unit of its own at its kink
 
 
-def hidden(w: ClassificationWorld) -> slice:
+def hidden(w: SupervisedWorld) -> slice:
     """Where the biases of the layer before the last ReLU are in the vector of parameters."""
     place = w.flat.names.index("network.head.1.bias")
     first = sum(w.flat.sizes[:place])
     return slice(first, first + w.flat.sizes[place])
 
 
-def at_kinks(w: ClassificationWorld) -> tuple[Tensor, Tensor]:
+def at_kinks(w: SupervisedWorld) -> tuple[Tensor, Tensor]:
     """Models and mini-batches; job j's j-th hidden unit gets 0, up to rounding, from the first data point."""
     models, samples = stack(w, JOBS)
     inputs: list[Tensor] = []
