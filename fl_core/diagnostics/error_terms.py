@@ -146,19 +146,19 @@ class ErrorTerms:
             drifted = self.drifting.follow(event, None, model) if self.drifting else None
             return self.first.follow(event, None, model), drifted, self.counting.follow(event, None, nowhere)
         assert self.stale is not None
-        raw = self.simulation.world.full_gradient(job.start, job.client)
-        self.stale[job.client], self.steps[job.client] = raw, job.steps
-        gradient = self.simulation.local.correct(raw, job.start, job)
+        gradient, hot = torch.zeros_like(job.start), nowhere.clone()
+        if job.steps:  # a job that was collected before its first step holds no gradient
+            raw = self.simulation.world.full_gradient(job.start, job.client)
+            self.stale[job.client], self.steps[job.client] = raw, job.steps
+            gradient, hot[job.client] = self.simulation.local.correct(raw, job.start, job), 1
         moved = -job.lr * job.steps
         first = Content(job.start, moved * gradient, gradient)
         expected = self.first.follow(event, first, model)
         drifted = None
         if self.drifting:
             drifted = self.drifting.follow(
-                event, first if job.steps == 1 else self._descend(job, gradient), model
+                event, first if job.steps <= 1 else self._descend(job, gradient), model
             )
-        hot = nowhere.clone()
-        hot[job.client] = 1
         return expected, drifted, self.counting.follow(event, Content(nowhere, moved * hot, hot), nowhere)
 
     def _descend(self, job: Job, first: Tensor) -> Content:

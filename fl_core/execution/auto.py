@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from fl_core.execution.one_by_one import Need
+from fl_core.execution.one_by_one import Need, OneByOne
 from fl_core.execution.stacked import AllInFlight
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -124,6 +124,8 @@ class Auto:
 
     def fill(self, needs: Sequence[Need]) -> int:
         """Compute what is needed and, as long as that pays, what else is in flight."""
+        if not any(need.job.steps for need in needs):  # nothing to compute, and so nothing to measure
+            return OneByOne().fill(needs)
         if self._choice is None or len(needs) > self._runs:
             self._runs = len(needs)
             return self._begin(needs)

@@ -53,6 +53,9 @@ class OneByOne:
 
 def work(job: Job, world: World, local: LocalWork) -> None:
     """K local steps from the model that was sent; writes `delta`, `gradient` and `finite` of the job."""
+    if not job.steps:
+        job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
+        return
     y = job.start
     total: Tensor | None = None
     state: dict[str, Any] = {}
@@ -60,7 +63,7 @@ def work(job: Job, world: World, local: LocalWork) -> None:
         g = local.correct(world.gradient(y, job.client, sample), y, job)
         y = local.move(y, g, job.lr, state)
         total = g if total is None else total + g
-    assert total is not None  # steps ≥ 1
+    assert total is not None
     job.delta = y - job.start
     job.gradient = total / job.steps if job.steps > 1 else total
     # A sum is finite only if all its terms are, and costs a fifth of isfinite().all().

@@ -45,7 +45,10 @@ class AllInFlight:
         ]
         chosen = list(islice(_in_turn(needs), max(self.max_batch, len(needs))))
         for job, place in chosen:
-            members[place].append((job, needs[place].world))
+            if job.steps:
+                members[place].append((job, needs[place].world))
+            else:
+                work(job, needs[place].world, needs[place].local)
         for (_, _, local), pairs in families.items():
             pairs.sort(key=lambda pair: -pair[0].steps)
             for first in range(0, len(pairs), self.max_batch):

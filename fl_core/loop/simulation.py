@@ -160,8 +160,8 @@ class Simulation:
 
     def _computable(self) -> Iterator[Job]:
         """Jobs in service whose result is missing, earliest arrival first."""
-        for _, kind, _, job in self.queue.earliest():
-            if kind is ARRIVAL and job.delta is None and not job.dismissed:
+        for time, kind, _, job in self.queue.earliest():
+            if kind is ARRIVAL and job.delta is None and arrives(job, time):
                 yield job
 
     # -- the three kinds of event (1) ------------------------------------------------------------
@@ -189,7 +189,8 @@ class Simulation:
             server.now,
         )
         self.arrived = job
-        self.local.receive(server, update)
+        if update.steps:  # (19)
+            self.local.receive(server, update)
         self.strategy.receive(server, update)
         if client in server.flight:
             self._begin_next(client)
@@ -235,7 +236,7 @@ class Simulation:
         self._freeze_brief()
         if self.strategy.first_pass:  # (16)
             for client in range(self.server.n):
-                self._dispatch(client)
+                self._dispatch(Send(client))
         self._settle()
 
     def _leave_at_zero(self) -> None:
@@ -249,17 +250,22 @@ class Simulation:
         server = self.server
         if server.dismissed:  # (8)
             for job in server.dismissed:
-                self.serving -= job.began is not None
+                self.serving -= job.began is not None and not job.waits
                 self.wasted += job.delta is not None
                 self._begin_next(job.client)
             server.dismissed.clear()
+        if server.collected:  # (19)
+            for job in server.collected:
+                if not job.dismissed:
+                    self._collect(job)
+            server.collected.clear()
         if server.stepped:
             self._freeze_brief()
         for send in self._sends():
             if isinstance(send, Send):
-                self._dispatch(send.client, send.version, send.steps, send.length)
-            else:
                 self._dispatch(send)
+            else:
+                self._dispatch(Send(send))
         if server.alarm is not None and server.alarm != self.alarm_queued:
             self.queue.push(server.alarm, TICK, -1, None)
             self.alarm_queued = server.alarm
@@ -274,25 +280,23 @@ class Simulation:
         brief = self.local.brief(self.server)
         self.server.briefs[self.server.version] = {key: value.clone() for key, value in brief.items()}
 
-    def _dispatch(
-        self, client: int, version: int | None = None, steps: int | None = None, length: int | None = None
-    ) -> None:
+    def _dispatch(self, send: Send) -> None:
         """Pin the job's inputs; it begins at once if the client is there and free (5)."""
-        server = self.server
-        if version is None:
-            version = server.version
+        server, client = self.server, send.client
+        version = server.version if send.version is None else send.version
         index = self.indices[client]
         factors = self.local.lr_factors
         job = Job(
             client,
             index,
             version,
-            server.versions[version],
+            server.versions[version] if send.start is None else self._copied(send.start),
             server.briefs[version],
-            steps or self.local.count(server, client, index),
+            send.steps or self.local.count(server, client, index),
             server.local_lr * factors[client] if factors else server.local_lr,
             server.now,
-            length,
+            send.length,
+            send.waits,
         )
         self.indices[client] = index + 1
         server.in_flight += 1
@@ -303,6 +307,15 @@ class Simulation:
         server.roster.engage(client)
         if server.roster.present[client]:
             self._begin(job)
+
+    def _copied(self, start: Tensor) -> Tensor:
+        """A model that a strategy sends and may go on writing into (18)."""
+        if start.shape != self.server.model.shape:
+            raise ValueError(
+                f"{type(self.strategy).__name__} sends a start of shape {list(start.shape)}: "
+                f"a model has {list(self.server.model.shape)}"
+            )
+        return start.clone()
 
     def _begin_next(self, client: int) -> None:
         """Service of the client's first job starts, if it has one and is there (5, 9)."""
@@ -316,8 +329,23 @@ class Simulation:
         job.began, job.ends = server.now, server.now + length
         if own := self.local.own(server, client):
             job.own = {key: value.clone() for key, value in own.items()}
-        self.serving += 1
-        self.queue.push(job.ends, ARRIVAL, client, job)
+        if not job.waits:
+            self.serving += 1
+            self.queue.push(job.ends, ARRIVAL, client, job)
+
+    def _collect(self, job: Job) -> None:
+        """Cut the job to the steps finished by now, its length split evenly over K; it arrives (19)."""
+        now = self.server.now
+        assert job.began is not None and job.ends is not None
+        if job.ends == now and not job.waits:
+            return  # it arrives now in any case
+        if now < job.ends:
+            job.steps = job.steps * (now - job.began) // (job.ends - job.began)
+            self.wasted += job.delta is not None
+            job.delta = job.gradient = None
+        self.serving += job.waits
+        job.ends, job.waits = now, False
+        self.queue.push(now, ARRIVAL, job.client, job)
 
     def _schedule_absence(self, client: int) -> None:
         """Put the client's next leaving into the queue, and with it when it will come back."""
@@ -336,7 +364,7 @@ class Simulation:
     def _ended(self) -> bool:
         """Whether there is no next event (9, 12)."""
         server, heap = self.server, self.queue.heap
-        while heap and heap[0][1] is ARRIVAL and heap[0][-1].dismissed:
+        while heap and heap[0][1] is ARRIVAL and not arrives(heap[0][-1], heap[0][0]):
             heappop(heap)
         if self.status != "running":
             return True
@@ -372,6 +400,11 @@ class Simulation:
 
     def _end(self, status: Status, reason: str) -> None:
         self.status, self.reason = status, reason
+
+
+def arrives(job: Job, time: int) -> bool:
+    """Whether the job arrives at this tick: a dismissed job never does, a collected one before its end."""
+    return job.ends == time and not job.dismissed
 
 
 def simulate(simulation: Simulation, execution: Execution | None = None) -> Iterator[Event]:

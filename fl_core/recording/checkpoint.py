@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from fl_core.loop.events import Kind
-from fl_core.loop.simulation import Simulation
+from fl_core.loop.simulation import Simulation, arrives
 from fl_core.recording.recorder import ARRIVALS, Record, Recorder
 from fl_core.server.jobs import Job
 from fl_core.server.roster import Roster
@@ -71,7 +71,7 @@ def _simulation(simulation: Simulation) -> dict[str, Any]:
     queue = [
         (time, int(kind), client, place[id(item)] if kind is Kind.ARRIVAL else item)
         for time, kind, client, item in simulation.queue.items()
-        if not (kind is Kind.ARRIVAL and item.dismissed)
+        if kind is not Kind.ARRIVAL or arrives(item, time)
     ]
     return {
         "version": server.version,

@@ -9,12 +9,18 @@ from torch import Tensor
 
 @dataclass(slots=True)
 class Send:
-    """The server's wish that a client works; None: the newest version, the usual K, the law's length."""
+    """The server's wish that a client works; None: the newest version, the usual K, the law's length.
+
+    `start` is a model that is no version of the server's, such as a client's own; it is copied when sent.
+    What travels with it, and what staleness is counted from, is still `version`.
+    """
 
     client: int
     version: int | None = None  # a kept version (Arrangement.history)
     steps: int | None = None  # K
     length: int | None = None  # ticks
+    start: Tensor | None = None  # θ_start [d] in the place of θ^version
+    waits: bool = False  # after its K steps the client waits until the server collects the job
 
 
 @dataclass(slots=True, eq=False)
@@ -27,14 +33,15 @@ class Job:
     client: int
     index: int  # the client's index-th job; names its random streams
     version: int
-    start: Tensor  # θ^version [d]; never written to
+    start: Tensor  # θ_start [d], θ^version unless its sender says otherwise; never written to
     brief: dict[str, Tensor]  # what travels down with the version
-    steps: int  # K
+    steps: int  # K; of a job that was collected, the steps finished by then
     lr: float  # η_l
     sent: int  # ticks
     length: int | None = None  # ticks, where the sender fixed it
+    waits: bool = False  # with its update, until it is collected
     began: int | None = None  # ticks; None while it waits in the client's queue
-    ends: int | None = None  # ticks
+    ends: int | None = None  # ticks, when its steps are made
     own: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
@@ -47,9 +54,9 @@ class Update:
     """What a job returns to the server on its arrival."""
 
     client: int
-    version: int  # the version the client worked on
+    version: int  # the version that was sent, or was the newest when another model was
     staleness: int  # server iterations between that version and this arrival
-    steps: int  # K
+    steps: int  # K; 0 if the job was collected before its first step was finished
     lr: float  # η_l
     delta: Tensor  # θ_end − θ_start [d]
     gradient: Tensor  # mean corrected gradient [d]

@@ -59,6 +59,7 @@ class Server:
         self.alarm: int | None = None
         self.stepped = False  # in this event
         self.dismissed: list[Job] = []  # in this event
+        self.collected: list[Job] = []  # in this event
         self.draws = 0
         self._clock = clock
         self._seed = seed
@@ -131,6 +132,16 @@ class Server:
         job.dismissed = True
         self.land(job, heard=-1)
         self.dismissed.append(job)
+
+    def collect(self, job: Job) -> None:
+        """Ask for what a job has done by now: its update, cut to the steps finished, arrives next (rule 19).
+
+        RuntimeError unless the job is in service, or if it is collected already.
+        """
+        queue = self.flight.get(job.client, ())
+        if job.began is None or job not in queue or job in self.collected:
+            raise RuntimeError("only a job in service can be collected, and only once")
+        self.collected.append(job)
 
     def land(self, job: Job, heard: int) -> None:
         """A job leaves flight; its client is released if no other job of its waits."""

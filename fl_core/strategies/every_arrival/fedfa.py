@@ -1,11 +1,15 @@
 """FedFa: the model is the mean of the K newest client models, renewed at every arrival.
 
-Xu, Zhang, Liu, et al.: FedFa: a fully asynchronous training paradigm for federated learning. IJCAI 2024.
-The window starts filled with the first model.
+Xu, Zhang, Di, Liu, Alharthi, Cao: FedFa: a fully asynchronous training paradigm for federated learning.
+IJCAI 2024. The window starts filled with the first model. FedFa-Delta (`form: delta`) has a window of the K
+newest differences instead, zeros at first, and every arrival is a step of their mean: x ← x + (1/K) Σ Δ. Of
+that form no formula could be read; this one is our reading.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from fl_core.parts import Count
 from fl_core.server.jobs import Update
@@ -21,14 +25,20 @@ class FedFa(Strategy):
     tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "window": Range(1, 32)}
 
     window: Count = 5  # K
+    # What the window holds; left out of a description where it is the default (keys are older).
+    form: Literal["param", "delta"] = Field("param", exclude_if=lambda form: form == "param")
 
     def begin(self, server: Server) -> None:
-        server.memory.window = server.model.repeat(self.window, 1)  # [K, d]
+        filled = self.form == "param"
+        server.memory.window = (server.model if filled else server.zeros()).repeat(self.window, 1)  # [K, d]
         server.memory.oldest = 0
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         old = memory.window[memory.oldest].clone()
-        memory.window[memory.oldest] = update.model
+        memory.window[memory.oldest] = update.model if self.form == "param" else update.delta
         memory.oldest = (memory.oldest + 1) % self.window
-        server.step(self.server_lr * (update.model - old) / self.window)
+        if self.form == "param":
+            server.step(self.server_lr * (update.model - old) / self.window)
+        else:
+            server.step(self.server_lr * memory.window.mean(0))

@@ -1,29 +1,44 @@
-"""Ringmaster ASGD: asynchronous SGD that stops and restarts whoever has fallen R versions behind.
+"""Ringmaster ASGD: asynchronous SGD that uses no gradient that is R versions old.
 
 Maranjyan, Tyurin, Richtárik: Ringmaster ASGD: the first asynchronous SGD with optimal time complexity. ICML
-2025 (arXiv 2501.16168), the variant that interrupts computations.
+2025 (arXiv 2501.16168). `late: restart`: with calculation stops, a client that has fallen R versions behind
+is interrupted and begins anew (Algorithm 5). `late: ignore`: without them, an update with delay ≥ R is thrown
+away when it arrives, and its client gets the newest model (Algorithm 4).
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from fl_core.parts import Count
-from fl_core.server.jobs import Update
+from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Candidates, Range, Strategy
 
 
 class Ringmaster(Strategy):
-    """Ringmaster ASGD, jobs R versions old are restarted (Maranjyan et al., ICML 2025)."""
+    """Ringmaster ASGD, jobs R versions old are restarted or ignored (Maranjyan et al., ICML 2025)."""
 
     name: ClassVar[str] = "ringmaster"
     title: ClassVar[str] = "Ringmaster ASGD"
     tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "max_delay": Range(1, 100)}
 
     max_delay: Count = 10  # R
+    # What happens to late jobs; left out of a description where it is the default (keys are older).
+    late: Literal["restart", "ignore"] = Field("restart", exclude_if=lambda late: late == "restart")
 
     def receive(self, server: Server, update: Update) -> None:
+        if self.late == "ignore":
+            if update.staleness < self.max_delay:
+                server.step(self.server_lr * update.delta)
+            return
         server.step(self.server_lr * update.delta)
         for job in list(server.jobs):
             if server.version - job.version >= self.max_delay:
                 server.dismiss(job)
+
+    def next(self, server: Server) -> Iterable[int | Send]:
+        if self.late == "ignore" and self.concurrency is None:
+            return list(server.idle)  # also a client whose update was ignored
+        return super().next(server)

@@ -1,0 +1,46 @@
+"""FedAST with one task: a buffer, and requests that queue at clients drawn uniformly.
+
+Askin, Sharma, Joe-Wong, Joshi: FedAST: federated asynchronous simultaneous training. UAI 2024 (arXiv
+2406.00302). R requests are under way; each goes to a client drawn uniformly from all, where it waits for
+those before it. x ← x + (η_g/b) Σ Δ of every b updates, unscaled by staleness; every arrival is replaced by a
+request with the newest model. Abstract and published code were read, not the paper. With one task there is
+nothing to reallocate: R stays what it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from fl_core.parts import Count
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class FedAST(Strategy):
+    """FedAST with one task, R requests queue at random clients (Askin et al., UAI 2024)."""
+
+    name: ClassVar[str] = "fedast"
+    title: ClassVar[str] = "FedAST"
+    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
+
+    buffer: Count = 5  # b
+    concurrency: Count | None = 20  # R
+
+    def surrogate(self, server: Server) -> Sequence[float]:
+        """The same for all: each gets as many requests."""
+        return [1.0] * server.n
+
+    def begin(self, server: Server) -> None:
+        server.memory.total, server.memory.count = server.zeros(), 0
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total += update.delta
+        memory.count += 1
+        if memory.count == self.buffer:
+            server.step(self.server_lr * memory.total / self.buffer)
+            self.begin(server)
+
+    def next(self, server: Server) -> list[int]:
+        requests = server.n if self.concurrency is None else self.concurrency
+        return server.draw(requests - server.in_flight, busy=True, replace=True)

@@ -1,0 +1,72 @@
+"""Rounds in which the server polls clients, which answer with what they have done by then."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import ClassVar
+
+from torch import Tensor
+
+from fl_core.parts import Count, Length
+from fl_core.scenario import Scenario
+from fl_core.server.jobs import Send, Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Candidates, Range, Strategy
+
+
+class Polling(Strategy):
+    """Every Δt the server draws s clients uniformly: w ← (w + Σ of their models)/(s + 1).
+
+    A client works from one poll to the next: it makes at most K steps and then waits. What it sends is
+    `answer`, where it goes on from `start`.
+    """
+
+    tunable: ClassVar[Mapping[str, Candidates]] = {
+        "local_lr": Range(1e-3, 1),
+        "sample": Range(1, 32),
+        "period": (0.2, 0.5, 1.0, 2.0, 5.0),
+    }
+
+    sample: Count = 2  # s
+    period: Length = Fraction(1)  # Δt
+
+    def answer(self, server: Server, update: Update) -> Tensor:
+        """The model [d] that a polled client sends."""
+        return update.model
+
+    def start(self, server: Server, client: int) -> Tensor | None:
+        """The model [d] from which a client goes on; None: the server's."""
+        return None
+
+    def refuses(self, scenario: Scenario) -> str | None:
+        if scenario.arrangement is None:
+            return None
+        return f"{self.reference()} polls the clients that it sent to: it goes with no arrangement"
+
+    def times(self) -> tuple[Fraction, ...]:
+        return (self.period,)
+
+    def begin(self, server: Server) -> None:
+        server.memory.total, server.memory.polled, server.memory.missing = server.zeros(), 0, 0
+        server.wake(server.now + server.ticks(self.period))
+
+    def tick(self, server: Server) -> None:
+        polled = set(server.draw(self.sample, busy=True))
+        for job in list(server.jobs):
+            if job.client in polled:
+                server.collect(job)
+        server.memory.polled = server.memory.missing = len(polled)
+        if not polled:
+            server.step()
+        server.wake(server.now + server.ticks(self.period))
+
+    def receive(self, server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total += self.answer(server, update)
+        memory.missing -= 1
+        if memory.missing == 0:
+            mean = (server.model + memory.total) / (memory.polled + 1)
+            server.step(self.server_lr * (mean - server.model))
+            memory.total = server.zeros()
+
+    def next(self, server: Server) -> list[Send]:
+        return [Send(client, start=self.start(server, client), waits=True) for client in server.due]

@@ -1,0 +1,41 @@
+"""QuAFL: polled clients send their models as they are, and both sides average.
+
+Zakerinia, Talaei, Nadiradze, Alistarh: QuAFL: federated averaging can be both asynchronous and
+communication-efficient. arXiv 2206.10032, 2022. Clients make up to K steps on models of their own. In every
+round s of them, drawn uniformly, get the server's X and answer at once with Y_i, wherever they are in their
+work: X ← (X + Σ Y_i)/(s + 1) at the server and, with the old X, X_i ← (X + s Y_i)/(s + 1) at the client. A
+client that joins starts from X.
+
+Abstract and overview of the paper were read, not its algorithm; the weights are as others report them, the
+polls at fixed distances of time and the default values are ours. Quantisation is left out.
+"""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.rounds.polling import Polling
+
+
+class QuAFL(Polling):
+    """QuAFL, clients with models of their own average with the server's (Zakerinia et al., arXiv, 2022)."""
+
+    name: ClassVar[str] = "quafl"
+    title: ClassVar[str] = "QuAFL"
+
+    def at_clients(self) -> tuple[str, ...]:
+        return ("models",)
+
+    def begin(self, server: Server) -> None:
+        super().begin(server)
+        server.memory.models = {}  # X_i of the clients that were polled
+
+    def answer(self, server: Server, update: Update) -> Tensor:
+        s = server.memory.polled
+        server.memory.models[update.client] = (server.model + s * update.model) / (s + 1)
+        return update.model
+
+    def start(self, server: Server, client: int) -> Tensor | None:
+        return server.memory.models.get(client)
