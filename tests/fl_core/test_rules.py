@@ -29,8 +29,10 @@ from fl_core.server.server import Server
 from fl_core.strategies.buffered.ca2fl import CA2FL
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.rounds.favas import FAVAS
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.rounds.quafl import QuAFL
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.strategies.tables.aced import ACED
@@ -491,6 +493,8 @@ STRATEGIES = [
     CA2FL(buffer=2, concurrency=3),
     ACE(local=Scaffold()),
     ASGD(concurrency=2),
+    FAVAS(local=SGD(steps=3), period=Fraction(3, 2)),
+    QuAFL(local=SGD(steps=3), period=Fraction(3, 2)),
 ]
 
 

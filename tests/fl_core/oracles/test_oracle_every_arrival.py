@@ -218,3 +218,14 @@ def test_fedfa_with_a_server_rate() -> None:
         newest = [*newest[1:], expected[start] + local_sgd(client, expected[start], LR, STEPS)]
         expected.append(expected[-1] + 0.6 * (sum(newest) / 4 - before))
     assert_same(played(experiment(strategy, updates=UPDATES))[1], expected, UPDATES + 1)
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+def test_fedfa_delta(window: int) -> None:
+    """x ← x + η_g (1/K) Σ of the K newest differences, zeros before; one is used in K steps."""
+    strategy = {"name": "fedfa", "form": "delta", "local_lr": LR, "server_lr": 0.6, "window": window}
+    newest, expected = [np.zeros(2)] * window, [START]
+    for client, start in always_busy(UPDATES):
+        newest = [*newest[1:], local_sgd(client, expected[start], LR, STEPS)]
+        expected.append(expected[-1] + 0.6 * sum(newest) / window)
+    assert_same(played(experiment(strategy | {"local": SGD}, updates=UPDATES))[1], expected, UPDATES + 1)

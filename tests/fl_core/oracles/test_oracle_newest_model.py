@@ -66,3 +66,28 @@ def test_ringmaster(most: int) -> None:
     heard = len({client for client, _, _ in order})
     assert heard == {1: 1, 2: 2, 4: 3, 100: 5}[most]
     assert (restarts > 0) == (heard < N)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 100])
+def test_ringmaster_without_calculation_stops(most: int) -> None:
+    """x ← x + η_g Δ at arrivals with a delay below R; others are thrown away, and begin at the newest x.
+
+    Nobody is interrupted, so that the clients arrive as they would without R.
+    """
+    strategy = {"name": "ringmaster", "late": "ignore", "max_delay": most, "local_lr": LR, "local": SGD}
+    expected, order, ignored = [START], [], 0
+    ends, begun = dict(enumerate(LENGTHS)), [0] * N
+    for _ in range(100):
+        now, client = min((end, client) for client, end in ends.items())
+        order.append((client, begun[client], now))
+        if len(expected) - 1 - begun[client] < most:
+            start = expected[begun[client]]
+            expected.append(expected[-1] + local_sgd(client, start, LR, STEPS))
+        else:
+            ignored += 1
+        ends[client], begun[client] = now + LENGTHS[client], len(expected) - 1
+    arrivals, found = played(experiment(strategy, updates=100))
+    assert_same(found, expected, 101 - ignored)
+    tick = order[-1][2] / arrivals[-1].time
+    assert [(seen.client, seen.start, seen.time * tick) for seen in arrivals] == order
+    assert (ignored > 0) == (most < 100)

@@ -1,0 +1,384 @@
+"""Rules 18 and 19 of the loop: starts that are no version of the server's, work collected before its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from worlds import Scripted, events, play, scenario
+
+from fl_core.diagnostics.error_terms import ErrorTerms
+from fl_core.execution.auto import Auto
+from fl_core.execution.one_by_one import Execution, OneByOne, work
+from fl_core.execution.schedule_only import ScheduleOnly
+from fl_core.execution.stacked import AllInFlight
+from fl_core.experiment import Experiment
+from fl_core.local.work import SGD, LocalWork, Scaffold
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.problems.problem import World
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder
+from fl_core.recording.together import simulate_together
+from fl_core.server.jobs import Job, Send, Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+# -- 18: starts ------------------------------------------------------------------------------------
+
+
+def test_18_a_start_is_pinned_as_it_was_sent() -> None:
+    """The strategy goes on writing into its tensor; a queued job, too, starts from what it held when sent."""
+    table = torch.zeros(1, 1, dtype=torch.float64)
+    got: list[tuple[float, float, int, int]] = []
+
+    def receive(server: Server, update: Update) -> None:
+        # One step on (θ − 0)²/2: Δ = −.1 θ_start.
+        got.append((update.start.item(), update.delta.item(), update.version, update.staleness))
+        torch.testing.assert_close(update.model, 0.9 * update.start)
+        server.step()
+
+    def following(server: Server) -> Iterator[Send | int]:
+        if server.updates == 0:
+            for value in (3, 5):
+                table[0] = value
+                yield Send(0, start=table[0])
+            yield 0
+
+    where = scenario([1], centres=[[0.0]], updates=3)
+    play(Scripted(on_receive=receive, on_next=following), where)
+    table[0] = 7
+    assert got == [(3, pytest.approx(-0.3), 0, 0), (5, pytest.approx(-0.5), 0, 1), (0, 0, 0, 2)]
+
+
+def test_18_version_and_brief_are_the_servers() -> None:
+    """Staleness counts from the version at the sending, whose brief travels along."""
+
+    class Counting(LocalWork):
+        def brief(self, server: Server) -> dict[str, torch.Tensor]:
+            return {"made": torch.tensor(float(server.version))}
+
+    got: list[tuple[int, float, int]] = []
+
+    def receive(server: Server, update: Update) -> None:
+        got.append((update.version, update.brief["made"].item(), update.staleness))
+        server.step()
+
+    def following(server: Server) -> list[Send]:
+        return [Send(client, start=torch.ones(1, dtype=torch.float64)) for client in server.due]
+
+    play(
+        Scripted(on_receive=receive, on_next=following, local=Counting()), scenario([2, 3, 3], updates=6)
+    )  # arrivals of clients 0, 1, 2, 0, 0, 1 at times 2, 3, 3, 4, 6, 6
+    assert got == [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 1, 2), (4, 4, 0), (2, 2, 3)]
+
+
+def test_18_a_start_of_another_shape_is_named() -> None:
+    """One line with both shapes."""
+    wrong = Scripted(on_next=lambda server: [Send(0, start=torch.zeros(2))])
+    with pytest.raises(ValueError, match=r"^Scripted sends a start of shape \[2\]: a model has \[1\]$"):
+        play(wrong, scenario([1]))
+
+
+def test_18_the_stale_model_of_the_error_terms_is_the_start() -> None:
+    """C = Σ p_i ∇F_i(start_i) − ∇F(w), and A = 0 without noise, where clients have models of their own."""
+    where = scenario([1, 1], centres=[[0.0], [4.0]], updates=2)
+    starts = {0: 10.0, 1: -2.0}
+
+    def receive(server: Server, update: Update) -> None:
+        memory = server.memory
+        memory.total = getattr(memory, "total", 0) + update.delta / 2
+        if server.updates == 2:
+            server.step(memory.total)
+
+    def following(server: Server) -> list[Send]:
+        return [Send(client, start=torch.full_like(server.model, starts[client])) for client in server.due]
+
+    strategy = Scripted(on_receive=receive, on_next=following)
+    simulation = Simulation(Experiment(scenario=where, strategy=strategy))
+    terms = ErrorTerms(simulation)
+    *_, found = [terms.see(event) for event in simulate(simulation)]
+    assert found is not None
+    # ∇F_0(10) = 10 and ∇F_1(−2) = −6: u = 2; ∇F(0) = (0 − 4)/2 = −2.
+    assert found.update.item() == pytest.approx(2)
+    assert [term.item() for term in (found.errors.noise, found.errors.bias, found.errors.delay)] == [
+        pytest.approx(0, abs=1e-12),
+        pytest.approx(0, abs=1e-12),
+        pytest.approx(4),
+    ]
+
+
+# -- 19: collects ----------------------------------------------------------------------------------
+
+
+def collecting(at: int, steps: int = 4, **more: Any) -> tuple[Simulation, list[Event], list[Update]]:
+    """Two clients, K steps that last 10 and 3; the jobs in flight at tick `at` are collected."""
+    updates: list[Update] = []
+
+    def tick(server: Server) -> None:
+        for job in list(server.jobs):
+            if job.began is not None:
+                server.collect(job)
+
+    fields: dict[str, Any] = {
+        "on_begin": lambda server: server.wake(at),
+        "on_receive": lambda server, update: updates.append(update),
+        "on_tick": tick,
+        "on_next": lambda server: [0, 1] if server.now == 0 else [],
+        "local": SGD(steps=steps),
+    }
+    where = scenario([10, 3], centres=[[1.0], [2.0]], noise=0.5, updates=9)
+    return *play(Scripted(**fields | more), where, seed=4), updates
+
+
+@pytest.mark.parametrize(
+    ("at", "steps"), [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (7, 2), (8, 3), (9, 3), (10, 4), (11, 4)]
+)
+def test_19_a_length_is_split_evenly_over_the_steps(at: int, steps: int) -> None:
+    """Four steps of 2.5: finished at 2.5, 5, 7.5 and 10; the update comes when it was asked for."""
+    _, seen, updates = collecting(at)
+    found = next(update for update in updates if update.client == 0)
+    assert (found.steps, found.time, found.began) == (steps, min(at, 10), 0)
+    assert [event.client for event in seen if event.kind is Kind.ARRIVAL].count(0) == 1
+
+
+@pytest.mark.parametrize("at", range(3, 11))
+def test_19_what_is_collected_is_the_first_steps_of_the_same_job(at: int) -> None:
+    """The same mini-batches: equal to a job of so many steps, bit for bit; gradient is their mean."""
+    simulation, _, updates = collecting(at)
+    found = next(update for update in updates if update.client == 0)
+    job = Job(0, 0, 0, found.start, {}, found.steps, found.lr, 0)
+    work(job, simulation.world, simulation.local)
+    assert job.delta is not None and job.gradient is not None
+    assert torch.equal(found.delta, job.delta) and torch.equal(found.gradient, job.gradient)
+    whole = Job(0, 0, 0, found.start, {}, 4, found.lr, 0)
+    samples = simulation.local.samples(simulation.world, whole)
+    assert torch.equal(samples[: found.steps], simulation.local.samples(simulation.world, job))
+
+
+@pytest.mark.parametrize("sampling", ["replacement", "epochs"])
+def test_19_the_first_mini_batches_do_not_depend_on_how_many_follow(sampling: Any) -> None:
+    """Also of a data set, drawn with replacement or epoch by epoch, and with the keys of dropout."""
+    from fl_core.problems.digits import Digits
+
+    for model in ("logistic", "alahyane_cnn"):
+        world: World = Digits.model_validate({"clients": 3, "model": model}).world(0)
+        local = SGD(steps=9, batch=100, sampling=sampling)
+        model_ = world.initial()
+        whole = local.samples(world, Job(1, 5, 0, model_, {}, 9, 0.1, 0))
+        for steps in range(1, 9):
+            part = local.samples(world, Job(1, 5, 0, model_, {}, steps, 0.1, 0))
+            assert torch.equal(part, whole[:steps])
+
+
+def test_19_no_finished_step_is_an_update_of_zeros_that_local_work_never_sees() -> None:
+    """It counts as an update; SCAFFOLD's control variates, which divide by K, stay as they are."""
+    simulation, _, updates = collecting(2, local=Scaffold(steps=4))
+    first = updates[0]
+    assert (first.client, first.steps, first.model.item()) == (0, 0, first.start.item())
+    assert not first.delta.any() and not first.gradient.any()
+    assert list(simulation.server.local.clients) == [1]  # two thirds of its four steps, cut to two
+    assert simulation.server.updates == 2
+
+
+def test_19_exactly_once_and_in_flight_until_it_arrives() -> None:
+    """A second time is an error, and so is a job that waits in a queue; one that arrives now arrives once."""
+    log: list[Any] = []
+
+    def receive(server: Server, update: Update) -> None:
+        log.append((server.now, update.client, update.steps))
+        if server.now == 3 and update.client == 0:
+            for job in [job for job in server.jobs if job.client == 1 and job.began is not None]:
+                server.collect(job)  # it arrives at 3 in any case, with all of its steps
+                with pytest.raises(RuntimeError, match="in service can be collected, and only once"):
+                    server.collect(job)
+                assert server.in_flight == 3
+            waiting = next(job for job in server.jobs if job.began is None)
+            with pytest.raises(RuntimeError, match="only a job in service"):
+                server.collect(waiting)
+        if server.now == 4:
+            done = SimpleNamespace(client=0, began=0)
+            with pytest.raises(RuntimeError, match="only a job in service"):
+                server.collect(done)  # type: ignore[arg-type]
+
+    def following(server: Server) -> list[Send | int]:
+        return [Send(0, length=3), 1, 1, 2] if server.now == 0 else []
+
+    strategy = Scripted(on_receive=receive, on_next=following, local=SGD(steps=2))
+    simulation, _ = play(strategy, scenario([3, 3, 4], updates=9))
+    assert log == [(3, 0, 2), (3, 1, 2), (4, 2, 2), (6, 1, 2)]
+    assert (simulation.serving, simulation.server.in_flight) == (0, 0)
+
+
+def test_19_the_next_queued_job_begins_and_a_dismissed_one_never_arrives() -> None:
+    """Service goes on where the collected job ends; a job both collected and dismissed is abandoned."""
+    log: list[Any] = []
+
+    def tick(server: Server) -> None:
+        for job in [job for job in server.jobs if job.began is not None]:
+            server.collect(job)
+            if job.client == 1:
+                server.dismiss(job)
+
+    strategy = Scripted(
+        on_begin=lambda server: server.wake(5),
+        on_tick=tick,
+        on_receive=lambda server, update: log.append((update.client, update.steps, update.began, server.now)),
+        on_next=lambda server: [0, 0, 1] if server.now == 0 else [],
+        local=SGD(steps=2),
+    )
+    simulation, _ = play(strategy, scenario([10, 9], updates=9))
+    assert log == [(0, 1, 0, 5), (0, 2, 5, 15)]
+    assert (simulation.serving, simulation.server.in_flight, simulation.reason) == (
+        0,
+        0,
+        "nothing is in flight and no alarm is set",
+    )
+
+
+def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
+    """After K steps the client keeps its model; alone it keeps no run going; it may be dismissed."""
+    log: list[Any] = []
+
+    def tick(server: Server) -> None:
+        jobs = list(server.jobs)
+        if server.now == 8:
+            server.dismiss(jobs[1])
+            server.collect(jobs[0])
+        else:
+            server.wake(8)
+
+    strategy = Scripted(
+        on_begin=lambda server: server.wake(4),
+        on_tick=tick,
+        on_receive=lambda server, update: log.append((update.client, update.steps, server.now)),
+        on_next=lambda server: [Send(i, waits=True) for i in range(3)] if server.now == 0 else [],
+        local=SGD(steps=2),
+    )
+    simulation, seen = play(strategy, scenario([1, 1, 1], updates=9))
+    assert log == [(0, 2, 8)]
+    assert [(event.kind, event.time) for event in seen] == [
+        (Kind.TICK, 4),
+        (Kind.TICK, 8),
+        (Kind.ARRIVAL, 8),
+    ]
+    assert (simulation.status, simulation.serving, simulation.server.in_flight) == ("done", 0, 1)
+
+
+def test_19_results_thrown_away_are_counted() -> None:
+    """A job that was computed whole, in company, and is then cut is computed again and told to `auto`."""
+    simulation = Simulation(
+        Experiment(
+            scenario=scenario([10, 2], updates=2),
+            strategy=Scripted(
+                on_receive=lambda server, update: [
+                    server.collect(job) for job in list(server.jobs) if server.updates == 1
+                ],
+                on_next=lambda server: server.due if server.now == 0 else [],
+                local=SGD(steps=5),
+            ),
+        )
+    )
+    wasted, execution = [], AllInFlight()
+    for happened in simulation.events():
+        if not isinstance(happened, Event):
+            wasted.append(happened.wasted)
+            execution.fill([happened])
+    assert wasted == [0, 1]
+    assert simulation.arrived is not None and simulation.arrived.steps == 1
+
+
+# -- both, whatever computes them ------------------------------------------------------------------
+
+
+def polled(name: str, updates: int = 60, seed: int = 2) -> Experiment:
+    """Four clients of different speed, three local steps, noise, SCAFFOLD inside, some away for a while."""
+    away = {"name": "dropouts", "share": 0.4, "at": 6, "back": 11}
+    where = scenario(
+        [1, "5/2", "7/2", 9],
+        centres=[[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0], [3.0, 3.0]],
+        noise=0.3,
+        availability=away,
+        updates=updates,
+    )
+    chosen = {"name": name, "local_lr": 0.1, "local": {"name": "scaffold", "steps": 3}, "period": "3/2"}
+    return Experiment.model_validate({"scenario": where, "strategy": chosen, "seed": seed})
+
+
+def trajectory(experiment: Experiment, execution: Execution) -> tuple[list[Event], torch.Tensor]:
+    simulation, models = Simulation(experiment), []
+    seen = []
+    for event in simulate(simulation, execution):
+        seen.append(event)
+        models.append(simulation.server.model)
+    return seen, torch.stack(models)
+
+
+ENGINES: dict[str, Callable[[], Execution]] = {
+    "all in flight": AllInFlight,
+    "in twos": lambda: AllInFlight(2),
+    "auto": Auto,
+}
+
+
+@pytest.mark.parametrize("name", ["favas", "quafl"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_execution_agrees(name: str, engine: str) -> None:
+    """Events exactly, models to 1e-10; jobs of no finished step are among them."""
+    plain, models = trajectory(polled(name), OneByOne())
+    seen, others = trajectory(polled(name), ENGINES[engine]())
+    assert seen == plain
+    torch.testing.assert_close(others, models, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["favas", "quafl"])
+def test_runs_side_by_side_agree(name: str) -> None:
+    """Three seeds whose jobs share stacks."""
+    experiments = [polled(name, seed=seed) for seed in range(3)]
+    together: list[list[Event]] = [[], [], []]
+    simulations = [Simulation(experiment) for experiment in experiments]
+    for place, event in simulate_together(simulations):
+        if event is not None:
+            together[place].append(event)
+    for simulation, experiment, seen in zip(simulations, experiments, together, strict=True):
+        plain, models = trajectory(experiment, OneByOne())
+        assert seen == plain
+        torch.testing.assert_close(simulation.server.model, models[-1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["favas", "quafl"])
+def test_the_schedule_alone_is_that_of_the_run(name: str) -> None:
+    """Without training: the same events."""
+    assert trajectory(polled(name), ScheduleOnly())[0] == trajectory(polled(name), OneByOne())[0]
+
+
+def test_a_checkpoint_between_a_poll_and_its_answers(tmp_path: Path) -> None:
+    """The jobs are cut and on their way, one of them computed before: taken up bit for bit."""
+    experiment = polled("quafl")
+    plain, models = trajectory(experiment, AllInFlight())
+    ticks = [place for place, event in enumerate(plain) if event.kind is Kind.TICK]
+    for stop in ticks[1:9:3]:
+        recorder = Recorder(Simulation(experiment))
+        recorder.start()
+        for number, event in enumerate(simulate(recorder.simulation, AllInFlight())):
+            recorder.see(event)
+            if number == stop:
+                break
+        assert any(job.ends == recorder.simulation.server.now for job in recorder.simulation.server.jobs)
+        checkpoint.save(recorder, tmp_path / "run.pt")
+        recorder = Recorder(Simulation(experiment))
+        checkpoint.load(recorder, tmp_path / "run.pt")
+        assert events(recorder.simulation) == plain[stop + 1 :]
+        assert torch.equal(recorder.simulation.server.model, models[-1])
+
+
+def test_no_strategy_that_polls_goes_with_an_arrangement() -> None:
+    """One sentence."""
+    found = Strategy.model_validate("quafl").refuses(scenario(arrangement={"name": "rounds", "workers": 1}))
+    assert found == "quafl polls the clients that it sent to: it goes with no arrangement"
+    assert np.all([Strategy.model_validate(name).refuses(scenario()) is None for name in ("favas", "quafl")])
