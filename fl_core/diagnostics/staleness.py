@@ -66,6 +66,8 @@ def predicted(simulation: Simulation) -> Array | None:
     server, strategy = simulation.server, simulation.strategy
     if any(simulation.absences_read) or simulation.arrangement or server.updates - server.version >= server.n:
         return None
+    if any(job.waits for job in server.jobs):  # clients that are polled
+        return None
     if server.in_flight == len(server.flight) == server.n:
         return one_job_each(server.mean_time)
     routing = vars(server.memory).get("p")  # where a strategy that routes keeps its probabilities

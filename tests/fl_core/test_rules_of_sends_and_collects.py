@@ -13,6 +13,7 @@ import torch
 from worlds import Scripted, events, play, scenario
 
 from fl_core.diagnostics.error_terms import ErrorTerms
+from fl_core.diagnostics.staleness import predicted
 from fl_core.execution.auto import Auto
 from fl_core.execution.one_by_one import Execution, OneByOne, work
 from fl_core.execution.schedule_only import ScheduleOnly
@@ -21,6 +22,7 @@ from fl_core.experiment import Experiment
 from fl_core.local.work import SGD, LocalWork, Scaffold
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.problems.digits import Digits
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
@@ -164,8 +166,6 @@ def test_19_what_is_collected_is_the_first_steps_of_the_same_job(at: int) -> Non
 @pytest.mark.parametrize("sampling", ["replacement", "epochs"])
 def test_19_the_first_mini_batches_do_not_depend_on_how_many_follow(sampling: Any) -> None:
     """Also of a data set, drawn with replacement or epoch by epoch, and with the keys of dropout."""
-    from fl_core.problems.digits import Digits
-
     for model in ("logistic", "alahyane_cnn"):
         world: World = Digits.model_validate({"clients": 3, "model": model}).world(0)
         local = SGD(steps=9, batch=100, sampling=sampling)
@@ -382,3 +382,12 @@ def test_no_strategy_that_polls_goes_with_an_arrangement() -> None:
     found = Strategy.model_validate("quafl").refuses(scenario(arrangement={"name": "rounds", "workers": 1}))
     assert found == "quafl polls the clients that it sent to: it goes with no arrangement"
     assert np.all([Strategy.model_validate(name).refuses(scenario()) is None for name in ("favas", "quafl")])
+
+
+def test_no_staleness_is_predicted_for_clients_that_are_polled() -> None:
+    """All are busy and every arrival is a step, as with one job each; but jobs end at polls."""
+    strategy = Strategy.model_validate({"name": "favas", "sample": 1})
+    simulation, _ = play(strategy, scenario([1, 2, 3], updates=40))
+    assert simulation.server.in_flight == simulation.server.n
+    assert simulation.server.version == simulation.server.updates
+    assert predicted(simulation) is None

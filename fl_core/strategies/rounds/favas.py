@@ -45,5 +45,8 @@ class FAVAS(Polling):
             return update.start
         memory.worked[i] += 1
         memory.steps[i] += update.steps
-        total = memory.steps[i] if self.alpha == "expected" else memory.worked[i] * update.steps
-        return update.start + update.delta / (total / memory.polls[i])
+        if self.alpha == "expected":
+            alpha = memory.steps[i] / memory.polls[i]  # E[E_i]
+        else:
+            alpha = memory.worked[i] / memory.polls[i] * update.steps  # P(E_i > 0) E_i
+        return update.start + update.delta / alpha

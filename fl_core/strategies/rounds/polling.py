@@ -21,7 +21,7 @@ class Polling(Strategy):
     """
 
     tunable: ClassVar[Mapping[str, Candidates]] = {
-        "local_lr": Range(1e-3, 1),
+        **Strategy.tunable,
         "sample": Range(1, 32),
         "period": (0.2, 0.5, 1.0, 2.0, 5.0),
     }

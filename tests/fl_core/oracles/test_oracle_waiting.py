@@ -131,7 +131,8 @@ def test_fedast(requests: int, buffer: int) -> None:
             assert len(sends) == requests
             new = Counter([replaced.client])
         assert new.total() == 1
-        sends.append((event.time * simulation.lengths.clock.unit, *new.elements(), event.version))
+        (client,) = new.elements()
+        sends.append((event.time * simulation.lengths.clock.unit, client, event.version))
         assert simulation.server.in_flight == requests
     queues: list[deque[Fraction]] = [deque() for _ in range(N)]
     arrivals, found = played(experiment(strategy, updates=150))
