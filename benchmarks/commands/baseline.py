@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 from benchmarks.commands.check import File, measured, no_speed
 from fl_core.words import many
 

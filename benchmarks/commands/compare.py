@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:

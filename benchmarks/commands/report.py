@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 from fl_core.words import many
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 from fl_core.words import many
 
 if TYPE_CHECKING:

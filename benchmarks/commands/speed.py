@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 
 COMPARED = ("model", "in flight", "execution", "updates/s", "× yardstick", "× floor", "chosen")
 SHARED = ("model", "in flight", "execution", "outside local work", "outside gradients")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 from fl_core.words import many
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.commands import options
+from benchmarks import options
 from benchmarks.errors import UserError
 
 

@@ -20,8 +20,7 @@ from fl_core.problems.problem import ranks
 from fl_core.problems.supervised import Supervised
 
 if TYPE_CHECKING:
-    import pytorch_lightning as pl
-
+    from fl_core.lightning import pl
     from fl_core.problems.training.task import Task
 
 ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:name
@@ -81,10 +80,7 @@ class Own(Supervised):
 @functools.cache
 def _fault(path: str) -> str | None:
     """One sentence why the class at `path` cannot be trained here, or None."""
-    from fl_core.vision import mend
-
-    mend()
-    import pytorch_lightning as pl
+    from fl_core.lightning import pl
 
     module = imported(path)
     if not (isinstance(module, type) and issubclass(module, pl.LightningModule)):

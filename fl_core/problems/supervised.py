@@ -130,8 +130,7 @@ class Modelled(Supervised):
         raise NotImplementedError
 
     def task(self) -> Task:
-        import pytorch_lightning as pl
-
+        from fl_core.lightning import pl
         from fl_core.problems.training.own import OwnTask
 
         network = self.model.build(self.shape, self.outputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,7 @@ import pandas as pd
 from benchmarks.tracking.colours import natural
 from fl_core.metrics import Metric
 from reports.records.measures import Measure, measure
-
-if TYPE_CHECKING:
-    from reports.records.studies import Study
+from reports.records.studies import Study
 
 CLOCKS = {  # columns of a curve
     "iteration": "server iterations",

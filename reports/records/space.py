@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite, log, nan, sqrt
 from typing import Any
 
-from reports.records.tags import clean
+from reports.records.values import clean
 
 NEAR = 0.05  # share of a range at each end of it that is its edge
 

@@ -18,7 +18,8 @@ from benchmarks.errors import UserError
 from benchmarks.tracking.places import place
 from reports.records.records import CLOCKS, Files, Pooled, Run, Suite, latest
 from reports.records.studies import SUFFIX, Study, read_studies
-from reports.records.tags import clean, read_run
+from reports.records.tags import read_run
+from reports.records.values import clean
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -11,7 +11,7 @@ from typing import Any
 
 from reports.records.measures import Measure, measure
 from reports.records.space import Parameter, Value, is_number, number, read_parameter
-from reports.records.tags import clean, declared
+from reports.records.values import clean, declared
 
 SUFFIX = ".tuning"  # of the experiment that holds a suite's campaign
 LOST = "lost with its process"  # how the reason of a trial begins that another one has replaced

@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
-import torchmetrics
 from torch import Tensor
 
+from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation, Impossible
 from fl_core.problems.training.task import Batch, Task

@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
 
+from fl_core.lightning import pl
 from fl_core.problems.training.task import Batch
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torchmetrics import Metric
 
+from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.problem import Impossible
 
@@ -39,7 +38,7 @@ class Task(pl.LightningModule):
         """By the metric's name, a value for each data point [B], of which the metric is the mean."""
         return {}
 
-    def wholes(self) -> dict[str, Metric]:
+    def wholes(self) -> dict[str, torchmetrics.Metric]:
         """By name, fresh metrics that are no means over data points, such as R²; they see what is `shown`."""
         return {}
 

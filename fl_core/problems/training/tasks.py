@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-from torchmetrics import Metric, R2Score
-from torchmetrics.classification import MultilabelF1Score
-from torchmetrics.text import Perplexity
 
+from fl_core.lightning import torchmetrics
 from fl_core.problems.training.task import Batch, Task
 
 
@@ -29,8 +27,8 @@ class Classifier(Task):
 class NextSymbol(Classifier):
     """Cross-entropy of the symbol that follows; beside it the perplexity, e to the mean loss."""
 
-    def wholes(self) -> dict[str, Metric]:
-        return {"test/perplexity": Perplexity()}
+    def wholes(self) -> dict[str, torchmetrics.Metric]:
+        return {"test/perplexity": torchmetrics.text.Perplexity()}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return outputs[:, None], targets[:, None]  # texts of one place each
@@ -45,8 +43,8 @@ class Regressor(Task):
     def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         return {"test/mae": (outputs.squeeze(-1) - targets).abs()}
 
-    def wholes(self) -> dict[str, Metric]:
-        return {"test/r2": R2Score()}
+    def wholes(self) -> dict[str, torchmetrics.Metric]:
+        return {"test/r2": torchmetrics.R2Score()}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return outputs.squeeze(-1), targets
@@ -66,8 +64,8 @@ class MultiLabel(Task):
         right = (outputs > 0) == (targets > 0.5)
         return {"test/accuracy": right.to(outputs.dtype).mean(1), "test/exact_match": right.all(1)}
 
-    def wholes(self) -> dict[str, Metric]:
-        return {"test/f1": MultilabelF1Score(self.labels)}
+    def wholes(self) -> dict[str, torchmetrics.Metric]:
+        return {"test/f1": torchmetrics.classification.MultilabelF1Score(self.labels)}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return torch.sigmoid(outputs), targets.long()

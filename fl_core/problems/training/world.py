@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
-from torchmetrics import Metric
 
 from fl_core.flat import Flat
+from fl_core.lightning import torchmetrics
 from fl_core.problems.data.data import placed
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import CPU, Evaluation, World
@@ -191,7 +191,7 @@ class SupervisedWorld(World):
         return functional_call(self._whole, views, batch)
 
     def _judge(
-        self, task: Task, stored: Tensor, targets: Tensor, wholes: Mapping[str, Metric]
+        self, task: Task, stored: Tensor, targets: Tensor, wholes: Mapping[str, torchmetrics.Metric]
     ) -> dict[str, np.ndarray]:
         """Loss and scores of each data point, as float64; `wholes` see all outputs."""
         found: dict[str, list[Tensor]] = {}

@@ -13,6 +13,7 @@ from uneven import CLIENTS, IMPORTANCE, TIMES, Array, described, first_of_c, los
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.metrics import Metric
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget
 from reports.records.steps import first_reach
@@ -160,6 +161,6 @@ def test_time_to_a_target(budget: dict[str, int], evaluations: int, when: float,
             Point(int(row["iteration"]), int(row["updates"]), row["time"], row["distance"]) for row in curve
         ]
         limits = Budget(updates=20, time=10)
-        objective = Objective(f"{clock}_to_target", "distance", False, 1, TARGET, limits, 1)
+        objective = Objective(f"{clock}_to_target", Metric("distance", higher=False), 1, TARGET, limits, 1)
         assert objective.of(Curve(points, "done")) == expected
     assert first_reach(clocks, values, 2.0**-40, higher=False) == float("inf")

@@ -64,7 +64,7 @@ def watch(network: nn.Module) -> list[Tensor]:
 
 def compared(w: SupervisedWorld, models: Tensor, samples: Tensor) -> list[Compared]:
     """The gradients of a stack of jobs, both ways."""
-    sides, (jobs, size) = watch(w.module.network), samples.shape
+    sides, (jobs, size) = watch(w.task.network), samples.shape
 
     def loss(model: Tensor, *batch: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         sides.clear()
@@ -105,7 +105,7 @@ def at_kinks(w: SupervisedWorld) -> tuple[Tensor, Tensor]:
     """Models and mini-batches; job j's j-th hidden unit gets 0, up to rounding, from the first data point."""
     models, samples = stack(w, JOBS)
     inputs: list[Tensor] = []
-    hook = w.module.network.head[1].register_forward_hook(lambda _, given, out: inputs.append(out.detach()))
+    hook = w.task.network.head[1].register_forward_hook(lambda _, given, out: inputs.append(out.detach()))
     for job, (model, sample) in enumerate(zip(models, samples, strict=True)):
         w.gradient(model, 0, sample)
         model[hidden(w)][job] -= inputs.pop()[0, job]
@@ -137,7 +137,7 @@ def test_without_kinks_rounding_is_all() -> None:
     """The same network and models, with GELU and mean pooling in the place of ReLU and max pooling."""
     w = world("alahyane_cnn")
     models, samples = at_kinks(w)
-    for parent in list(w.module.network.modules()):
+    for parent in list(w.task.network.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, nn.ReLU):
                 setattr(parent, name, nn.GELU())

@@ -1,0 +1,12 @@
+"""Lightning and torchmetrics. Both import torchvision, which is mended first where it does not fit torch."""
+
+from fl_core.vision import mend
+
+mend()
+
+import pytorch_lightning as pl  # noqa: E402
+import torchmetrics  # noqa: E402
+import torchmetrics.classification  # noqa: E402
+import torchmetrics.text  # noqa: E402
+
+__all__ = ["pl", "torchmetrics"]

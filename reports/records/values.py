@@ -1,0 +1,47 @@
+"""Single values of MLflow's tags and parameters; a value that cannot be read counts as absent."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+
+from fl_core.metrics import Metric, from_data
+
+
+def clean(text: str) -> str:
+    """A text without what neither HTML nor XML can hold, and without what cannot be seen."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text).strip()
+
+
+def declared(text: str) -> tuple[Metric, ...]:
+    """The metrics that a tag declares; none where it is not there."""
+    try:
+        return from_data(json.loads(text or "[]"))
+    except (TypeError, ValueError):
+        return ()
+
+
+def number(text: str) -> float | None:
+    """A finite number, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def table(text: str) -> dict[str, str]:
+    """A JSON object as names and texts; empty if it is none."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A time that MLflow holds in milliseconds, or None."""
+    return None if not milliseconds else datetime.fromtimestamp(milliseconds / 1000, UTC)
