@@ -11,6 +11,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -45,6 +46,29 @@ def exact(value: Any) -> Fraction:
             f"a time is a number such as 0.5, or a fraction such as '1/3', not {value!r}"
         ) from None
 
+
+@dataclass(frozen=True, slots=True)
+class Tune:
+    """At a field: where good values of it are looked for, from low to high, both included.
+
+    `buffer: Annotated[Count, Tune(1, 32)] = 10` is tuned from 1 to 32 unless a suite says otherwise.
+    """
+
+    low: float
+    high: float
+    log: bool = True  # evenly on a logarithmic scale
+
+
+class TuneAmong(tuple[float | str, ...]):
+    """At a field: the values of it that are tried, `TuneAmong(0.1, 0.5, 1.0)`."""
+
+    __slots__ = ()
+
+    def __new__(cls, *values: float | str) -> Self:
+        return super().__new__(cls, values)
+
+
+Candidates = Tune | tuple[float | str, ...]  # a range, or the values to try
 
 Rate = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -90,6 +114,16 @@ class Part(Frozen):
         )
         named = {item.name: item for item in found if "name" in vars(item)}
         return dict(sorted(named.items()))
+
+    @classmethod
+    def tunable(cls) -> dict[str, Candidates]:
+        """What is tuned unless a suite says otherwise: the fields that say `Tune` or `TuneAmong`."""
+        return {
+            name: each
+            for name, field in cls.model_fields.items()
+            for each in field.metadata
+            if isinstance(each, Tune | TuneAmong)
+        }
 
     @model_validator(mode="wrap")
     @classmethod

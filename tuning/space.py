@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.suite.document import nearest, split
 from benchmarks.suite.tuned import FACTOR, default_of, fields_of, with_parameters
 from benchmarks.suite.tuning_section import Span
+from fl_core.parts import Candidates, Tune
 from fl_core.scenario import Scenario
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -33,9 +34,9 @@ class Space:
 
     def grid(self) -> list[Values]:
         """Every combination of values; ValueError if a range has no list of them."""
-        if ranges := [name for name, of in self.candidates.items() if isinstance(of, Range)]:
+        if ranges := [name for name, of in self.candidates.items() if isinstance(of, Tune)]:
             raise ValueError(f"a grid needs a list of values for {ranges[0]}, not a range")
-        lists = [of for of in self.candidates.values() if not isinstance(of, Range)]
+        lists = [of for of in self.candidates.values() if not isinstance(of, Tune)]
         return [dict(zip(self.candidates, values, strict=True)) for values in product(*lists)]
 
     def own(self) -> Values:
@@ -73,7 +74,7 @@ class Space:
 
         found: dict[str, BaseDistribution] = {}
         for name, of in self.candidates.items():
-            if not isinstance(of, Range):
+            if not isinstance(of, Tune):
                 found[name] = CategoricalDistribution(of)
             elif self.whole(name):
                 found[name] = IntDistribution(int(of.low), int(of.high), log=of.log)
@@ -85,7 +86,7 @@ class Space:
         """The space as plain data: low, high and log, or choices."""
         return {
             name: {"low": of.low, "high": of.high, "log": of.log}
-            if isinstance(of, Range)
+            if isinstance(of, Tune)
             else {"choices": list(of)}
             for name, of in self.candidates.items()
         }
@@ -98,7 +99,7 @@ def read(strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | 
     with a sentence about the key that is wrong.
     """
     if not written:
-        declared: Mapping[str, Candidates] = strategy.tunable
+        declared = strategy.tunable()
         return Space(strategy, {name: _possible(strategy, name, of) for name, of in declared.items()})
     known = [*fields_of(strategy), FACTOR]
     chosen: dict[str, Candidates] = {}
@@ -110,7 +111,7 @@ def read(strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | 
             key = ".".join(rest)  # noqa: PLW2901 - without its owner
         if key not in known:
             raise ValueError(f"{key}: {strategy.label()} has no such parameter{nearest(key, known)}")
-        chosen[key] = Range(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
+        chosen[key] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
     if not chosen:
         raise ValueError(f"is empty for {strategy.label()}: name at least one of its parameters")
     if FACTOR in chosen and "local_lr" in chosen:
@@ -120,25 +121,25 @@ def read(strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | 
 
 def _possible(strategy: Strategy, name: str, of: Candidates) -> Candidates:
     """A declared range with whole ends where the parameter is a whole number."""
-    whole = isinstance(of, Range) and isinstance(fields_of(strategy).get(name), int)
-    return Range(math.ceil(of.low), math.floor(of.high), of.log) if whole and isinstance(of, Range) else of
+    whole = isinstance(of, Tune) and isinstance(fields_of(strategy).get(name), int)
+    return Tune(math.ceil(of.low), math.floor(of.high), of.log) if whole and isinstance(of, Tune) else of
 
 
 def _inside(of: Candidates, value: Any) -> bool:
-    if not isinstance(of, Range):
+    if not isinstance(of, Tune):
         return value in of
     return isinstance(value, int | float) and of.low <= value <= of.high
 
 
 def _holding(of: Candidates, value: Any) -> Candidates:
-    if isinstance(of, Range):
+    if isinstance(of, Tune):
         fits = isinstance(value, int | float) and (value > 0 or not of.log)
         return replace(of, low=min(of.low, value), high=max(of.high, value)) if fits else of
     return of if value is None or value in of else (*of, value)
 
 
 def _end(of: Candidates, whole: bool, at: int) -> Any:
-    if not isinstance(of, Range):
+    if not isinstance(of, Tune):
         return of[at]
     value = (of.low, of.high)[at]
     return int(value) if whole else value

@@ -61,7 +61,7 @@ class Tuning(Frozen):
     pruner: Pruner = "none"
     batch: Count = 5  # trials that are simulated together
     budget: Budget | None = None  # None: the suite's
-    # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares as tunable.
+    # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares.
     # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
     space: dict[str, SpanOrValues] = Field(default_factory=dict)
     # Label of a strategy → label of the one whose parameters it takes, and which is tuned in its place.

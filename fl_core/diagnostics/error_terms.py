@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fl_core.diagnostics.shadow import Content, OneHot, Shadow
+from fl_core.diagnostics.shadow import Content, OneHot, Shadow, halves
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation
@@ -50,9 +50,8 @@ class Terms:
 
 def refuses(experiment: Experiment) -> str | None:
     """One sentence why the error terms of this experiment cannot be measured, or None."""
-    strategy = experiment.strategy
-    expected = strategy.expected()
-    return expected if isinstance(expected, str) else strategy.local.distorts()
+    linear = (experiment.strategy.linear, experiment.strategy.local.linear)
+    return next((reason for reason in linear if isinstance(reason, str)), None)
 
 
 def full_gradient(world: World, model: Tensor) -> Tensor:
@@ -71,17 +70,15 @@ class ErrorTerms:
     """
 
     def __init__(self, simulation: Simulation, every: int = 1) -> None:
-        strategy = simulation.strategy.expected()
         if reason := refuses(simulation.experiment):
             raise ValueError(f"the error terms cannot be measured: {reason}")
-        assert not isinstance(strategy, str)
         self.simulation, self.every = simulation, every
         world, local = simulation.world, simulation.local
         usual = (local.usual(client, int(size)) for client, size in enumerate(world.sizes))
         several = local.dynamic or simulation.arrangement is not None or max(usual) > 1
-        self.first = Shadow(simulation, strategy)  # K times the first full-batch gradient
-        self.drifting = Shadow(simulation, strategy) if several else None  # K full-batch steps
-        self.counting = Shadow(simulation, strategy, OneHot(world))
+        self.first = Shadow(simulation)  # K times the first full-batch gradient
+        self.drifting = Shadow(simulation) if several else None  # K full-batch steps
+        self.counting = Shadow(simulation, OneHot(world))
         self.stale: Tensor | None = None  # ∇F_i(w^{t−τ_i}) [n, d]
         self.steps = [0] * world.n  # K of the clients' last updates, 0 before the first
         self.resume()
@@ -97,18 +94,19 @@ class ErrorTerms:
         self.resume()
         self._hear_of_everyone(before)
         job = self.simulation.arrived if event.kind is Kind.ARRIVAL else None
-        expected, drifted, counted = self._follow(event, job)
+        expected, drifted, (of_deltas, of_gradients) = self._follow(event, job)
         version = event.version - 1  # t
         if not event.stepped or version % self.every:
             return None
-        scale = -1 / (self.simulation.strategy.server_lr * lr * self._mean_steps())
+        steps = 1.0 if of_gradients.any() else self._mean_steps()
+        scale = -1 / (self.simulation.strategy.server_lr * lr * steps)
         update = scale * (server.model - before)
         gradient = full_gradient(self.simulation.world, before)
         assert self.stale is not None
         stale = torch.from_numpy(self.simulation.world.p).to(self.stale) @ self.stale
         errors = Errors(update - scale * expected, scale * expected - stale, stale - gradient)
         drift = None if drifted is None else scale * (drifted - expected)
-        return Terms(update, gradient, errors, drift, scale * counted)
+        return Terms(update, gradient, errors, drift, scale * (of_deltas + of_gradients))
 
     @property
     def shadows(self) -> dict[str, Simulation]:
@@ -134,23 +132,22 @@ class ErrorTerms:
     def _mean_steps(self) -> float:
         """K."""
         heard = [steps for steps in self.steps if steps]
-        if self.simulation.strategy.follows == "gradient" or not heard:
-            return 1.0
-        return sum(heard) / len(heard)
+        return sum(heard) / len(heard) if heard else 1.0
 
-    def _follow(self, event: Event, job: Job | None) -> tuple[Tensor, Tensor | None, Tensor]:
-        """The steps of the three shadows."""
+    def _follow(self, event: Event, job: Job | None) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor]]:
+        """The steps of the three shadows; the last as the weights of each client's Δ and mean gradient."""
         model = self.simulation.server.model
-        nowhere = torch.zeros(self.simulation.world.n, dtype=torch.float64, device=model.device)
+        nowhere = self.counting.simulation.world.initial()
         if job is None:
             drifted = self.drifting.follow(event, None, model) if self.drifting else None
-            return self.first.follow(event, None, model), drifted, self.counting.follow(event, None, nowhere)
+            counted = self.counting.follow(event, None, nowhere)
+            return self.first.follow(event, None, model), drifted, halves(counted)
         assert self.stale is not None
-        gradient, hot = torch.zeros_like(job.start), nowhere.clone()
+        gradient = torch.zeros_like(job.start)
         if job.steps:  # a job that was collected before its first step holds no gradient
             raw = self.simulation.world.full_gradient(job.start, job.client)
             self.stale[job.client], self.steps[job.client] = raw, job.steps
-            gradient, hot[job.client] = self.simulation.local.correct(raw, job.start, job), 1
+            gradient = self.simulation.local.correct(raw, job.start, job)
         moved = -job.lr * job.steps
         first = Content(job.start, moved * gradient, gradient)
         expected = self.first.follow(event, first, model)
@@ -159,7 +156,12 @@ class ErrorTerms:
             drifted = self.drifting.follow(
                 event, first if job.steps <= 1 else self._descend(job, gradient), model
             )
-        return expected, drifted, self.counting.follow(event, Content(nowhere, moved * hot, hot), nowhere)
+        delta, mean_gradient = nowhere.clone(), nowhere.clone()
+        if job.steps:
+            halves(delta)[0][job.client] = moved
+            halves(mean_gradient)[1][job.client] = 1
+        counted = self.counting.follow(event, Content(nowhere, delta, mean_gradient), nowhere)
+        return expected, drifted, halves(counted)
 
     def _descend(self, job: Job, first: Tensor) -> Content:
         """K full-batch steps from the gradient `first`: the expectation of noisy ones on a quadratic."""

@@ -14,8 +14,8 @@ def overhead(simulation: Simulation) -> dict[str, int]:
     """Bytes of tensors kept now, beside models and updates: at the server, at all clients together."""
     server = simulation.server
     memory, local = vars(server.memory), vars(server.local)
-    kept = {name: memory[name] for name in simulation.strategy.at_clients()}
-    own = {name: local[name] for name in simulation.local.at_clients()}
+    kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
+    own = {name: local[name] for name in simulation.local.kept_by_clients}
     clients = tensor_bytes(kept) + tensor_bytes(own)
     return {"server": tensor_bytes(memory) + tensor_bytes(local) - clients, "clients": clients}
 

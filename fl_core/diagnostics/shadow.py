@@ -7,6 +7,7 @@ made, whatever it caches, buffers or weighs. Nobody has to know how it works.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -14,6 +15,9 @@ from fl_core.execution.one_by_one import Need
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.caches import Precision
+
+TABLE: Any = Precision  # the type of a field that says how a table of updates is rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,8 @@ class Content:
 class Shadow:
     """The server of a run, fed with other updates; its model is set to a given one after every event."""
 
-    def __init__(self, real: Simulation, strategy: Strategy, world: World | None = None) -> None:
-        experiment = real.experiment.model_copy(update={"strategy": strategy})
+    def __init__(self, real: Simulation, world: World | None = None) -> None:
+        experiment = real.experiment.model_copy(update={"strategy": unrounded(real.strategy)})
         self.simulation = Simulation(experiment, world or real.world)
         self._events = self.simulation.events()
 
@@ -56,13 +60,27 @@ class Shadow:
         return None
 
 
-class OneHot(World):
-    """A world whose model has one number for each client: with updates e_i a step is the clients' weights.
+def unrounded(strategy: Strategy) -> Strategy:
+    """The strategy with its tables of updates in full precision: what rounding does to them is noise."""
+    fields = type(strategy).model_fields
+    tables = [name for name, field in fields.items() if field.annotation == TABLE]
+    return strategy.model_copy(update=dict.fromkeys(tables, "full"))
 
-    Its gradients are never asked for.
+
+class OneHot(World):
+    """A world whose model has two numbers for each client: a step on updates e_i is the clients' weights.
+
+    The first half [n] is for what a step takes from the updates' Δ, the second for their mean gradients. Its
+    own gradients are never asked for.
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(world.p, world.n)
+        super().__init__(world.p, 2 * world.n)
         self.sizes = world.sizes
         self.to(world.initial().device)
+
+
+def halves(model: Tensor) -> tuple[Tensor, Tensor]:
+    """The two halves [n] of a model of the world of weights: of the updates' Δ, of their mean gradients."""
+    n = len(model) // 2
+    return model[:n], model[n:]

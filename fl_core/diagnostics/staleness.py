@@ -70,8 +70,7 @@ def predicted(simulation: Simulation) -> Array | None:
         return None
     if server.in_flight == len(server.flight) == server.n:
         return one_job_each(server.mean_time)
-    routing = vars(server.memory).get("p")  # where a strategy that routes keeps its probabilities
-    if routing is None or not isinstance(simulation.lengths.law, Exponential):
+    if strategy.routed_by is None or not isinstance(simulation.lengths.law, Exponential):
         return None
     assert strategy.concurrency is not None
-    return queued(routing, server.mean_time, strategy.concurrency)
+    return queued(getattr(server.memory, strategy.routed_by), server.mean_time, strategy.concurrency)

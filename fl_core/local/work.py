@@ -54,11 +54,13 @@ class LocalWork(Part):
                 return f"local.{key}: {len(given)} given for {many(clients, 'client')}"
         return None
 
-    def distorts(self) -> str | None:
-        """One sentence why a step on an expected gradient is not the expected step, or None."""
-        return None
+    @property
+    def linear(self) -> Literal[True] | str:
+        """True if a step on an expected gradient is the expected step, else one sentence why it is not."""
+        return True
 
-    def at_clients(self) -> tuple[str, ...]:
+    @property
+    def kept_by_clients(self) -> tuple[str, ...]:
         """Names in `server.local` of what the clients keep in a deployment."""
         return ()
 
@@ -110,8 +112,9 @@ class SGD(LocalWork):
     weight_decay: float = Field(0.0, ge=0)  # g ← g + weight_decay y
     clip: Rate | None = None  # the largest norm of a gradient
 
-    def distorts(self) -> str | None:
-        return "clipped gradients are not linear in the gradients" if self.clip is not None else None
+    @property
+    def linear(self) -> Literal[True] | str:
+        return True if self.clip is None else "clipped gradients are not linear in the gradients"
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
         if self.weight_decay:
@@ -130,14 +133,12 @@ class AdamW(LocalWork):
     """AdamW with a fresh state in every job (Loshchilov & Hutter, ICLR 2019, Algorithm 2)."""
 
     name: ClassVar[str] = "adamw"
+    linear: ClassVar[str] = "AdamW divides by the root of squared gradients: its steps are not linear in them"
 
     beta1: Share = 0.9
     beta2: Share = 0.999
     epsilon: Rate = 1e-8
     weight_decay: float = Field(0.01, ge=0)
-
-    def distorts(self) -> str | None:
-        return "AdamW divides by the root of squared gradients: its steps are not linear in them"
 
     def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
         k = state["k"] = state.get("k", 0) + 1
@@ -165,9 +166,7 @@ class Scaffold(LocalWork):
     """
 
     name: ClassVar[str] = "scaffold"
-
-    def at_clients(self) -> tuple[str, ...]:
-        return ("clients",)
+    kept_by_clients: ClassVar[tuple[str, ...]] = ("clients",)
 
     def begin(self, server: Server) -> None:
         server.local.c, server.local.clients = server.zeros(), {}

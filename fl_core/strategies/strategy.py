@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
 from fl_core.local.work import SGD, LocalWork
-from fl_core.parts import Count, Part, Rate
+from fl_core.parts import Count, Part, Rate, Tune
 from fl_core.server.jobs import Send, Update
 
 if TYPE_CHECKING:
     from fl_core.scenario import Scenario
     from fl_core.server.server import Server
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Where good values of a hyper-parameter are looked for: low to high, both included."""
-
-    low: float
-    high: float
-    log: bool = True  # evenly on a logarithmic scale
-
-
-Candidates = Range | tuple[float | str, ...]  # a range, or the values to try
 
 
 class Strategy(Part):
@@ -40,12 +27,10 @@ class Strategy(Part):
         "fl_core.strategies.rounds",
     )
     title: ClassVar[str]  # as its paper spells it
-    follows: ClassVar[Literal["delta", "gradient"]] = "delta"  # which part of an update makes its step
-    # What is tuned unless a suite says otherwise, by field.
-    tunable: ClassVar[Mapping[str, Candidates]] = {"local_lr": Range(1e-3, 1), "server_lr": Range(0.1, 10)}
+    routed_by: ClassVar[str | None] = None  # name in `server.memory` of p [n] by which jobs go to queues
 
-    local_lr: Rate = 0.1  # η_l
-    server_lr: Rate = 1.0  # η_g
+    local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l
+    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g
     concurrency: Count | None = None  # jobs kept in flight; None: whoever is due
     local: SerializeAsAny[LocalWork] = SGD()
 
@@ -70,13 +55,20 @@ class Strategy(Part):
         """One sentence why this strategy and this scenario do not go together, or None."""
         return None
 
-    def expected(self) -> Self | str:
-        """The strategy whose step on expected updates is this one's expected step, or why there is none.
+    @property
+    def linear(self) -> Literal[True] | str:
+        """True if the step on expected updates is the expected step, else one sentence why it is not.
 
-        That is itself where steps are linear in the updates: a weighted sum of them, and of the model that
-        each started from. Whom it sends to must not depend on what the updates hold, either.
+        Steps have to be linear in the updates: a weighted sum of them, and of the model that each started
+        from. Whom it sends to must not depend on what the updates hold, either. Rounding of cached updates
+        does not count. Where the answer is the same for all values of the fields, it is a class variable.
         """
-        return self
+        return True
+
+    @property
+    def kept_by_clients(self) -> tuple[str, ...]:
+        """Names in `server.memory` of what the clients keep in a deployment."""
+        return ()
 
     def surrogate(self, server: Server) -> Sequence[float]:
         """How often each client takes part, up to a common factor [n].
@@ -85,10 +77,6 @@ class Strategy(Part):
         al., JMLR 2023, eq. 6): 1/τ_i, unless the scheme says otherwise.
         """
         return [float(1 / time) for time in server.mean_time]
-
-    def at_clients(self) -> tuple[str, ...]:
-        """Names in `server.memory` of what the clients keep in a deployment."""
-        return ()
 
     def times(self) -> tuple[Fraction, ...]:
         """Lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""

@@ -80,7 +80,7 @@ def _is_no_fault(node: NodeOrLeaf) -> bool:
     while node.parent is not None:
         if node.type == "operator" and node.parent.type in ("parameters", "param", "dictorsetmaker"):
             return True
-        if node.type == "annassign" and node.parent.children[0].get_code().strip() in DATA:
+        if node.type == "atom_expr" and node.children[0].get_code().strip() in DATA:
             return True
         node = node.parent
     return False

@@ -28,8 +28,8 @@ TESTS_LEFT_OUT = (
     "tests/fl_core/test_vision.py",
 )
 
-# Class attributes that are data for the tuner, not part of an algorithm.
-DATA = ("tunable",)
+# What is called at a field for the tuner: its data, not part of an algorithm.
+DATA = ("Tune", "TuneAmong")
 
 # Libraries that are imported once, before the children are forked. Nothing of this project may be among them:
 # each child imports it anew, one file of it mutated.

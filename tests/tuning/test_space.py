@@ -7,10 +7,11 @@ import pytest
 from benchmarks.suite import tuned
 from benchmarks.suite.tuning_section import Span
 from fl_core.local.work import SGD
+from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.rounds.fedfix import FedFix
-from fl_core.strategies.strategy import Range, Strategy
+from fl_core.strategies.strategy import Strategy
 from tuning.space import read
 
 SCENARIO = Scenario.model_validate({"problem": "quadratic", "budget": {"updates": 50, "iterations": 8}})
@@ -20,7 +21,7 @@ NAMES = ["fedbuff", "fedfix"]
 @pytest.mark.parametrize("name", Strategy.members())
 def test_what_a_strategy_declares_are_its_own_parameters(name: str) -> None:
     member = Strategy.members()[name]
-    assert {"local_lr", "server_lr"} <= member.tunable.keys() <= member.model_fields.keys()
+    assert {"local_lr", "server_lr"} <= member.tunable().keys() <= member.model_fields.keys()
     try:
         strategy = member.model_validate({})
     except ValueError:
@@ -30,10 +31,38 @@ def test_what_a_strategy_declares_are_its_own_parameters(name: str) -> None:
         assert space.apply(values, SCENARIO) != strategy
 
 
+RATES = {"local_lr": (0.001, 1), "server_lr": (0.1, 10)}
+BUFFER, BATCH = {"buffer": (1, 32)}, {"batch": (1, 32)}
+# Strategy → low and high end of what is searched, or the values; as they were when campaigns were run.
+SPACES: dict[str, dict[str, tuple[float, ...]]] = {
+    **dict.fromkeys(("ace", "asgd", "async_fedavg", "asyncfeded", "delay_adaptive", "fedavg"), RATES),
+    **dict.fromkeys(("generalized_asyncsgd", "mifa", "ringleader"), RATES),
+    **dict.fromkeys(("afa_cd", "afa_cs", "ca2fl", "fedbuff", "fedbuff_c"), RATES | BUFFER),
+    **dict.fromkeys(("malenia", "rennala"), RATES | BATCH),
+    "aced": RATES | {"max_age": (1, 100)},
+    "ringmaster": RATES | {"max_delay": (1, 100)},
+    "fadas": RATES | BUFFER | {"server_lr": (0.0001, 0.1)},
+    "fedasync": RATES | {"server_lr": (0.05, 1), "power": (0.1, 2)},
+    "fedfa": RATES | {"window": (1, 32)},
+    "fedfix": RATES | {"period": (0.1, 0.2, 0.5, 0.8, 1.0, 2.0)},
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_space_of_every_strategy(name: str) -> None:
+    """All ranges are logarithmic; parameters come in the order of the fields."""
+    space = read(Strategy.members()[name].model_validate({}), [name], {}).described()
+    found = {}
+    for parameter, of in space.items():
+        assert of.pop("log", True)
+        found[parameter] = tuple(of.get("choices", of.values()))
+    assert list(found.items()) == list(SPACES[name].items())
+
+
 def test_a_suite_narrows_the_space_and_a_name_makes_it_one_strategys() -> None:
     written = {"local_lr": Span(low=0.01, high=1), "fedbuff.buffer": (1, 5, 10)}
-    assert read(FedBuff(), NAMES, written).candidates == {"local_lr": Range(0.01, 1), "buffer": (1, 5, 10)}
-    assert read(FedFix(), NAMES, written).candidates == {"local_lr": Range(0.01, 1)}
+    assert read(FedBuff(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1), "buffer": (1, 5, 10)}
+    assert read(FedFix(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1)}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +97,7 @@ def test_the_suites_own_value_widens_what_is_declared() -> None:
     space = read(strategy, NAMES, {})
     wide = space.widened(space.own())
     assert not space.holds(space.own()) and wide.holds(space.own()) and wide.holds(space.usual())
-    assert wide.candidates["local_lr"] == Range(1e-3, 30.0) and wide.candidates["buffer"] == Range(1, 100)
+    assert wide.candidates["local_lr"] == Tune(1e-3, 30.0) and wide.candidates["buffer"] == Tune(1, 100)
 
 
 def test_a_grid_is_every_combination_in_order() -> None:

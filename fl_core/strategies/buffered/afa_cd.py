@@ -5,13 +5,12 @@ x − η η_L (1/m) Σ G_i, where G_i is the mean of the worker's stochastic gra
 steps. The algorithm box prints η, all proofs use η η_L.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class AFACD(Strategy):
@@ -19,10 +18,8 @@ class AFACD(Strategy):
 
     name: ClassVar[str] = "afa_cd"
     title: ClassVar[str] = "AFA-CD"
-    follows: ClassVar[Literal["delta", "gradient"]] = "gradient"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 5  # m
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # m
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

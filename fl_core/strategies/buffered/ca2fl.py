@@ -4,13 +4,12 @@ Wang, Cao, Wu, Chen, Chen: Tackling the data heterogeneity in asynchronous feder
 update calibration. ICLR 2024, Algorithm 2, which starts from h_i = 0 and h = 0 and waits for no client.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class CA2FL(Strategy):
@@ -18,9 +17,8 @@ class CA2FL(Strategy):
 
     name: ClassVar[str] = "ca2fl"
     title: ClassVar[str] = "CA²FL"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 10  # M
+    buffer: Annotated[Count, Tune(1, 32)] = 10  # M
     concurrency: Count | None = 20  # M_c
 
     def begin(self, server: Server) -> None:

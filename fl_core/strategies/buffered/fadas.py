@@ -7,17 +7,16 @@ code, η_t = η/τ_max beyond τ_c, with Adam's corrections of bias in the t-th 
 √v̂/√(1−β2^t) for √v̂.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from fl_core.parts import Count, Rate
+from fl_core.parts import Count, Rate, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class FADAS(Strategy):
@@ -25,24 +24,17 @@ class FADAS(Strategy):
 
     name: ClassVar[str] = "fadas"
     title: ClassVar[str] = "FADAS"
-    tunable: ClassVar[Mapping[str, Candidates]] = {
-        **Strategy.tunable,
-        "server_lr": Range(1e-4, 0.1),
-        "buffer": Range(1, 32),
-    }
+    linear: ClassVar[str] = "FADAS divides by the root of squared updates: its step is not linear in them"
 
-    server_lr: Rate = 0.001  # η
+    server_lr: Annotated[Rate, Tune(1e-4, 0.1)] = 0.001  # η
     concurrency: Count | None = 50  # half of the paper's 100 clients
-    buffer: Count = 5  # M
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # M
     delay: Count | None = None  # τ_c; None: a constant step
     beta1: float = 0.9
     beta2: float = 0.99
     epsilon: Rate = 1e-8
     # Keys of runs are older than the choice: not described where it is the paper's.
     rule: Literal["paper", "code"] = Field("paper", exclude_if=lambda rule: rule == "paper")
-
-    def expected(self) -> str:
-        return "FADAS divides by the root of squared updates: its step is not linear in them"
 
     def begin(self, server: Server) -> None:
         memory = server.memory

@@ -5,15 +5,14 @@ aggregation. AISTATS 2022, Algorithm 1, with the staleness scaling 1/√(1+τ) o
 paper (arXiv 2511.19066) takes the plain mean of the buffer: `scaling: none`.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fl_core.parts import Count, Share
+from fl_core.parts import Count, Share, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class FedBuff(Strategy):
@@ -21,9 +20,8 @@ class FedBuff(Strategy):
 
     name: ClassVar[str] = "fedbuff"
     title: ClassVar[str] = "FedBuff"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 10  # K
+    buffer: Annotated[Count, Tune(1, 32)] = 10  # K
     concurrency: Count | None = 20  # M_c
     momentum: Share = 0.0  # of the server: v ← momentum v + Δ̄
     # Keys of runs are older than the choice: not described where it is the paper's.

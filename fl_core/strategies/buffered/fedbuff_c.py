@@ -6,13 +6,13 @@ aggregations. The published code counts that share over the whole run, which it 
 that of the fixed mean times over `HORIZON` aggregations, so that a run does not depend on its own length.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 from fl_core.theory import weights
 
 HORIZON = 10_000
@@ -23,9 +23,8 @@ class FedBuffC(Strategy):
 
     name: ClassVar[str] = "fedbuff_c"
     title: ClassVar[str] = "FedBuff-c"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 10  # c
+    buffer: Annotated[Count, Tune(1, 32)] = 10  # c
     weights: Literal["identical", "participation"] = "identical"
 
     def surrogate(self, server: Server) -> Sequence[float]:

@@ -8,9 +8,9 @@ least.
 
 from collections.abc import Iterable
 from math import floor
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
-from fl_core.parts import Rate
+from fl_core.parts import Rate, Tune
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
@@ -21,14 +21,12 @@ class AsyncFedED(Strategy):
 
     name: ClassVar[str] = "asyncfeded"
     title: ClassVar[str] = "AsyncFedED"
+    linear: ClassVar[str] = "AsyncFedED scales each update by its own length: its step is not linear in them"
 
-    server_lr: Rate = 1.0  # λ
+    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # λ
     epsilon: Rate = 1.0  # ε
     wanted: Rate = 1.0  # γ̄
     gain: Rate = 0.1  # κ
-
-    def expected(self) -> str:
-        return "AsyncFedED scales each update by its own length: its step is not linear in them"
 
     def begin(self, server: Server) -> None:
         server.memory.steps = [self.local.count(server, i, 0) for i in range(server.n)]  # K_i

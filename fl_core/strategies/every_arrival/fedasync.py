@@ -5,16 +5,15 @@ Xie, Koyejo, Gupta: Asynchronous federated optimization. arXiv 1903.03934 (OPT 2
 computed afresh each time; an implementation that multiplies it cumulatively drives it to zero.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
 from fl_core.local.work import LocalWork, Prox
-from fl_core.parts import Rate
+from fl_core.parts import Rate, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class FedAsync(Strategy):
@@ -22,17 +21,12 @@ class FedAsync(Strategy):
 
     name: ClassVar[str] = "fedasync"
     title: ClassVar[str] = "FedAsync"
-    tunable: ClassVar[Mapping[str, Candidates]] = {
-        **Strategy.tunable,
-        "server_lr": Range(0.05, 1),
-        "power": Range(0.1, 2),
-    }
 
-    server_lr: Rate = 0.6  # α
+    server_lr: Annotated[Rate, Tune(0.05, 1)] = 0.6  # α
     decay: Literal["constant", "hinge", "polynomial"] = "polynomial"  # s
     hinge_slope: Rate = 10.0  # a of the hinge
     hinge_start: Rate = 4.0  # b of the hinge
-    power: Rate = 0.5  # a of the polynomial
+    power: Annotated[Rate, Tune(0.1, 2)] = 0.5  # a of the polynomial
     local: SerializeAsAny[LocalWork] = Prox(mu=0.005)  # ρ
 
     def receive(self, server: Server, update: Update) -> None:

@@ -6,15 +6,14 @@ newest differences instead, zeros at first, and every arrival is a step of their
 that form no formula could be read; this one is our reading.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class FedFa(Strategy):
@@ -22,9 +21,8 @@ class FedFa(Strategy):
 
     name: ClassVar[str] = "fedfa"
     title: ClassVar[str] = "FedFa"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "window": Range(1, 32)}
 
-    window: Count = 5  # K
+    window: Annotated[Count, Tune(1, 32)] = 5  # K
     # What the window holds; left out of a description where it is the default (keys are older).
     form: Literal["param", "delta"] = Field("param", exclude_if=lambda form: form == "param")
 

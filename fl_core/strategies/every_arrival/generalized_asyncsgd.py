@@ -31,6 +31,7 @@ class GeneralizedAsyncSGD(Strategy):
 
     name: ClassVar[str] = "generalized_asyncsgd"
     title: ClassVar[str] = "Generalized AsyncSGD"
+    routed_by: ClassVar[str | None] = "p"
 
     concurrency: Count | None = 100  # m
     routing: Literal["uniform", "balanced", "G", "H"] | tuple[float, ...] = "uniform"  # p

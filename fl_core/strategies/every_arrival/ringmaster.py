@@ -6,15 +6,15 @@ is interrupted and begins anew (Algorithm 5). `late: ignore`: without them, an u
 away when it arrives, and its client gets the newest model (Algorithm 4).
 """
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Literal
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class Ringmaster(Strategy):
@@ -22,9 +22,8 @@ class Ringmaster(Strategy):
 
     name: ClassVar[str] = "ringmaster"
     title: ClassVar[str] = "Ringmaster ASGD"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "max_delay": Range(1, 100)}
 
-    max_delay: Count = 10  # R
+    max_delay: Annotated[Count, Tune(1, 100)] = 10  # R
     # What happens to late jobs; left out of a description where it is the default (keys are older).
     late: Literal["restart", "ignore"] = Field("restart", exclude_if=lambda late: late == "restart")
 

@@ -6,16 +6,16 @@ arrival still counts as an iteration. Eq. (14) is unbiased for fixed times. The 
 times (§4.1), where the unbiased weights are p_i/(1 − e^{−Δt/τ_i}): `weights: exponential`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fl_core.parts import Length, Time
+from fl_core.parts import Length, Time, TuneAmong
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Strategy
+from fl_core.strategies.strategy import Strategy
 from fl_core.theory import weights
 
 
@@ -24,12 +24,8 @@ class FedFix(Strategy):
 
     name: ClassVar[str] = "fedfix"
     title: ClassVar[str] = "FedFix"
-    tunable: ClassVar[Mapping[str, Candidates]] = {
-        **Strategy.tunable,
-        "period": (0.1, 0.2, 0.5, 0.8, 1.0, 2.0),
-    }
 
-    period: Length = Fraction(1, 2)  # Δt
+    period: Annotated[Length, TuneAmong(0.1, 0.2, 0.5, 0.8, 1.0, 2.0)] = Fraction(1, 2)  # Δt
     growth: Time = Fraction(0)  # the n-th window is (1 + growth n) Δt long
     # The law of update times for which the weights are unbiased. Keys of runs are older than the choice.
     weights: Literal["fixed", "exponential"] = Field("fixed", exclude_if=lambda law: law == "fixed")

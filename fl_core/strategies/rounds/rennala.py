@@ -6,13 +6,12 @@ that are interrupted at a step and clients that finish and are ignored, this is 
 unfinished work is abandoned and everyone begins at the new x.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class Rennala(Strategy):
@@ -20,9 +19,8 @@ class Rennala(Strategy):
 
     name: ClassVar[str] = "rennala"
     title: ClassVar[str] = "Rennala SGD"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "batch": Range(1, 32)}
 
-    batch: Count = 5  # S
+    batch: Annotated[Count, Tune(1, 32)] = 5  # S
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

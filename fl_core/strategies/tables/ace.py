@@ -11,7 +11,7 @@ makes no step until all clients were heard: `start: when_all_heard`.
 """
 
 from collections.abc import Collection
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import torch
 
@@ -38,10 +38,8 @@ class ACE(Strategy):
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         return [client for client in server.memory.unheard if client in gone]
 
-    def expected(self) -> Self:
-        return self.model_copy(update={"cache": "full"})  # what rounding does is noise
-
-    def at_clients(self) -> tuple[str, ...]:
+    @property
+    def kept_by_clients(self) -> tuple[str, ...]:
         return ("cache",) if self.form == "incremental" else ()
 
     def begin(self, server: Server) -> None:

@@ -9,15 +9,15 @@ It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_
 makes no step before all clients were heard. So A(t) never holds a client that was not.
 """
 
-from collections.abc import Collection, Mapping
-from typing import ClassVar, Literal, Self
+from collections.abc import Collection
+from typing import Annotated, ClassVar, Literal
 
 import torch
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables import caches
 
 
@@ -26,9 +26,8 @@ class ACED(Strategy):
 
     name: ClassVar[str] = "aced"
     title: ClassVar[str] = "ACED"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "max_age": Range(1, 100)}
 
-    max_age: Count = 10  # τ_algo
+    max_age: Annotated[Count, Tune(1, 100)] = 10  # τ_algo
     stamp: Literal["arrival", "model"] = "arrival"
     cache: caches.Precision = "full"
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
@@ -39,9 +38,6 @@ class ACED(Strategy):
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         return [client for client in server.memory.unheard if client in gone]
-
-    def expected(self) -> Self:
-        return self.model_copy(update={"cache": "full"})  # what rounding does is noise
 
     def begin(self, server: Server) -> None:
         server.memory.cache = caches.empty(server, self.cache)  # U_i

@@ -8,15 +8,15 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 makes the first round one of all M workers, at x_0, and every later one of m.
 """
 
-from collections.abc import Collection, Mapping
-from typing import ClassVar, Literal
+from collections.abc import Collection
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class AFACS(Strategy):
@@ -24,10 +24,8 @@ class AFACS(Strategy):
 
     name: ClassVar[str] = "afa_cs"
     title: ClassVar[str] = "AFA-CS"
-    follows: ClassVar[Literal["delta", "gradient"]] = "gradient"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 5  # m
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # m
     # Left out of a description where it is the default: keys of runs are older than the choice.
     start: Literal["zeros", "first_pass"] = Field("zeros", exclude_if=lambda start: start == "zeros")
 

@@ -6,15 +6,15 @@ x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij. Every step, so the first too, begins with
 clients are heard.
 """
 
-from collections.abc import Collection, Mapping
-from typing import ClassVar
+from collections.abc import Collection
+from typing import Annotated, ClassVar
 
 import torch
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class Malenia(Strategy):
@@ -22,9 +22,8 @@ class Malenia(Strategy):
 
     name: ClassVar[str] = "malenia"
     title: ClassVar[str] = "Malenia SGD"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "batch": Range(1, 32)}
 
-    batch: Count = 5  # S
+    batch: Annotated[Count, Tune(1, 32)] = 5  # S
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         return [client for client in gone if server.memory.count[client] == 0]
