@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "strategies",
+    "samplings",
     "problems",
     "partitions",
     "models",
@@ -28,8 +29,8 @@ def command(kind: str | None) -> None:
     """Show what a suite can choose from: everything, or one KIND.
 
     \b
-    Kinds: strategies, problems, partitions, models, durations,
-    availability, arrangements, local (local work), suites.
+    Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
+    durations, availability, arrangements, local (local work), suites.
     """
     from benchmarks.suite.catalogue import entries
     from benchmarks.tables import print_table

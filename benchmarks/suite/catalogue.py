@@ -14,6 +14,7 @@ from fl_core.parts import Part
 # kind → where its family stands
 FAMILIES = {
     "strategies": "fl_core.strategies.strategy:Strategy",
+    "samplings": "fl_core.strategies.rounds.sampling:Sampling",
     "problems": "fl_core.problems.problem:Problem",
     "partitions": "fl_core.problems.partitions.partition:Partition",
     "models": "fl_core.problems.models.model:Model",

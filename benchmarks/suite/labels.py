@@ -115,4 +115,5 @@ def _apart(strategy: Strategy, others: Sequence[Strategy], keys: Collection[str]
 
 
 def _flat(strategy: Strategy) -> dict[str, Any]:
-    return {**strategy.model_dump(mode="json"), "local": strategy.local.label()}
+    parts = {key: of.label() for key, of in strategy if isinstance(of, Part)}
+    return {**strategy.model_dump(mode="json"), **parts}

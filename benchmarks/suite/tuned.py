@@ -17,7 +17,7 @@ from pydantic import NonNegativeInt, ValidationError
 
 from benchmarks.errors import UserError
 from benchmarks.suite.document import nearest, read
-from fl_core.parts import Frozen
+from fl_core.parts import Frozen, Part
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 
@@ -125,7 +125,7 @@ def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> 
     kept = {
         key: str(of)
         for key, of in fields_of(strategy).items()
-        if key not in sets and of != default_of(strategy, key)
+        if key not in sets and (key == "local.name" or of != default_of(strategy, key))
     }
     text = json.dumps([where, strategy.reference(), kept], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -133,16 +133,23 @@ def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> 
 
 def fields_of(strategy: Strategy) -> dict[str, Any]:
     """A strategy's hyper-parameters by dotted key, fractions as numbers: `local_lr`, `local.steps`."""
-    own = {name: getattr(strategy, name) for name in type(strategy).model_fields if name != "local"}
-    local = {f"local.{name}": getattr(strategy.local, name) for name in type(strategy.local).model_fields}
-    fields = {**own, "local.name": strategy.local.reference(), **local}
+    fields: dict[str, Any] = {}
+    for key, of in strategy:
+        if isinstance(of, Part):
+            fields |= {f"{key}.name": of.reference()} | {f"{key}.{inner}": value for inner, value in of}
+        else:
+            fields[key] = of
     return {name: _number(of) for name, of in fields.items()}
 
 
 def default_of(strategy: Strategy, key: str) -> Any:
     """The default of a hyper-parameter by dotted key; None where there is none."""
-    of, name = (type(strategy.local), key.removeprefix("local.")) if "." in key else (type(strategy), key)
-    field = of.model_fields.get(name)
+    head, dot, name = key.partition(".")
+    field = type(strategy).model_fields.get(head)
+    if dot and field is not None and name == "name":
+        return field.get_default().reference()
+    if dot:
+        field = type(getattr(strategy, head)).model_fields.get(name)
     return None if field is None or field.is_required() else _number(field.get_default())
 
 
@@ -162,8 +169,8 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
             if horizon is None:
                 raise ValueError(f"{FACTOR}: needs a budget of iterations or updates, the T of c·√(n/T)")
             own["local_lr"] = value * math.sqrt(scenario.problem.clients / horizon)
-        elif name.startswith("local."):
-            own["local"][name.removeprefix("local.")] = value
         else:
-            own[name] = value
+            head, dot, inner = name.partition(".")
+            target = own[head] if dot else own
+            target[inner if dot else name] = value
     return Strategy.model_validate(own)

@@ -49,7 +49,9 @@ class Strategy(Part):
         fields = {key: field for key, field in type(self).model_fields.items() if key in own}
         differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
         title = getattr(self, "title", type(self).__name__)
-        return f"{title} ({', '.join(f'{key} {getattr(self, key)}' for key in differ)})" if differ else title
+        values = {key: getattr(self, key) for key in differ}
+        said = ", ".join(f"{key} {v.label() if isinstance(v, Part) else v}" for key, v in values.items())
+        return f"{title} ({said})" if said else title
 
     def refuses(self, scenario: Scenario) -> str | None:
         """One sentence why this strategy and this scenario do not go together, or None."""

@@ -54,6 +54,15 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             {"strategies": "[{name: fedbuff, buffer: two}]"},
             "s.yaml: strategies.fedbuff.buffer: must be a whole number, not 'two'",
         ),
+        (  # the form of older suite files
+            {"strategies": "[{name: fedavg, sampling: uniform, sample: 10}]"},
+            "s.yaml: strategies.fedavg.sampling: a sampling has options of its own; "
+            "write sampling: {name: uniform, sample: 10}",
+        ),
+        (
+            {"strategies": "[{name: fedavg, sampling: md}]"},
+            "s.yaml: strategies.fedavg.sampling.sample: is missing",
+        ),
         (
             {"strategies": "[{name: fedbuff, buffer: 0}]"},
             "s.yaml: strategies.fedbuff.buffer: must be greater than or equal to 1, not 0",

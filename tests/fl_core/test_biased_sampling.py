@@ -6,19 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from worlds import play, recorded, scenario
+from worlds import play, scenario
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.rounds.sampling import Fastest, Full
 
 TIMES = ["1", "2.1", "3.7", "7.9"]
 CENTRES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]])
 
 
-def fedavg(**fields: Any) -> FedAvg:
+def fedavg(sampling: str, local_lr: float = 0.1, **fields: Any) -> FedAvg:
     """Two of four clients a round."""
-    return FedAvg.model_validate({"local_lr": 0.1, "sample": 2, **fields})
+    return FedAvg.model_validate(
+        {"local_lr": local_lr, "sampling": {"name": sampling, "sample": 2, **fields}}
+    )
 
 
 def versions(strategy: FedAvg, seed: int = 0, **where: Any) -> np.ndarray:
@@ -132,9 +135,10 @@ def test_windows_go_on_when_those_who_are_owed_have_left() -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"sampling": "uniform", "window": 3}, "window: goes with sampling fastest or highest_loss"),
-        ({"sampling": "fastest", "window": 3, "unbiased_every": 2}, "without unbiased_every"),
-        ({"sampling": "highest_loss", "sample": None}, "sample: needed"),
+        ({"sampling": "uniform", "window": 3}, "Extra inputs are not permitted"),
+        ({"sampling": "full"}, "Extra inputs are not permitted"),
+        ({"sampling": "fastest", "window": 3, "unbiased_every": 2}, "window: goes without unbiased_every"),
+        ({"sampling": "highest_loss", "sample": None}, "valid integer"),
     ],
 )
 def test_options_without_sense_are_refused(fields: dict[str, Any], sentence: str) -> None:
@@ -153,15 +157,21 @@ def test_a_window_that_is_too_short_is_refused() -> None:
 
 def test_choosing_by_loss_has_no_error_terms() -> None:
     """The expected step would send to others: said beforehand, not found in the middle of a run."""
-    assert fedavg(sampling="highest_loss").expected() == "whom it sends to depends on the losses"
-    assert fedavg(sampling="fastest").expected() == fedavg(sampling="fastest")
+    assert fedavg(sampling="highest_loss").linear == "whom it sends to depends on the losses"
+    assert fedavg(sampling="fastest").linear is True
 
 
-def test_the_default_is_not_described() -> None:
-    """Keys of runs are older than the window."""
-    assert "window" not in FedAvg().model_dump()
-    assert fedavg(sampling="fastest", window=2).model_dump()["window"] == 2
-    assert recorded(fedavg(sampling="highest_loss"), scenario(TIMES, updates=8)).record.status == "done"
+def test_a_sampling_is_a_part_of_its_own() -> None:
+    """By name, or with options; its label says both; the older form gets one line that says what to write."""
+    assert FedAvg.model_validate({"sampling": "full"}) == FedAvg(sampling=Full()) == FedAvg()
+    chosen = fedavg("fastest", window=2)
+    assert chosen.sampling == Fastest(sample=2, window=2)
+    assert chosen.label() == "FedAvg (sampling fastest, sample 2, window 2)"
+    assert FedAvg.model_validate(chosen.model_dump(mode="json")) == chosen
+    with pytest.raises(ValueError, match=r"write sampling: \{name: uniform, sample: 10\}"):
+        FedAvg.model_validate({"sampling": "uniform", "sample": 10})
+    with pytest.raises(ValueError, match=r"no sampling is called 'fastes'; did you mean 'fastest'\?"):
+        FedAvg.model_validate({"sampling": {"name": "fastes", "sample": 10}})
 
 
 def unequal(importance: Any, times: Any, **timing: Any) -> dict[str, Any]:
@@ -191,7 +201,7 @@ def test_the_shortest_window_for_unequal_importance(
     """d_i ≤ W p_i for every client that the criterion can choose; one round less is refused and told so."""
 
     def asked(window: int) -> Experiment:
-        strategy = {"name": "fedavg", "sampling": sampling, "sample": sample, "window": window}
+        strategy = {"name": "fedavg", "sampling": {"name": sampling, "sample": sample, "window": window}}
         return Experiment.model_validate({"scenario": unequal(importance, times), "strategy": strategy})
 
     with pytest.raises(ValueError, match=rf"which {least - 1} rounds cannot.*; {least} or more rounds can"):
@@ -205,7 +215,7 @@ def test_who_cannot_be_made_up_for_at_all() -> None:
         Experiment.model_validate(
             {
                 "scenario": unequal([0, 1], [1, 2]),
-                "strategy": {"name": "fedavg", "sampling": "fastest", "sample": 1, "window": 9},
+                "strategy": {"name": "fedavg", "sampling": {"name": "fastest", "sample": 1, "window": 9}},
             }
         )
 
@@ -213,8 +223,8 @@ def test_who_cannot_be_made_up_for_at_all() -> None:
 @pytest.mark.parametrize(("local", "enough"), [([1, 4], False), ([4, 1], True)])
 def test_a_window_is_refused_at_the_start_where_speeds_are_known_then(local: list[int], enough: bool) -> None:
     """Lengths are per local step: K decides who is fastest, a client of importance 1/20 or 19/20."""
-    strategy = {"name": "fedavg", "sampling": "fastest", "sample": 1, "window": 2}
-    strategy |= {"local": {"name": "sgd", "steps": local}}
+    sampling = {"name": "fastest", "sample": 1, "window": 2}
+    strategy = {"name": "fedavg", "sampling": sampling, "local": {"name": "sgd", "steps": local}}
     description = {"scenario": unequal([1, 19], [1, 1], per_step=True), "strategy": strategy}
     simulation = Simulation(Experiment.model_validate(description))
     if enough:

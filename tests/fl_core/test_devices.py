@@ -170,7 +170,7 @@ def test_auto(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         *({"name": name, "cache": cache} for name in ("ace", "aced") for cache in ("half", "int8")),
         {"name": "ace", "form": "direct"},
-        {"name": "fedavg", "sampling": "highest_loss", "sample": 2},
+        {"name": "fedavg", "sampling": {"name": "highest_loss", "sample": 2}},
         {"name": "generalized_asyncsgd", "concurrency": 6},
         {"name": "delay_adaptive", "rule": "mishchenko"},
     ],

@@ -241,16 +241,17 @@ def test_sampled_fedavg_is_unbiased() -> None:
     """Uniform and MD sampling of two of four clients tend to (1, .5); the two fastest to their own."""
     half = {"times": TIMES, "updates": 16_000}
     for sampling in ("uniform", "md"):
-        found = models(fedavg(sampling=sampling, sample=2), **half)
+        found = models(fedavg(sampling={"name": sampling, "sample": 2}), **half)
         assert found[len(found) // 4 :].mean(0).tolist() == pytest.approx([1.0, 0.5], abs=0.06)
-    fastest = models(fedavg(sampling="fastest", sample=2), **half)[-1]
+    fastest = models(fedavg(sampling={"name": "fastest", "sample": 2}), **half)[-1]
     assert fastest.tolist() == pytest.approx([0.5, 1.0], abs=1e-9)  # mean of (1, 0) and (0, 2) is (.5, 1)
 
 
 def test_a_window_with_unbiased_rounds_pulls_biased_sampling_back() -> None:
     """Every second round uniform: nearer to the optimum than always the fastest."""
-    biased = models(fedavg(sampling="fastest", sample=2), updates=4000)[-500:].mean(0)
-    mended = models(fedavg(sampling="fastest", sample=2, unbiased_every=2), updates=4000)[-500:].mean(0)
+    always = {"name": "fastest", "sample": 2}
+    biased = models(fedavg(sampling=always), updates=4000)[-500:].mean(0)
+    mended = models(fedavg(sampling=always | {"unbiased_every": 2}), updates=4000)[-500:].mean(0)
     optimum = torch.tensor([1.0, 0.5], dtype=torch.float64)
     assert (mended - optimum).norm() < 0.7 * (biased - optimum).norm()
 

@@ -10,7 +10,9 @@ from fl_core.local.work import SGD
 from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.rounds.sampling import MD, Full, Uniform
 from fl_core.strategies.strategy import Strategy
 from tuning.space import read
 
@@ -81,6 +83,19 @@ def test_mistakes_are_sentences(written: dict[str, tuple[float, ...]], sentence:
 def test_applied_values_reach_strategy_and_local_work() -> None:
     strategy = tuned.with_parameters(FedBuff(), {"buffer": 3, "local.steps": 4, "server_lr": 2.0}, SCENARIO)
     assert strategy == FedBuff(buffer=3, server_lr=2.0, local=SGD(steps=4))
+
+
+def test_a_sampling_is_searched_and_set_by_dotted_keys() -> None:
+    strategy = FedAvg(sampling=Uniform(sample=10))
+    space = read(strategy, ["fedavg"], {"fedavg.sampling.sample": (2, 5)})
+    assert space.own() == {"sampling.sample": 10} and space.usual() == {"sampling.sample": None}
+    assert space.apply({"sampling.sample": 5}, SCENARIO) == FedAvg(sampling=Uniform(sample=5))
+
+
+def test_the_digest_knows_the_sampling() -> None:
+    samplings = (Full(), Uniform(sample=5), Uniform(sample=10), MD(sample=10))
+    digests = [tuned.digest(SCENARIO, FedAvg(sampling=one), ["local_lr"]) for one in samplings]
+    assert len(set(digests)) == 4
 
 
 def test_c_is_the_factor_of_a_rate_that_falls_with_the_horizon() -> None:

@@ -29,6 +29,11 @@ Weights = dict[int, float]
 FASTEST = [3, 2]  # by TIMES
 
 
+def sampled(name: str, seed: int = 0, **options: Any) -> Run:
+    """FedAvg with two of the clients a round."""
+    return simulated("fedavg", seed=seed, sampling={"name": name, "sample": 2, **options})
+
+
 def plainly(rounds: int, weights: Callable[[int, Array], Weights]) -> list[Array]:
     """θ ← θ + η_g Σ d_i Δ_i(θ), the weights given for each round and model."""
     models = [FIRST]
@@ -70,27 +75,27 @@ def test_everybody() -> None:
 
 def test_uniform_sampling() -> None:
     """m of n without replacement, (n/m) p_i each."""
-    run = simulated("fedavg", sampling="uniform", sample=2)
+    run = sampled("uniform")
     assert {len(clients) for clients in run.rounds} == {2}
     assert_follows(run, lambda n, model: {i: CLIENTS / 2 * IMPORTANCE[i] for i in run.rounds[n]})
 
 
 def test_md_sampling() -> None:
     """m draws ∝ p with replacement, 1/m each."""
-    run = simulated("fedavg", sampling="md", sample=2)
+    run = sampled("md")
     assert {len(clients) for clients in run.rounds} == {1, 2}
     assert_follows(run, lambda n, model: two_draws(run.rounds[n]))
 
 
 def test_the_fastest() -> None:
     """The two with the shortest times, p_i over their sum."""
-    run = simulated("fedavg", sampling="fastest", sample=2)
+    run = sampled("fastest")
     assert_follows(run, lambda n, model: by_importance(FASTEST))
 
 
 def test_the_highest_loss() -> None:
     """The two whose loss at the new model is highest, anew in every round."""
-    run = simulated("fedavg", sampling="highest_loss", sample=2)
+    run = sampled("highest_loss")
     assert_follows(run, lambda n, model: by_importance(worst(model)))
     assert len({frozenset(clients) for clients in run.rounds}) > 1
 
@@ -98,7 +103,7 @@ def test_the_highest_loss() -> None:
 @pytest.mark.parametrize("sampling", ["fastest", "highest_loss"])
 def test_rounds_reserved_for_uniform_sampling(sampling: str) -> None:
     """Every fourth round, the first included, draws two of five uniformly, (5/2) p_i each."""
-    run = simulated("fedavg", sampling=sampling, sample=2, unbiased_every=4)
+    run = sampled(sampling, unbiased_every=4)
 
     def weights(n: int, model: Array) -> Weights:
         if n % 4 == 0:
@@ -111,7 +116,7 @@ def test_rounds_reserved_for_uniform_sampling(sampling: str) -> None:
 @pytest.mark.parametrize("sampling", ["fastest", "highest_loss"])
 def test_windows(sampling: str) -> None:
     """The first of six rounds by the criterion; the others draw two of those still owed weight, 1/2 each."""
-    run = simulated("fedavg", sampling=sampling, sample=2, window=6)
+    run = sampled(sampling, window=6)
 
     def weights(n: int, model: Array) -> Weights:
         if n % 6 == 0:
@@ -122,28 +127,24 @@ def test_windows(sampling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "given", "variance"),
+    ("name", "given", "variance"),
     [
         # d_i = (n/m) p_i with probability m/n
         (
-            {"sampling": "uniform"},
+            "uniform",
             lambda clients: {i: 2.5 * IMPORTANCE[i] for i in clients},
             1.5 * IMPORTANCE**2,
         ),
         # two draws of 1/2 with probability p_i
-        ({"sampling": "md"}, two_draws, IMPORTANCE * (1 - IMPORTANCE) / 2),
+        ("md", two_draws, IMPORTANCE * (1 - IMPORTANCE) / 2),
     ],
     ids=["uniform", "md"],
 )
 def test_sampled_weights_are_the_importances_on_average(
-    fields: dict[str, Any], given: Callable[[list[int]], Weights], variance: Array
+    name: str, given: Callable[[list[int]], Weights], variance: Array
 ) -> None:
     """The mean weight of a client over rounds is p_i within four standard errors (appendix C.2)."""
-    rounds = [
-        given(clients)
-        for seed in range(5)
-        for clients in simulated("fedavg", sample=2, seed=seed, **fields).rounds[:-1]
-    ]
+    rounds = [given(clients) for seed in range(5) for clients in sampled(name, seed).rounds[:-1]]
     mean = np.array([np.mean([weights.get(i, 0.0) for weights in rounds]) for i in range(CLIENTS)])
     assert len(rounds) > 900
     assert (np.abs(mean - IMPORTANCE) < 4 * np.sqrt(variance / len(rounds))).all()
@@ -160,7 +161,7 @@ def test_a_window_gives_everyone_its_importance_on_average(window: int) -> None:
     assert bool(owed.min() < 1e-9) == (window == 5)
     sums = []
     for seed in range(8):
-        rounds = simulated("fedavg", sampling="fastest", sample=2, window=window, seed=seed).rounds
+        rounds = sampled("fastest", seed, window=window).rounds
         for n in range(0, len(rounds) - window, window):
             later = [two_draws(clients) for clients in rounds[n + 1 : n + window]]
             sums.append([first.get(i, 0.0) + sum(d.get(i, 0.0) for d in later) for i in range(CLIENTS)])

@@ -1,0 +1,218 @@
+"""Whom a synchronous round is sent to, and the weights d_i of the updates that come back.
+
+Weights as in Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous
+and heterogeneous clients updates. JMLR 2023, appendix C. Of full, uniform and MD sampling they are the
+clients' importances p_i on average. A round of the clients that fit a criterion best weighs the others 0 and
+converges to another point, unless some of the rounds make up for that (appendix C.3).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from fl_core.parts import Count, Part
+from fl_core.problems.problem import Impossible
+from fl_core.scenario import Scenario
+from fl_core.server.server import Server
+
+Weights = dict[int, float]  # client → d_i
+
+
+class Sampling(Part):
+    """The clients of each round of FedAvg, and their weights."""
+
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.strategies.rounds.sampling",)
+
+    def label(self) -> str:
+        """The name, and what differs from the defaults: "uniform, sample 10"."""
+        fields = type(self).model_fields.items()
+        differ = [(key, getattr(self, key)) for key, field in fields if getattr(self, key) != field.default]
+        return ", ".join([self.reference(), *(f"{key} {value}" for key, value in differ)])
+
+    @property
+    def linear(self) -> Literal[True] | str:
+        """True if whom it sends to does not depend on what updates hold, else one sentence why it does."""
+        return True
+
+    def refuses(self, scenario: Scenario) -> str | None:
+        """One sentence why this sampling and this scenario do not go together, or None."""
+        return None
+
+    def begin(self, server: Server) -> None:
+        """Allocate what it keeps in `server.memory`; Impossible where it does not fit the clients."""
+
+    def weights(self, server: Server) -> Weights:
+        """The idle clients of the next round, and their weights d_i."""
+        raise NotImplementedError
+
+
+class Full(Sampling):
+    """Everyone, weight p_i each (McMahan et al., AISTATS 2017, Algorithm 1 with C = 1)."""
+
+    name: ClassVar[str] = "full"
+
+    def weights(self, server: Server) -> Weights:
+        return by_importance(server, fastest_first(server))  # the order of a sum, no more
+
+
+class Uniform(Sampling):
+    """m clients, uniformly without replacement, (n/m) p_i each (Fraboni et al., JMLR 2023, appendix C.2)."""
+
+    name: ClassVar[str] = "uniform"
+
+    sample: Count  # m
+
+    def weights(self, server: Server) -> Weights:
+        return uniform(server, self.sample)
+
+
+class MD(Sampling):
+    """m draws of clients in proportion to p, 1/m a draw (Fraboni et al., JMLR 2023, appendix C.2)."""
+
+    name: ClassVar[str] = "md"
+
+    sample: Count  # m
+
+    def weights(self, server: Server) -> Weights:
+        return multinomial(server, self.sample, server.p)
+
+
+class Biased(Sampling):
+    """The m clients that fit a criterion best, p_i over the p of all that are chosen.
+
+    With `unbiased_every` some of the rounds are sampled uniformly. With `window` the first of W rounds goes
+    by the criterion; the others draw m clients in proportion to what they still have to get so that
+    E Σ d_i = W p_i over the window.
+    """
+
+    sample: Count  # m
+    unbiased_every: Count | None = None  # rounds from one that is sampled uniformly to the next
+    window: Count | None = None  # W
+
+    @model_validator(mode="after")
+    def _one_remedy(self) -> Self:
+        if self.window is not None and self.unbiased_every is not None:
+            raise ValueError("window: goes without unbiased_every")
+        return self
+
+    def best(self, server: Server) -> list[int]:
+        """The idle clients, those first that fit the criterion best."""
+        raise NotImplementedError
+
+    def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
+        """Of the m clients that can be chosen those of the least importance, for p [n], mean times [n]."""
+        raise NotImplementedError
+
+    def refuses(self, scenario: Scenario) -> str | None:
+        problem = scenario.problem
+        if problem.importance == "data":
+            return None  # known once there are data: `begin`
+        times = scenario.timing.durations.means(problem.clients, seed=0)
+        return self.too_short(problem.weights(np.ones(problem.clients)), times)
+
+    def too_short(self, p: np.ndarray, times: Sequence[Fraction]) -> str | None:
+        """Why the window cannot be unbiased for importance p [n] and mean times [n], or None.
+
+        Its first round gives a chosen client p_i over the p of all that are chosen. That must not be more
+        than W p_i, so W times the p of the chosen clients must be 1 or more, whichever they are.
+        """
+        if self.window is None:
+            return None
+        share = float(p[self.lightest(p, times)].sum())
+        if self.window * share >= 1 - 1e-9:
+            return None
+        remedy = f"{ceil(1 / share - 1e-9)} or more rounds can" if share else "no window can"
+        return (
+            f"sampling.window: the first round may send to clients that hold {share:.3g} of all importance "
+            f"and gives them all weight, which {self.window} rounds cannot make up for; {remedy}"
+        )
+
+    def begin(self, server: Server) -> None:
+        if reason := self.too_short(server.p, server.mean_time):
+            raise Impossible(reason)
+        server.memory.rounds, server.memory.owed = 0, []
+
+    def weights(self, server: Server) -> Weights:
+        if self.unbiased_every is not None and server.version % self.unbiased_every == 0:
+            return uniform(server, self.sample)
+        if self.window is not None:
+            return self.in_window(server, self.window)
+        return by_importance(server, self.best(server)[: self.sample])
+
+    def in_window(self, server: Server, window: int) -> Weights:
+        """The first round of a window by the criterion; the others pay W p_i less what it gave."""
+        memory = server.memory
+        first = memory.rounds % window == 0
+        memory.rounds += 1
+        if not first:
+            owed = np.array(memory.owed)
+            return multinomial(server, self.sample, owed if owed[server.idle].any() else server.p)
+        weights = by_importance(server, self.best(server)[: self.sample])
+        given = np.array([weights.get(client, 0.0) for client in range(server.n)])
+        memory.owed = (window * server.p - given).clip(min=0).tolist()
+        return weights
+
+
+class Fastest(Biased):
+    """The m clients with the shortest mean times (Nishio & Yonetani, ICC 2019)."""
+
+    name: ClassVar[str] = "fastest"
+
+    def best(self, server: Server) -> list[int]:
+        return fastest_first(server)
+
+    def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
+        return sorted(range(len(times)), key=lambda client: times[client])[: self.sample]
+
+    def refuses(self, scenario: Scenario) -> str | None:
+        durations, n = scenario.timing.durations, scenario.problem.clients
+        drawn = durations.per_step or durations.means(n, 0) != durations.means(n, 1)
+        if drawn and scenario.problem.importance != "equal":
+            return None  # which clients are the fastest is known once a seed is: `begin`
+        return super().refuses(scenario)
+
+
+class HighestLoss(Biased):
+    """The m clients with the highest loss on their own data (Cho et al., arXiv 2010.01243, 2020).
+
+    All clients report it for every new model, at no cost in virtual time.
+    """
+
+    name: ClassVar[str] = "highest_loss"
+    linear: ClassVar[str] = "whom it sends to depends on the losses"
+
+    def best(self, server: Server) -> list[int]:
+        losses = server.losses()
+        return sorted(server.idle, key=lambda client: (-losses[client], client))
+
+    def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
+        return sorted(range(len(p)), key=lambda client: p[client])[: self.sample]  # any loss may be highest
+
+
+def fastest_first(server: Server) -> list[int]:
+    """The idle clients by mean time, of equals the first."""
+    return sorted(server.idle, key=lambda client: (server.mean_time[client], client))
+
+
+def by_importance(server: Server, clients: Sequence[int]) -> Weights:
+    """p_i over the p of all these clients."""
+    share = sum(server.p[client] for client in clients)
+    return {client: float(server.p[client] / share) for client in clients}
+
+
+def uniform(server: Server, sample: int) -> Weights:
+    """m idle clients drawn uniformly without replacement, (n/m) p_i each; all, where fewer are idle."""
+    m = min(sample, len(server.idle))
+    return {client: float(server.n / m * server.p[client]) for client in server.draw(m)}
+
+
+def multinomial(server: Server, sample: int, p: np.ndarray) -> Weights:
+    """m draws of idle clients in proportion to p [n], 1/m a draw; no more draws than clients are idle."""
+    m = min(sample, len(server.idle))
+    drawn = Counter(server.draw(m, p, replace=True))
+    return {client: times / m for client, times in drawn.items()}
