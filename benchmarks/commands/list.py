@@ -24,21 +24,56 @@ KINDS = (
 
 
 @click.command()
-@click.argument("kind", metavar="[KIND]", required=False, type=click.Choice(KINDS))
-def command(kind: str | None) -> None:
-    """Show what a suite can choose from: everything, or one KIND.
+@click.argument("kind", metavar="[KIND]", required=False)
+@click.argument("name", metavar="[NAME]", required=False)
+def command(kind: str | None, name: str | None) -> None:
+    """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
+
+    NAME alone will do where only one kind has a part of that name; an import path,
+    my_package.my_module:MyStrategy, will do as well.
 
     \b
     Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
     durations, availability, arrangements, local (local work), suites.
     """
-    from benchmarks.suite.catalogue import entries
+    from benchmarks.errors import UserError
+    from benchmarks.suite.catalogue import FAMILIES, entries
+    from benchmarks.suite.document import nearest
     from benchmarks.tables import print_table
 
+    if name is not None and kind not in FAMILIES:
+        raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
+    if name is not None or (kind is not None and kind not in KINDS):
+        _print_part(kind if name else None, name or str(kind))
+        return
     for number, one in enumerate([kind] if kind else KINDS):
         if kind is None:
             click.echo(("\n" if number else "") + one.upper())
         print_table(("name", "what it is", "paper"), [_row(entry) for entry in entries(one)])
+
+
+def _print_part(kind: str | None, name: str) -> None:
+    from benchmarks.tables import print_table
+    from benchmarks.suite.parts_in_words import described
+
+    part = described(kind, name)
+    click.echo(f"{part.name}: {part.what}")
+    if part.paper:
+        click.echo(f"Paper: {part.paper}")
+    if part.text:
+        click.echo(f"\n{part.text}")
+    click.echo("\nFields" if part.fields else "\nNo fields")
+    rows = [
+        (
+            of.name,
+            of.values,
+            f"default {of.default}" if of.default != "required" else of.default,
+            of.tuned and f"tuned {of.tuned}",
+        )
+        for of in part.fields
+    ]
+    if rows:
+        print_table(("field", "values", "default", "tuned"), rows)
 
 
 def _row(entry: Entry) -> tuple[str, str, str]:

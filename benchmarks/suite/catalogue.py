@@ -38,14 +38,19 @@ def entries(kind: str) -> list[Entry]:
     """All entries of a kind, by name."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
+    return [entry(name, member) for name, member in family(kind).members().items()]
+
+
+def family(kind: str) -> type[Part]:
+    """The family of parts of a kind."""
     module, _, name = FAMILIES[kind].partition(":")
-    family: type[Part] = getattr(importlib.import_module(module), name)
-    return [_described(name, first_line(member)) for name, member in family.members().items()]
+    found: type[Part] = getattr(importlib.import_module(module), name)
+    return found
 
 
-def _described(name: str, line: str) -> Entry:
+def entry(name: str, member: type[Part]) -> Entry:
     """A docstring's first line ends with its source, where it has one: `What it is (Author, venue, year).`"""
-    text = line.rstrip(".")
+    text = first_line(member).rstrip(".")
     found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
     return Entry(name, found[1], found[2]) if found else Entry(name, text, "")
 

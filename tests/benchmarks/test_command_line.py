@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.suite.catalogue import FAMILIES, family
+from benchmarks.suite.parts_in_words import described
+
 ROOT = Path(__file__).parents[2]
 HEAVY = {
     "torch",
@@ -184,6 +187,7 @@ def test_list_names_every_part_with_its_line(asyncfl: AsyncFL) -> None:
     kinds = dict(block.split("\n", 1) for block in done.stdout.split("\n\n"))
     assert list(kinds) == [
         "STRATEGIES",
+        "SAMPLINGS",
         "PROBLEMS",
         "PARTITIONS",
         "MODELS",
@@ -204,6 +208,42 @@ def test_list_one_kind(asyncfl: AsyncFL) -> None:
     assert {"prox", "scaffold", "sgd"} <= {line.split()[0] for line in done.stdout.splitlines()}
     assert "FedProx" in done.stdout and "FedBuff" not in done.stdout
     assert asyncfl("list", "locale").returncode == 2
+
+
+def test_list_a_part_prints_its_fields_in_words(asyncfl: AsyncFL) -> None:
+    done = asyncfl("list", "fedbuff")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(
+        "fedbuff: FedBuff, buffered asynchronous aggregation\nPaper: Nguyen et al., "
+    )
+    assert "the staleness scaling 1/√(1+τ) of its §5" in done.stdout
+    fields = [" ".join(line.split()) for line in done.stdout.partition("\nFields\n")[2].splitlines()]
+    assert "buffer whole number ≥ 1 default 10 tuned 1 to 32, logarithmic" in fields
+    assert "local_lr number > 0 default 0.1 tuned 0.001 to 1, logarithmic" in fields
+    assert "scaling inverse_root or none default inverse_root" in fields
+    assert asyncfl("list", "durations", "two_speed").stdout.startswith("two_speed: Two-speed mixture")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fedbuf",), "Error: nothing is called 'fedbuf'; did you mean 'fedbuff'?"),
+        (("duration", "fx"), "Error: no kind of parts is called 'duration'; did you mean 'durations'?"),
+        (("nowhere:Nothing",), "Error: cannot import 'nowhere:Nothing': ModuleNotFoundError"),
+    ],
+)
+def test_list_what_there_is_not(asyncfl: AsyncFL, arguments: tuple[str, ...], said: str) -> None:
+    done = asyncfl("list", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_every_part_has_words_for_its_fields(kind: str) -> None:
+    for name in family(kind).members():
+        for of in described(kind, name).fields:
+            assert of.values and of.default
+            assert not set("<>[].'") & set(of.values.replace("> ", "").replace("< ", "")), (name, of)
 
 
 def test_schema_is_json(asyncfl: AsyncFL) -> None:

@@ -1,0 +1,137 @@
+"""One part in words: what it is, its paper, and each of its fields with type, range and default."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from benchmarks.errors import UserError
+from benchmarks.suite.catalogue import FAMILIES, entry, family
+from benchmarks.suite.document import nearest
+from fl_core.parts import Candidates, Part, Tune, find
+
+TYPES = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    Fraction: "number or fraction",
+    str: "text",
+    Path: "path",
+    type(None): "none",
+}
+BOUNDS = (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤"))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a part, in words."""
+
+    name: str
+    values: str  # type and range
+    default: str
+    tuned: str  # where it is searched unless a suite says otherwise; empty: not at all
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A part, in words."""
+
+    kind: str
+    name: str
+    what: str
+    paper: str
+    text: str  # what else its docstring says, and that of its file where it stands alone there
+    fields: tuple[Field, ...]
+
+
+def described(kind: str | None, name: str) -> Description:
+    """The part of this name, or import path; UserError where there is none, or one in more than one kind."""
+    kinds = [kind] if kind else list(FAMILIES)
+    found, reasons = dict[str, type[Part]](), list[str]()
+    for one in kinds:
+        try:
+            found[one] = find(family(one), name)
+        except PydanticCustomError as error:
+            reasons.append(error.message())
+    if not found and ":" in name:
+        raise UserError(reasons[0])
+    if not found:
+        known = sorted({name for one in kinds for name in family(one).members()})
+        raise UserError(f"nothing is called '{name}'{nearest(name, known)} asyncfl list prints all names")
+    if len(found) > 1:
+        ways = " or ".join(f"asyncfl list {one} {name}" for one in found)
+        raise UserError(f"'{name}' is the name of several parts: write {ways}")
+    [(kind, part)] = found.items()
+    line = entry(part.reference(), part)
+    return Description(kind, line.name, line.what, line.paper, _text(part), tuple(_fields(part)))
+
+
+def _text(part: type[Part]) -> str:
+    own = (inspect.getdoc(part) or "").partition("\n")[2].strip()
+    module = sys.modules[part.__module__]
+    parts = [of for of in vars(module).values() if isinstance(of, type) and issubclass(of, Part)]
+    alone = [of for of in parts if of.__module__ == part.__module__] == [part]
+    return "\n\n".join(filter(None, [own, inspect.getdoc(module) if alone else ""]))
+
+
+def _fields(part: type[Part]) -> Iterator[Field]:
+    tuned = part.tunable()
+    for name, field in part.model_fields.items():
+        default = "required" if field.is_required() else _value(field.get_default(call_default_factory=True))
+        values = in_words(field.annotation, field.metadata)
+        yield Field(name, values, default, _search(tuned[name]) if name in tuned else "")
+
+
+def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
+    """A type as a person says it: "whole number ≥ 1 or none"."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return in_words(inner[0], [*metadata, *inner[1:]])
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(in_words(one) for one in inner)
+    if origin is typing.Literal:
+        return " or ".join(map(str, inner))
+    if origin in (tuple, list):
+        return f"list of {in_words(inner[0])}"
+    return _plain(annotation, metadata)
+
+
+def _plain(of: Any, metadata: Iterable[Any]) -> str:
+    if isinstance(of, type) and issubclass(of, Part):
+        kind = next((kind for kind in FAMILIES if family(kind) is of.family()), None)
+        return f"one of asyncfl list {kind}" if kind else of.__name__
+    bounds = [f"{sign} {limit:g}" for key, sign in BOUNDS for limit in _limits(metadata, key)]
+    return " ".join([TYPES.get(of, getattr(of, "__name__", str(of))), ", ".join(bounds)]).strip()
+
+
+def _limits(metadata: Iterable[Any], key: str) -> Iterator[float]:
+    for one in metadata:
+        for limit in one.metadata if isinstance(one, FieldInfo) else [one]:
+            if hasattr(limit, key):
+                yield float(getattr(limit, key))
+
+
+def _value(default: Any) -> str:
+    if isinstance(default, Part):
+        return default.label()
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, tuple | list):
+        return ", ".join(map(_value, default)) or "empty"
+    return "none" if default is None else str(default) or "empty"
+
+
+def _search(of: Candidates) -> str:
+    if isinstance(of, Tune):
+        return f"{of.low:g} to {of.high:g}{', logarithmic' if of.log else ''}"
+    return "one of " + ", ".join(map(str, of))
