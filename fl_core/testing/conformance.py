@@ -1,0 +1,97 @@
+"""The conformance suite: what every part has to do, shipped or a user's own.
+
+    @pytest.mark.parametrize("check", conformance.checks(MyStrategy))
+    def test_my_strategy(check):
+        check()
+
+A check that fails raises an AssertionError with a sentence. Nothing here needs pytest.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fl_core.local.work import LocalWork
+from fl_core.parts import Part
+from fl_core.problems.partitions import Partition
+from fl_core.problems.problem import Problem
+from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.rounds.sampling import Sampling
+from fl_core.strategies.strategy import Strategy
+from fl_core.testing import of_laws, of_problems, of_strategies
+from fl_core.testing.scene import experiment, must, scenario, without_name
+from fl_core.timing.availability import Availability
+from fl_core.timing.durations import Durations
+
+SHORTEST = 20  # characters of a first line that says something
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one part."""
+
+    of: Callable[[Any], None]
+    part: Part
+
+    def __call__(self) -> None:
+        """Run it; AssertionError if it fails."""
+        self.of(self.part)
+
+    @property
+    def __name__(self) -> str:
+        """What is checked, and of what: pytest's name of the case."""
+        return f"{self.part.reference().rpartition(':')[2]}: {self.of.__name__.replace('_', ' ')}"
+
+
+def checks(part: Part | type[Part]) -> list[Check]:
+    """All checks of a part; of a class with its defaults. ValueError where a field has none."""
+    chosen = part if isinstance(part, Part) else part.model_validate({})
+    return [Check(of, chosen) for of in (says_what_it_is, its_fields_are_json, *_of_family(chosen))]
+
+
+def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
+    families: dict[type[Part], tuple[Callable[[Any], None], ...]] = {
+        Strategy: of_strategies.CHECKS,
+        Sampling: (rounds_go_through,),
+        LocalWork: (jobs_go_through,),
+        Durations: of_laws.DURATIONS,
+        Availability: of_laws.AVAILABILITY,
+        Partition: of_laws.PARTITIONS,
+        Problem: of_problems.CHECKS,
+    }
+    return families.get(part.family(), ())
+
+
+def says_what_it_is(part: Part) -> None:
+    """The first line of its docstring is a sentence, for `asyncfl list` and for the pages."""
+    first = (inspect.getdoc(type(part)) or "").partition("\n")[0]
+    must(
+        len(first) > SHORTEST and first.endswith("."),
+        f"{type(part).__name__} needs a docstring: a first line that says what it is, with a full stop",
+    )
+    must(bool(part.label()), "its label is empty")
+
+
+def its_fields_are_json(part: Part) -> None:
+    """Fields → JSON data → fields is the identity."""
+    must(type(part).model_validate(without_name(part)) == part, "its fields as JSON data give another part")
+
+
+def rounds_go_through(sampling: Sampling) -> None:
+    """FedAvg with this sampling passes the checks of a strategy, but for its limit, which may be biased."""
+    strategy = FedAvg(sampling=sampling)
+    for check in of_strategies.CHECKS:
+        if check is not of_strategies.a_run_learns:
+            check(strategy)
+
+
+def jobs_go_through(local: LocalWork) -> None:
+    """Asynchronous SGD with this local work repeats, and is the same in stacks and when resumed."""
+    described = experiment(scenario())
+    strategy = described.strategy.model_copy(update={"local": local})
+    of_strategies.a_run_repeats_bit_for_bit(strategy)
+    of_strategies.is_the_same_in_stacks(described.model_copy(update={"strategy": strategy}))
+    of_strategies.is_the_same_when_resumed(strategy)

@@ -1,0 +1,94 @@
+"""What every law has to do: of durations, of availability, and of the partition of labelled data."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from fl_core.problems.partitions import Partition
+from fl_core.recording.recorder import run
+from fl_core.streams import stream
+from fl_core.testing.scene import CLIENTS, experiment, must, scenario
+from fl_core.timing.availability import Availability
+from fl_core.timing.durations import Durations, Lengths
+
+DRAWS = 20_000
+ERRORS = 5  # standard errors that a mean of so many draws may be off
+
+
+def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
+    """Client i's k-th job has one length, at least a tick, whatever was asked before."""
+    lengths, again = Lengths(law, CLIENTS, 7), Lengths(law, CLIENTS, 7)
+    jobs = [(client, job) for client in range(CLIENTS) for job in range(5)]
+    first = {job: lengths(*job) for job in jobs}
+    must({job: again(*job) for job in reversed(jobs)} == first, "a length depends on what was asked before")
+    must(min(first.values()) >= 1, "a job takes less than a tick of the clock")
+    coarse = law.random and max(first.values()) == 1
+    must(not coarse, "no job takes longer than a tick of the clock: `unit` is too coarse")
+
+
+def lengths_have_the_means_that_it_says(law: Durations) -> None:
+    """Exactly where lengths are known beforehand, within five standard errors where they are drawn."""
+    means = law.means(CLIENTS, 7)
+    must(len(means) == CLIENTS and min(means) > 0, "means: one positive length for each client")
+    if not law.random:
+        cycles = law.cycles(CLIENTS, 7)
+        must(
+            all(sum(cycle) == mean * len(cycle) for cycle, mean in zip(cycles, means, strict=True)),
+            "the mean of a client's cycle is not the mean that the law says",
+        )
+        return
+    random = stream(0, "conformance")
+    mean = float(means[0])
+    drawn = np.array([law.draw(mean, random) for _ in range(DRAWS)])
+    error = ERRORS * drawn.std(ddof=1) / DRAWS**0.5
+    must(abs(drawn.mean() - mean) <= error, f"draws of mean {mean:g} have the mean {drawn.mean():.4g}")
+
+
+def runs_go_through_under_these_durations(law: Durations) -> None:
+    """Asynchronous SGD spends its budget, and the same arrivals come again."""
+    described = experiment(scenario(durations=law.model_dump(mode="json")))
+    first = run(described)
+    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")
+
+
+def absences_follow_one_another(law: Availability) -> None:
+    """Each ends after it began and before the next begins; they are the same whenever they are asked for."""
+    for client in range(CLIENTS):
+        absences = list(islice(law.absences(client, CLIENTS, 7), 20))
+        again = list(islice(law.absences(client, CLIENTS, 7), 20))
+        must(absences == again, "absences change when they are asked for again")
+        ends = [0, *(end for _, end in absences[:-1])]
+        must(None not in ends, "an absence follows one without an end")
+        for (leaves, returns), before in zip(absences, ends, strict=False):
+            must(before is not None and leaves >= before, f"an absence begins at {leaves}, before {before}")
+            must(returns is None or returns > leaves, f"an absence ends at {returns}, not after {leaves}")
+
+
+def runs_go_through_with_these_absences(law: Availability) -> None:
+    """Asynchronous SGD ends as done, and the same arrivals come again."""
+    described = experiment(scenario(availability=law.model_dump(mode="json")))
+    first = run(described)
+    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")
+
+
+def data_are_dealt_out_as_promised(partition: Partition) -> None:
+    """Checked parts of 600 data points of ten classes for six clients; the same under the same seed."""
+    labels = np.arange(600) % 10
+    parts, again, other = (partition.split(labels, CLIENTS, seed) for seed in (7, 7, 8))
+    same = [np.array_equal(a, b) for a, b in zip(parts, again, strict=True)]
+    must(all(same), "the same seed gave another partition")
+    held = np.concatenate([*parts, *other])
+    must(held.min() >= 0 and held.max() < len(labels), "it deals out data points that do not exist")
+
+
+DURATIONS = (
+    lengths_do_not_depend_on_the_order_of_asking,
+    lengths_have_the_means_that_it_says,
+    runs_go_through_under_these_durations,
+)
+AVAILABILITY = (absences_follow_one_another, runs_go_through_with_these_absences)
+PARTITIONS = (data_are_dealt_out_as_promised,)

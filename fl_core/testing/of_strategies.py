@@ -1,0 +1,161 @@
+"""What every strategy has to do, in whatever way it aggregates."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fl_core.diagnostics.shadow import Content, Shadow
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.execution.stacked import AllInFlight
+from fl_core.experiment import Experiment
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder, run
+from fl_core.strategies.strategy import Strategy
+from fl_core.testing.scene import changed, experiment, must, scenario
+
+LOCALS: tuple[dict[str, Any], ...] = ({"name": "sgd"}, {"name": "prox", "mu": 0.5}, {"name": "scaffold"})
+STOPS = (1, 40, 120)  # events before a run is interrupted
+EXACT = 1e-10  # how far models in float64 may be apart where only the order of sums differs
+
+
+def its_description_gives_it_again(strategy: Strategy) -> None:
+    """Description → JSON → experiment is the identity, and so is the run's key; another seed has another."""
+    first = experiment(scenario(), changed(strategy))
+    again = Experiment.model_validate(json.loads(json.dumps(first.description())))
+    must(again == first and again.key == first.key, "its description as JSON gives another experiment")
+    must(experiment(scenario(), changed(strategy), seed=2).key != first.key, "two seeds have the same key")
+
+
+def its_rates_are_tuned(strategy: Strategy) -> None:
+    """A rate that is declared anew says `Tune(low, high)` anew."""
+    for rate in ("local_lr", "server_lr"):
+        must(rate in strategy.tunable(), f"{rate} has no range: {rate}: Annotated[Rate, Tune(low, high)]")
+
+
+def a_run_repeats_bit_for_bit(strategy: Strategy) -> None:
+    """Same experiment, same curve, same arrivals; another seed, other numbers."""
+    described = experiment(scenario(), changed(strategy))
+    first, again = run(described), run(described)
+    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(first.curve == again.curve, "the same experiment gave another curve: is there hidden state?")
+    must(first.arrivals == again.arrivals, "the same experiment gave other arrivals: is there hidden state?")
+    other = run(experiment(scenario(), changed(strategy), seed=2))
+    must(first.curve[-1] != other.curve[-1], "another seed gave the same curve")
+
+
+def a_run_learns(strategy: Strategy) -> None:
+    """It comes nearer to the optimum, some strategies slowly, some with a bias."""
+    curve = run(experiment(scenario(noise=0.0, updates=600), changed(strategy))).curve
+    first, last = (point["excess_loss"] for point in (curve[0], curve[-1]))
+    must(last < 0.65 * first, f"600 updates lowered the excess loss from {first:.3g} to {last:.3g} only")
+
+
+def stacked_execution_changes_nothing(strategy: Strategy) -> None:
+    """Jobs in stacks, under three kinds of local work: the same events exactly, the same models to 1e-10."""
+    for local in LOCALS:
+        is_the_same_in_stacks(experiment(scenario(), changed(strategy, local={**local, "steps": 3})))
+
+
+def is_the_same_in_stacks(described: Experiment) -> None:
+    """The events of an experiment exactly, and its models to 1e-10, in stacks of four and of all jobs."""
+    plain, models = _played(described, OneByOne())
+    for execution in (AllInFlight(max_batch=4), AllInFlight()):
+        events, stacked = _played(described, execution)
+        apart = float((stacked - models).abs().max()) if events == plain else float("nan")
+        work = described.strategy.local.reference()
+        must(events == plain, f"with {work} as local work, stacked jobs gave other events")
+        must(apart <= EXACT, f"with {work} as local work, stacked jobs moved a model by {apart:.2g}")
+
+
+def _played(described: Experiment, execution: OneByOne | AllInFlight) -> tuple[list[Any], torch.Tensor]:
+    """All events, and the model after each."""
+    simulation = Simulation(described)
+    seen = [(event, simulation.server.model) for event in simulate(simulation, execution)]
+    return [event for event, _ in seen], torch.stack([model for _, model in seen])
+
+
+def a_resumed_run_equals_an_uninterrupted_one(strategy: Strategy) -> None:
+    """Saved at three points and taken up by new objects, under drop-outs and in stacks: bit for bit."""
+    is_the_same_when_resumed(changed(strategy, local={"name": "scaffold"}))
+
+
+def is_the_same_when_resumed(strategy: Strategy) -> None:
+    """The record of a run, whether it was interrupted or not."""
+    away = {"name": "dropouts", "share": 0.4, "at": 3, "back": 5}
+    described = experiment(scenario(availability=away), strategy)
+    whole = run(described, execution=AllInFlight())
+    for stop in STOPS:
+        must(_resumed(described, stop) == whole, f"resumed after {stop} events, a run ended otherwise")
+
+
+def _resumed(described: Experiment, stop: int) -> Any:
+    recorder = Recorder(Simulation(described))
+    recorder.start()
+    for number, event in enumerate(simulate(recorder.simulation, AllInFlight())):
+        recorder.see(event)
+        if number == stop:
+            break
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint.save(recorder, Path(folder) / "run.pt")
+        recorder = Recorder(Simulation(described))
+        checkpoint.load(recorder, Path(folder) / "run.pt")
+    for event in simulate(recorder.simulation, AllInFlight()):
+        recorder.see(event)
+    return recorder.finish()
+
+
+def lost_clients_end_nothing_early(strategy: Strategy) -> None:
+    """Half of the clients leave for good: the budget is spent, unless the strategy says whom it needs."""
+    away = {"name": "dropouts", "share": 0.5, "at": 4}
+    record = run(experiment(scenario(availability=away), changed(strategy)))
+    ends = {"done"} if type(strategy).stalled_by is Strategy.stalled_by else {"done", "stalled"}
+    must(record.status in ends, f"without half of the clients it ended as {record.status}: {record.reason}")
+    if record.status == "done":
+        must(
+            record.reason == "budget of client updates",
+            f"without half of the clients it ended early: {record.reason}; does it wait for a lost one?",
+        )
+
+
+def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
+    """The step on the mean of two updates is the mean of the steps: what the error terms rest on."""
+    if strategy.linear is not True:
+        must(bool(strategy.linear), "linear: True, or one sentence why not")
+        return
+    simulation = Simulation(experiment(scenario(updates=60), changed(strategy)))
+    shadows = [Shadow(simulation) for _ in range(3)]
+    random = torch.Generator().manual_seed(0)
+    for event in simulate(simulation):
+        job, contents = simulation.arrived, [None, None, None]
+        if event.kind is Kind.ARRIVAL and job is not None:
+            x, y = torch.randn(2, 2, len(job.start), generator=random, dtype=job.start.dtype)
+            contents = [Content(job.start, *of) for of in (x, y, (x + y) / 2)]  # Δ and gradient each
+        model = simulation.server.model
+        one, two, both = (
+            shadow.follow(event, of, model) for shadow, of in zip(shadows, contents, strict=True)
+        )
+        apart, size = float((both - (one + two) / 2).abs().max()), float((one.abs() + two.abs()).max())
+        must(
+            apart <= 1e-12 + 1e-9 * size,
+            "its steps are not linear in the updates: say why in a class variable, "
+            'linear: ClassVar[str] = "…"; the error terms are not measured then',
+        )
+
+
+CHECKS = (
+    its_description_gives_it_again,
+    its_rates_are_tuned,
+    a_run_repeats_bit_for_bit,
+    a_run_learns,
+    stacked_execution_changes_nothing,
+    a_resumed_run_equals_an_uninterrupted_one,
+    lost_clients_end_nothing_early,
+    its_steps_are_as_linear_as_it_says,
+)

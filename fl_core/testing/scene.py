@@ -1,0 +1,51 @@
+"""The small experiments that parts are checked in: six noisy quadratics, clients of very different speed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fl_core.experiment import Experiment
+from fl_core.parts import Part
+from fl_core.scenario import Scenario
+from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.strategy import Strategy
+
+CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
+CLIENTS = len(CENTRES)
+TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
+LOCAL_LR = 0.05
+
+
+def must(holds: bool, sentence: str) -> None:
+    """AssertionError with a sentence for the author of the part, unless something holds."""
+    if not holds:
+        raise AssertionError(sentence)
+
+
+def scenario(noise: float = 0.3, updates: int = 150, **timing: Any) -> Scenario:
+    """Six quadratics with fixed job lengths, or with the durations and availability that are given."""
+    durations = {"name": "fixed", "times": TIMES}
+    return Scenario.model_validate(
+        {
+            "problem": {"name": "quadratic", "centres": CENTRES, "noise": noise},
+            "timing": {"durations": durations, **timing},
+            "budget": {"updates": updates},
+        }
+    )
+
+
+def experiment(where: Scenario, strategy: Strategy | None = None, seed: int = 1) -> Experiment:
+    """A strategy, plain asynchronous SGD unless given, in a scenario."""
+    chosen = strategy if strategy is not None else ASGD(local_lr=LOCAL_LR)
+    return Experiment(scenario=where, strategy=chosen, seed=seed)
+
+
+def changed(strategy: Strategy, **fields: Any) -> Strategy:
+    """The strategy with a local rate that suits the quadratics, and other values of some fields."""
+    described = without_name(strategy) | {"local_lr": LOCAL_LR} | fields
+    return type(strategy).model_validate(described)
+
+
+def without_name(part: Part) -> dict[str, Any]:
+    """A part's description as JSON data without its name, for a class that no suite can import."""
+    return {key: value for key, value in part.model_dump(mode="json").items() if key != "name"}
