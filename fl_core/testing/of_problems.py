@@ -8,7 +8,7 @@ import torch
 from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import run
-from fl_core.scenario import Scenario
+from fl_core.scenario import Budget, Scenario
 from fl_core.testing.scene import experiment, must
 
 BATCH = 4
@@ -60,7 +60,7 @@ def full_gradients_are_those_of_the_losses(problem: Problem) -> None:
 
 def a_run_records_its_metric(problem: Problem) -> None:
     """A few updates of asynchronous SGD: done, the same again, and the same arrivals from stacked jobs."""
-    where = Scenario(problem=problem, budget={"updates": 2 * problem.clients}, evaluations=2)  # type: ignore[arg-type]
+    where = Scenario(problem=problem, budget=Budget(updates=2 * problem.clients), evaluations=2)
     described = experiment(where)
     first = run(described)
     must(first.status == "done", f"a run ended as {first.status}: {first.reason}")

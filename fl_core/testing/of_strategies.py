@@ -133,7 +133,8 @@ def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
     shadows = [Shadow(simulation) for _ in range(3)]
     random = torch.Generator().manual_seed(0)
     for event in simulate(simulation):
-        job, contents = simulation.arrived, [None, None, None]
+        job = simulation.arrived
+        contents: list[Content | None] = [None, None, None]
         if event.kind is Kind.ARRIVAL and job is not None:
             x, y = torch.randn(2, 2, len(job.start), generator=random, dtype=job.start.dtype)
             contents = [Content(job.start, *of) for of in (x, y, (x + y) / 2)]  # Δ and gradient each
