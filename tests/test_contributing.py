@@ -1,4 +1,4 @@
-"""A stranger's exercises: the files that CONTRIBUTING.md shows, in a folder of their own, as they stand there."""
+"""A stranger's exercises: the files that CONTRIBUTING.md shows, as they stand there, elsewhere."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder outside of the repository with the files of the guide, and nothing else."""
     folder = tmp_path_factory.mktemp("stranger")
     files = BLOCK.findall(GUIDE.read_text())
-    assert [name for name, _ in files] == [
-        "mine/strategies.py",
-        "mine/durations.py",
-        "mine.yaml",
-        "test_mine.py",
-    ]
+    assert dict(files).keys() == {"mine/strategies.py", "mine/durations.py", "mine.yaml", "test_mine.py"}
     for name, text in files:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text.lstrip("\n"))
@@ -51,8 +46,6 @@ def python(folder: Path, *arguments: str) -> str:
 
 def test_a_suite_runs_the_strategy_under_the_duration_law(folder: Path) -> None:
     """Both are in the table, with their parameters."""
-    shown = python(folder, "-c", ASYNCFL, "show", "mine.yaml")
-    assert "Runs: 1 scenarios × 2 strategies × 2 seeds = 4" in shown
     said = python(folder, "-c", ASYNCFL, "run", "mine.yaml")
     assert re.search(r"Momentum ASGD \(momentum 0\.3\).*\d", said), said
     assert re.search(r"^.*\bASGD\b.*\d", said, re.MULTILINE)
