@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Run, Suite
+from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
 from fl_core.words import many
 
@@ -44,7 +45,8 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
     """Keys and values in readable order: local work first; what is left open or switched off is left out."""
     fields: dict[str, Any] = strategy.model_dump(mode="json")
     local: dict[str, Any] = fields.pop("local")
-    for key, value in {"local work": local.pop("name"), **local, **fields}.items():
+    parts = {key: of.label() for key, of in strategy if isinstance(of, Part) and key != "local"}
+    for key, value in {"local work": local.pop("name"), **local, **fields, **parts}.items():
         if key != "name" and value is not None and value is not False:
             yield key.replace("_", " "), labels.value(value)
 
