@@ -9,7 +9,7 @@ from typing import Self
 from benchmarks import device
 from benchmarks.errors import one_line
 from benchmarks.pool.pool import Final, Message, Worker
-from fl_core.execution.one_by_one import Need
+from fl_core.execution.execution import Need
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import Problem, World

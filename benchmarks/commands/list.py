@@ -53,8 +53,8 @@ def command(kind: str | None, name: str | None) -> None:
 
 
 def _print_part(kind: str | None, name: str) -> None:
-    from benchmarks.tables import print_table
     from benchmarks.suite.parts_in_words import described
+    from benchmarks.tables import print_table
 
     part = described(kind, name)
     click.echo(f"{part.name}: {part.what}")

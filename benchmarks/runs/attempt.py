@@ -11,7 +11,7 @@ from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import RunTask
 from benchmarks.tracking.outbox import Result
-from fl_core.execution.one_by_one import Execution, Need
+from fl_core.execution.execution import Execution, Need
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint

@@ -23,7 +23,8 @@ from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import PooledTask, RunTask, Task
 from benchmarks.tracking.outbox import Outbox
 from fl_core.execution.auto import Auto, largest
-from fl_core.execution.one_by_one import Execution, OneByOne
+from fl_core.execution.execution import Execution
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.together import advance

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import yardstick
 from benchmarks.speed.noise import Babble, Noise
-from fl_core.execution.one_by_one import Execution, Need
+from fl_core.execution.execution import Execution, Need
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.classification import Classification

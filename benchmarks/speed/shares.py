@@ -7,7 +7,7 @@ from time import process_time
 from typing import Any
 
 from benchmarks.speed.arms import Case, Counted, going_on
-from fl_core.execution.one_by_one import Execution, Need
+from fl_core.execution.execution import Execution, Need
 from fl_core.loop.simulation import Simulation, simulate
 
 

@@ -22,7 +22,8 @@ from benchmarks.suite.document import as_part, part_name
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
-from fl_core.local.work import SGD, LocalWork
+from fl_core.local.sgd import SGD
+from fl_core.local.work import LocalWork
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem
 from fl_core.scenario import Budget, Scenario, Timing

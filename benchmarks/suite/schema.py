@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.suite.file import SuiteFile
-from fl_core.local.work import SGD
+from fl_core.local.sgd import SGD
 
 
 def suite_schema() -> dict[str, Any]:

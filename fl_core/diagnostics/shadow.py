@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fl_core.execution.one_by_one import Need
+from fl_core.execution.execution import Need
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.strategies.strategy import Strategy

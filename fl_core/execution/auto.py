@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from fl_core.execution.one_by_one import Need, OneByOne
+from fl_core.execution.execution import Need
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)

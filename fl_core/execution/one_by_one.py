@@ -1,42 +1,19 @@
-"""Execution: a job becomes an update. A pure function of the job, whatever is computed beside it."""
+"""One job after the other: the plain reference that every other execution agrees with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from fl_core.local.work import LocalWork
-from fl_core.server.jobs import Job
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
+    from fl_core.execution.execution import Need
+    from fl_core.local.work import LocalWork
     from fl_core.problems.problem import World
-
-
-@dataclass(slots=True)
-class Need:
-    """A simulation cannot go on before `job` is computed; a driver fills the result in."""
-
-    job: Job
-    world: World
-    local: LocalWork
-    jobs: Callable[[], Iterator[Job]]  # it and all others whose result is missing, earliest arrival first
-    wasted: int = 0  # jobs that were computed and then dismissed, since the last need
-
-
-class Execution(Protocol):
-    """Fills in results."""
-
-    @property
-    def label(self) -> str:
-        """How it computes, for the record."""
-
-    def fill(self, needs: Sequence[Need]) -> int:
-        """Compute the job of each need, and as many others of their jobs as pays; returns how many it did."""
+    from fl_core.server.jobs import Job
 
 
 class OneByOne:

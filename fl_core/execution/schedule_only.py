@@ -10,7 +10,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fl_core.execution.one_by_one import Need
+    from fl_core.execution.execution import Need
 
 NUMBER = (int, float)  # a tuple, which `isinstance` reads faster than a union
 

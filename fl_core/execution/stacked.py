@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fl_core.execution.one_by_one import Need, work
+from fl_core.execution.execution import Need
+from fl_core.execution.one_by_one import work
 from fl_core.local.work import LocalWork
 from fl_core.server.jobs import Job
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from pydantic import Field
 from torch import Tensor
 
-from fl_core.parts import Count, Part, Rate, Share, exact
+from fl_core.parts import Count, Part, Rate, exact
 from fl_core.server.jobs import Job, Update
 from fl_core.words import many
 
@@ -36,7 +36,7 @@ class LocalWork(Part):
     has it: the next epoch fills it up, so that all steps weigh the same and jobs can be stacked.
     """
 
-    homes: ClassVar[tuple[str, ...]] = ("fl_core.local.work",)
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.local",)
 
     steps: Count | tuple[Count, ...] = 1  # K, the same for all or for each client
     dynamic: bool = False  # K uniform in 1 … 2·steps, drawn for every job (anarchic federated learning)
@@ -101,87 +101,3 @@ class LocalWork(Part):
 
     def receive(self, server: Server, update: Update) -> None:
         """An update arrived; called before the strategy's `receive`."""
-
-
-class SGD(LocalWork):
-    """Stochastic gradient descent, y ← y − η_l g (McMahan et al., AISTATS 2017, Algorithm 1)."""
-
-    name: ClassVar[str] = "sgd"
-
-    momentum: Share = 0.0  # v ← momentum v + g, y ← y − η_l v, with v = 0 at the start of every job
-    weight_decay: float = Field(0.0, ge=0)  # g ← g + weight_decay y
-    clip: Rate | None = None  # the largest norm of a gradient
-
-    @property
-    def linear(self) -> Literal[True] | str:
-        return True if self.clip is None else "clipped gradients are not linear in the gradients"
-
-    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
-        if self.weight_decay:
-            g = g + self.weight_decay * y
-        if self.clip is not None:
-            g = g * (self.clip / g.norm(dim=-1, keepdim=True)).clamp(max=1)
-        return g
-
-    def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
-        if self.momentum:
-            g = state["v"] = self.momentum * state["v"] + g if state else g
-        return y - lr * g
-
-
-class AdamW(LocalWork):
-    """AdamW with a fresh state in every job (Loshchilov & Hutter, ICLR 2019, Algorithm 2)."""
-
-    name: ClassVar[str] = "adamw"
-    linear: ClassVar[str] = "AdamW divides by the root of squared gradients: its steps are not linear in them"
-
-    beta1: Share = 0.9
-    beta2: Share = 0.999
-    epsilon: Rate = 1e-8
-    weight_decay: float = Field(0.01, ge=0)
-
-    def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
-        k = state["k"] = state.get("k", 0) + 1
-        m = state["m"] = self.beta1 * state.get("m", 0) + (1 - self.beta1) * g
-        v = state["v"] = self.beta2 * state.get("v", 0) + (1 - self.beta2) * g * g
-        unbiased = m / (1 - self.beta1**k) / ((v / (1 - self.beta2**k)).sqrt() + self.epsilon)
-        return y - lr * (unbiased + self.weight_decay * y)
-
-
-class Prox(LocalWork):
-    """FedProx: descend L_i(y) + μ/2 ‖y − x‖², x the model received (Li et al., MLSys 2020, Algorithm 2)."""
-
-    name: ClassVar[str] = "prox"
-    mu: Rate = 0.1  # μ
-
-    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
-        return g + self.mu * (y - job.start)
-
-
-class Scaffold(LocalWork):
-    """SCAFFOLD, option II: y ← y − η_l (g − c_i + c) (Karimireddy et al., ICML 2020, Algorithm 1).
-
-    The c that a client uses is the one that its version of the model was made with, also where a server that
-    buffers sends that version later.
-    """
-
-    name: ClassVar[str] = "scaffold"
-    kept_by_clients: ClassVar[tuple[str, ...]] = ("clients",)
-
-    def begin(self, server: Server) -> None:
-        server.local.c, server.local.clients = server.zeros(), {}
-
-    def brief(self, server: Server) -> dict[str, Tensor]:
-        return {"c": server.local.c}
-
-    def own(self, server: Server, client: int) -> dict[str, Tensor]:
-        return {"c": server.local.clients.get(client, server.zeros())}
-
-    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
-        return g - job.own["c"] + job.brief["c"]
-
-    def receive(self, server: Server, update: Update) -> None:
-        local, old = server.local, self.own(server, update.client)["c"]
-        new = old - update.brief["c"] - update.delta / (update.steps * update.lr)
-        local.c = local.c + (new - old) / server.n
-        local.clients[update.client] = new

@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple, NoReturn
 
 from torch import Tensor
 
-from fl_core.execution.one_by_one import Execution, Need, OneByOne
+from fl_core.execution.execution import Execution, Need
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.events import EventQueue, Kind
 from fl_core.problems.problem import World

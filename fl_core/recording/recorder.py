@@ -15,7 +15,7 @@ from torch import Tensor
 from fl_core.diagnostics.diagnosis import Diagnosis, Diagnostics
 from fl_core.diagnostics.overhead import overhead
 from fl_core.diagnostics.staleness import by_client, predicted
-from fl_core.execution.one_by_one import Execution
+from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from fl_core.execution.one_by_one import Execution, Need
+from fl_core.execution.execution import Execution, Need
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
-from fl_core.local.work import SGD, LocalWork
+from fl_core.local.sgd import SGD
+from fl_core.local.work import LocalWork
 from fl_core.parts import Count, Part, Rate, Tune
 from fl_core.server.jobs import Send, Update
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
-from fl_core.problems.partitions import Partition
+from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Problem
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.sampling import Sampling

@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from fl_core.problems.partitions import Partition
+from fl_core.problems.partitions.partition import Partition
 from fl_core.recording.recorder import run
 from fl_core.streams import stream
 from fl_core.testing.scene import CLIENTS, experiment, must, scenario

@@ -9,7 +9,7 @@ from benchmarks.runs.estimate import core_seconds
 from benchmarks.suite.suite import Run
 from benchmarks.suite.summary import duration
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD
+from fl_core.local.sgd import SGD
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.every_arrival.asgd import ASGD

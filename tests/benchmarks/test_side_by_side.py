@@ -22,7 +22,7 @@ from benchmarks.suite.suite import load
 from benchmarks.tracking.outbox import Outbox, Record
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
-from fl_core.execution.one_by_one import Need
+from fl_core.execution.execution import Need
 from fl_core.execution.stacked import AllInFlight
 from fl_core.recording import recorder as measure
 

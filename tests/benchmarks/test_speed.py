@@ -21,7 +21,8 @@ from benchmarks.speed.arms import Case, Counted, alone, going_on
 from benchmarks.speed.noise import Babble, Noise
 from benchmarks.speed.shares import shares
 from fl_core.execution.auto import Auto
-from fl_core.execution.one_by_one import Need, OneByOne
+from fl_core.execution.execution import Need
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
 ARMS = ["yardstick", "one by one", "all in flight", "auto", "16 at once", "floor"]

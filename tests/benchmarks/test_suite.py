@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.suite.suite import Run, load, recorded_name, shipped
-from fl_core.arrangements.arrangement import Rounds
+from fl_core.arrangements.rounds import Rounds
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD, Prox
+from fl_core.local.prox import Prox
+from fl_core.local.sgd import SGD
 from fl_core.problems.quadratic import Quadratic
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.buffered.fedbuff import FedBuff

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from worlds import play, scenario
 
-from fl_core.arrangements.arrangement import IterationDelay, Rounds
-from fl_core.local.work import SGD
+from fl_core.arrangements.iteration_delay import IterationDelay
+from fl_core.arrangements.rounds import Rounds
+from fl_core.local.sgd import SGD
 from fl_core.strategies.buffered.afa_cd import AFACD
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.rounds.fedavg import FedAvg

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from worlds import scenario
 
 from fl_core.execution.auto import GAIN, LEAST, LONG, PATIENCE, TRIALS, WIDTHS, Auto, Choice
-from fl_core.execution.one_by_one import Need
+from fl_core.execution.execution import Need
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 

@@ -20,7 +20,8 @@ from worlds import scenario
 
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.auto import Auto
-from fl_core.execution.one_by_one import Execution, Need, OneByOne
+from fl_core.execution.execution import Execution, Need
+from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate

@@ -23,7 +23,9 @@ from fl_core.diagnostics.staleness import by_client, one_job_each, queued
 from fl_core.diagnostics.summary import part_share, summary, time_weighted
 from fl_core.diagnostics.volatility import volatility
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD, Prox, Scaffold
+from fl_core.local.prox import Prox
+from fl_core.local.scaffold import Scaffold
+from fl_core.local.sgd import SGD
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.quadratic import Quadratic

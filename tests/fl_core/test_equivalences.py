@@ -10,9 +10,12 @@ import pytest
 import torch
 from worlds import Everyone, play, scenario
 
-from fl_core.arrangements.arrangement import Arrangement, IterationDelay
+from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements.iteration_delay import IterationDelay
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD, AdamW, LocalWork
+from fl_core.local.adamw import AdamW
+from fl_core.local.sgd import SGD
+from fl_core.local.work import LocalWork
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.server.jobs import Update

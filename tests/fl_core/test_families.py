@@ -16,7 +16,7 @@ from pydantic import SerializeAsAny
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from fl_core.execution.one_by_one import Execution
+from fl_core.execution.execution import Execution
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation, simulate

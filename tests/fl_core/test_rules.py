@@ -14,11 +14,14 @@ import pytest
 import torch
 from worlds import Scripted, play, recorded, scenario
 
-from fl_core.arrangements.arrangement import Arrangement, IterationDelay
-from fl_core.arrangements.arrangement import Rounds as FewWorkers
+from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements.iteration_delay import IterationDelay
+from fl_core.arrangements.rounds import Rounds as FewWorkers
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD, LocalWork, Scaffold
+from fl_core.local.scaffold import Scaffold
+from fl_core.local.sgd import SGD
+from fl_core.local.work import LocalWork
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint

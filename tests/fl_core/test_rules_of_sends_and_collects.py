@@ -15,11 +15,14 @@ from worlds import Scripted, events, play, scenario
 from fl_core.diagnostics.error_terms import ErrorTerms
 from fl_core.diagnostics.staleness import predicted
 from fl_core.execution.auto import Auto
-from fl_core.execution.one_by_one import Execution, OneByOne, work
+from fl_core.execution.execution import Execution
+from fl_core.execution.one_by_one import OneByOne, work
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD, LocalWork, Scaffold
+from fl_core.local.scaffold import Scaffold
+from fl_core.local.sgd import SGD
+from fl_core.local.work import LocalWork
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.digits import Digits

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from worlds import scenario
 
-from fl_core.execution.one_by_one import Need
+from fl_core.execution.execution import Need
 from fl_core.execution.schedule_only import ScheduleOnly, Zeros
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation, simulate

@@ -13,7 +13,8 @@ from worlds import recorded, scenario
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD, LocalWork
+from fl_core.local.sgd import SGD
+from fl_core.local.work import LocalWork
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import run
 from fl_core.strategies.every_arrival.asgd import ASGD

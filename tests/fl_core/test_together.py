@@ -13,7 +13,8 @@ import torch
 from worlds import scenario
 
 from fl_core.execution.auto import Auto
-from fl_core.execution.one_by_one import Need, OneByOne, work
+from fl_core.execution.execution import Need
+from fl_core.execution.one_by_one import OneByOne, work
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment

@@ -11,7 +11,7 @@ import torch
 from worlds import Scripted, play, scenario
 
 from fl_core.experiment import Experiment
-from fl_core.local.work import SGD
+from fl_core.local.sgd import SGD
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.suite import tuned
 from benchmarks.suite.tuning_section import Span
-from fl_core.local.work import SGD
+from fl_core.local.sgd import SGD
 from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.buffered.fedbuff import FedBuff

@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
-from fl_core.local.work import LocalWork, Prox
+from fl_core.local.prox import Prox
+from fl_core.local.work import LocalWork
 from fl_core.parts import Rate, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server

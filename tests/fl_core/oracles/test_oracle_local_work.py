@@ -26,7 +26,7 @@ from quadratics import (
     played,
 )
 
-from fl_core.local.work import SGD
+from fl_core.local.sgd import SGD
 
 UPDATES, LR = 60, 0.1
 STEPS = [3, 2, 4, 1, 5]  # K_i

@@ -1,0 +1,56 @@
+"""Rounds of workers that start from one of the last models (Yang et al., ICML 2022, §E)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fl_core.arrangements.arrangement import Arrangement
+from fl_core.parts import Count
+from fl_core.server.jobs import Send
+
+if TYPE_CHECKING:
+    from fl_core.server.server import Server
+
+
+class Rounds(Arrangement):
+    """Rounds of m workers, each from one of the last versions (Yang et al., ICML 2022, §E).
+
+    Each worker takes a base model uniformly from the last `history` versions; 1 makes the rounds synchronous.
+    """
+
+    name: ClassVar[str] = "rounds"
+
+    workers: Count = 5  # m
+    history: Count = 5
+    arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers come ∝ these
+    # Whether a worker can come twice in a round (appendix B); a description mentions it only then.
+    replacement: bool = Field(False, exclude_if=lambda value: not value)
+    most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
+
+    def label(self) -> str:
+        """Who comes how, in words."""
+        rounds = f"rounds of {self.workers}"
+        age = f"{rounds} from the last {self.history} models" if self.history > 1 else f"synchronous {rounds}"
+        dynamic = f"1 … {self.most_steps} steps" if self.most_steps else ""
+        return ", ".join(
+            filter(None, [age, "" if self.arrivals == "uniform" else "biased arrivals", dynamic])
+        )
+
+    def next(self, server: Server) -> Iterable[Send]:
+        if server.in_flight:
+            return []
+        p = None if self.arrivals == "uniform" else np.array(self.arrivals)
+        rng = server.stream("rounds", server.version)
+        oldest = min(self.history - 1, server.version)
+        return [
+            Send(
+                client,
+                version=server.version - int(rng.integers(0, oldest + 1)),
+                steps=None if self.most_steps is None else int(rng.integers(1, self.most_steps + 1)),
+            )
+            for client in server.draw(self.workers, p, replace=self.replacement)
+        ]

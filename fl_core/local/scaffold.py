@@ -1,0 +1,42 @@
+"""SCAFFOLD (Karimireddy et al., "Stochastic controlled averaging for federated learning", ICML 2020)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from torch import Tensor
+
+from fl_core.local.work import LocalWork, Work
+from fl_core.server.jobs import Update
+
+if TYPE_CHECKING:
+    from fl_core.server.server import Server
+
+
+class Scaffold(LocalWork):
+    """SCAFFOLD, option II: y ← y − η_l (g − c_i + c) (Karimireddy et al., ICML 2020, Algorithm 1).
+
+    The c that a client uses is the one that its version of the model was made with, also where a server that
+    buffers sends that version later.
+    """
+
+    name: ClassVar[str] = "scaffold"
+    kept_by_clients: ClassVar[tuple[str, ...]] = ("clients",)
+
+    def begin(self, server: Server) -> None:
+        server.local.c, server.local.clients = server.zeros(), {}
+
+    def brief(self, server: Server) -> dict[str, Tensor]:
+        return {"c": server.local.c}
+
+    def own(self, server: Server, client: int) -> dict[str, Tensor]:
+        return {"c": server.local.clients.get(client, server.zeros())}
+
+    def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
+        return g - job.own["c"] + job.brief["c"]
+
+    def receive(self, server: Server, update: Update) -> None:
+        local, old = server.local, self.own(server, update.client)["c"]
+        new = old - update.brief["c"] - update.delta / (update.steps * update.lr)
+        local.c = local.c + (new - old) / server.n
+        local.clients[update.client] = new
