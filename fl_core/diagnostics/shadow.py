@@ -43,12 +43,12 @@ class Shadow:
         Zero where the server makes none. RuntimeError if the event would be another: whom the strategy sends
         to depends on what the updates hold.
         """
-        server, before = self.simulation.server, self.simulation.server.model
+        state, before = self.simulation.state, self.simulation.state.model
         if self._next(content) != event:
             name = self.simulation.strategy.reference()
             raise RuntimeError(f"{name} sends to other clients when updates hold something else")
-        step = server.model - before
-        server.versions[server.version] = model
+        step = state.model - before
+        state.versions[state.version] = model
         return step
 
     def _next(self, content: Content | None) -> Event | Need | None:

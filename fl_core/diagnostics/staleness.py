@@ -63,12 +63,12 @@ def predicted(simulation: Simulation) -> Array | None:
     One applies where nobody was ever away and every arrival is a step, but for a start of n: with one job
     each always, or with jobs routed to queues and exponential service.
     """
-    server, strategy = simulation.server, simulation.strategy
-    if any(simulation.absences_read) or simulation.arrangement or server.updates - server.version >= server.n:
+    state, server, strategy = simulation.state, simulation.server, simulation.strategy
+    if any(state.absences_read) or simulation.arrangement or state.updates - state.version >= server.n:
         return None
     if any(job.waits for job in server.jobs):  # clients that are polled
         return None
-    if server.in_flight == len(server.flight) == server.n:
+    if state.in_flight == len(state.flight) == server.n:
         return one_job_each(server.mean_time)
     if strategy.routed_by is None or not isinstance(simulation.lengths.law, Exponential):
         return None

@@ -14,8 +14,8 @@ from fl_core.parts import Rate, Share
 class SGD(LocalWork):
     """Stochastic gradient descent, y ← y − η_l g (McMahan et al., AISTATS 2017, Algorithm 1).
 
-    Weight decay is added before the norm is clipped; code that clips with torch's `clip_grad_norm_` does it in
-    the other order.
+    Weight decay is added before the norm is clipped; code that clips with torch's `clip_grad_norm_` adds it
+    afterwards.
     """
 
     name: ClassVar[str] = "sgd"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
 
 
 class Roster:
@@ -73,26 +75,13 @@ class Roster:
         self.due.pop(client, None)
         self.waiting.pop(client, None)
 
-    def state(self) -> dict[str, list[int]]:
-        """Everything, as lists."""
-        present = [int(here) for here in self.present]
-        return {
-            "present": present,
-            "idle": list(self.idle),
-            "due": list(self.due),
-            "waiting": list(self.waiting),
-            "heard": list(self._heard),
-        }
+    def state(self) -> dict[str, Any]:
+        """Everything, as numbers, lists and dicts."""
+        return deepcopy(vars(self))
 
     @classmethod
-    def restored(cls, state: dict[str, list[int]]) -> Roster:
+    def restored(cls, state: dict[str, Any]) -> Roster:
         """The roster that `state` was taken from."""
-        roster = cls(len(state["present"]))
-        roster.present = [bool(here) for here in state["present"]]
-        roster.absent = roster.present.count(False)
-        roster.idle, roster._heard = list(state["idle"]), list(state["heard"])
-        roster.due, roster.waiting = dict.fromkeys(state["due"]), dict.fromkeys(state["waiting"])
-        roster._place = [-1] * len(roster.present)
-        for place, client in enumerate(roster.idle):
-            roster._place[client] = place
+        roster = cls(0)
+        vars(roster).update(state)
         return roster

@@ -1,17 +1,16 @@
-"""The server: the global model, its version, the jobs in flight, and the verbs a strategy may use."""
+"""The server as strategies see it: model, clients, jobs in flight, and what can be done with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
 
 from fl_core.server.jobs import Job
-from fl_core.server.roster import Roster
+from fl_core.server.state import ServerState
 from fl_core.streams import Streams, stream
 
 if TYPE_CHECKING:
@@ -19,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """All mutable state that strategies and local work share.
+    """What a strategy, local work or an arrangement sees of a run.
 
-    To read: `model`, `version`, `now` (ticks), `updates` (received so far), `n`, `p` [n], `mean_time` [n]
-    (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory` (the strategy's), `local`
-    (the local work's), both of tensors and Python's own numbers, strings, lists, tuples and dicts only, and
-    `local_lr`.
+    To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
+    `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory`
+    (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings, lists,
+    tuples and dicts only, and `local_lr`. To do: `step`, `dismiss`, `collect`, `wake`, `draw`. To ask for: `stream`,
+    `zeros`, `ticks`, `losses`.
     """
 
     def __init__(
         self,
-        model: Tensor,
+        state: ServerState,
         *,
         p: np.ndarray,
         sizes: np.ndarray,
         mean_time: tuple[Fraction, ...],
         clock: Clock,
         seed: int,
-        local_lr: float,
         history: int = 1,
         losses: Callable[[Tensor], np.ndarray] | None = None,
     ) -> None:
@@ -44,57 +43,82 @@ class Server:
         self.p = p
         self.sizes = sizes
         self.mean_time = mean_time
-        self.local_lr = local_lr
-        self.memory: Any = SimpleNamespace()
-        self.local: Any = SimpleNamespace()
-        self.version = 0
-        self.now = 0
-        self.updates = 0
-        self.in_flight = 0
-        self.roster = Roster(self.n)
-        self.flight: dict[int, MutableSequence[Job]] = {}  # client → its jobs, the head in service
-        self.versions: dict[int, Tensor] = {0: model}  # the last `history` versions, newest last
-        self.briefs: dict[int, dict[str, Tensor]] = {}  # what travels with each of them
-        self.history = history
-        self.alarm: int | None = None
-        self.stepped = False  # in this event
-        self.dismissed: list[Job] = []  # in this event
-        self.collected: list[Job] = []  # in this event
-        self.draws = 0
+        self._state = state
         self._clock = clock
         self._seed = seed
+        self._history = history  # versions kept
         self._losses = losses
         self._selections = Streams(seed, "select")
 
     @property
     def model(self) -> Tensor:
         """θ^n, the newest version [d]; never written to."""
-        return self.versions[self.version]
+        state = self._state
+        return state.versions[state.version]
+
+    @property
+    def version(self) -> int:
+        """n, the server iterations made."""
+        return self._state.version
+
+    @property
+    def now(self) -> int:
+        """The clock, in ticks."""
+        return self._state.now
 
     @property
     def time(self) -> float:
         """Virtual time now."""
-        return self._clock.time(self.now)
+        return self._clock.time(self._state.now)
+
+    @property
+    def updates(self) -> int:
+        """Client updates received so far."""
+        return self._state.updates
+
+    @property
+    def local_lr(self) -> float:
+        """η_l of the jobs that are sent from now on."""
+        return self._state.local_lr
+
+    @local_lr.setter
+    def local_lr(self, lr: float) -> None:
+        self._state.local_lr = lr
+
+    @property
+    def memory(self) -> Any:
+        """What the strategy keeps."""
+        return self._state.memory
+
+    @property
+    def local(self) -> Any:
+        """What the local work keeps."""
+        return self._state.local
+
+    @property
+    def in_flight(self) -> int:
+        """How many jobs are in flight."""
+        return self._state.in_flight
 
     @property
     def jobs(self) -> Iterator[Job]:
         """All jobs in flight, those that wait in a client's queue included."""
-        return (job for queue in self.flight.values() for job in queue)
+        return (job for queue in self._state.flight.values() for job in queue)
 
     @property
     def due(self) -> list[int]:
         """Present, without a job, and the last update came before the latest step (or was dismissed)."""
-        return list(self.roster.due)
+        return list(self._state.roster.due)
 
     @property
     def idle(self) -> Sequence[int]:
         """Present clients without a job."""
-        return self.roster.idle
+        return self._state.roster.idle
 
     @property
     def present(self) -> Sequence[bool]:
         """Whether each client is there [n]."""
-        return self.roster.present
+        return self._state.roster.present
 
     def losses(self) -> np.ndarray:
         """L_i(θ^n) [n]: what every client would report, present or not; takes no virtual time."""
@@ -111,54 +135,45 @@ class Server:
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
         """Make a new version: the newest plus `delta`, or `model`, or the same again (an empty tick)."""
-        if self.stepped:
+        state = self._state
+        if state.stepped:
             raise RuntimeError("at most one server step an event")
         if model is None:
-            model = self.model if delta is None else self.model + delta
+            model = state.model if delta is None else state.model + delta
         else:
             model = model.clone()  # a strategy may go on writing into its own tensor
-        self.stepped = True
-        self.version += 1
-        self.versions[self.version] = model
-        self.versions.pop(self.version - self.history, None)
-        self.briefs.pop(self.version - self.history, None)
-        self.roster.step()
+        state.stepped = True
+        state.version += 1
+        state.versions[state.version] = model
+        state.versions.pop(state.version - self._history, None)
+        state.briefs.pop(state.version - self._history, None)
+        state.roster.step()
 
     def dismiss(self, job: Job) -> None:
         """Abandon a job in flight: no update, no state written; its index is spent (rule 8)."""
-        queue = self.flight.get(job.client, ())
-        if job.dismissed or job not in queue:
+        if job.dismissed or job not in self._state.flight.get(job.client, ()):
             raise RuntimeError("only a job in flight can be dismissed")
         job.dismissed = True
-        self.land(job, heard=-1)
-        self.dismissed.append(job)
+        self._state.land(job, heard=-1)
+        self._state.dismissed.append(job)
 
     def collect(self, job: Job) -> None:
         """Ask for what a job has done by now: its update, cut to the steps finished, arrives next (rule 19).
 
         RuntimeError unless the job is in service, or if it is collected already.
         """
-        queue = self.flight.get(job.client, ())
-        if job.began is None or job not in queue or job in self.collected:
+        state = self._state
+        if job.began is None or job not in state.flight.get(job.client, ()) or job in state.collected:
             raise RuntimeError("only a job in service can be collected, and only once")
-        self.collected.append(job)
-
-    def land(self, job: Job, heard: int) -> None:
-        """A job leaves flight; its client is released if no other job of its waits."""
-        queue = self.flight[job.client]
-        queue.remove(job)
-        self.in_flight -= 1
-        if not queue:
-            del self.flight[job.client]
-            self.roster.release(job.client, heard)
+        state.collected.append(job)
 
     def wake(self, at: int) -> None:
         """Set the alarm for the tick `at`, later than now; one alarm can be pending."""
-        if self.alarm is not None:
+        if self._state.alarm is not None:
             raise RuntimeError("an alarm is pending already")
-        if at <= self.now:
-            raise ValueError(f"an alarm must lie ahead: {at} ≤ {self.now}")
-        self.alarm = at
+        if at <= self._state.now:
+            raise ValueError(f"an alarm must lie ahead: {at} ≤ {self._state.now}")
+        self._state.alarm = at
 
     def draw(
         self, k: int, p: np.ndarray | None = None, *, busy: bool = False, replace: bool = False
@@ -169,11 +184,12 @@ class Server:
         """
         if k <= 0:
             return []
-        pool = self.roster.everyone() if busy else self.roster.idle
+        state = self._state
+        pool = state.roster.everyone() if busy else state.roster.idle
         if not pool:
             return []
-        draw = self.draws
-        self.draws += 1
+        draw = state.draws
+        state.draws += 1
         if k == 1 and p is None:
             # The number that `choice` would give, eight times as fast.
             return [pool[self._selections.below(len(pool), draw)]]

@@ -125,7 +125,7 @@ def test_8_bit_rounding_is_unbiased() -> None:
     value = torch.tensor([0.303, -1.27], dtype=torch.float64)
     cache = caches.empty(server, "int8")
     found = []
-    for server.updates in range(4000):
+    for simulation.state.updates in range(4000):
         caches.put(cache, 0, value, server)
         found.append(caches.rows(cache, 0, value))
     kept = torch.stack(found)

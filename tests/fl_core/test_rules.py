@@ -51,7 +51,8 @@ def test_1_order_within_an_event() -> None:
 
     class Noting(LocalWork):
         def receive(self, server: Server, update: Update) -> None:
-            log.append(("local.receive", server.now, server.in_flight, update.client in server.flight))
+            queued = update.client in {job.client for job in server.jobs}
+            log.append(("local.receive", server.now, server.in_flight, queued))
 
         def brief(self, server: Server) -> dict[str, torch.Tensor]:
             log.append(("brief", server.version))
@@ -277,7 +278,7 @@ def test_5_busy_client_queues_first_in_first_out_with_inputs_pinned() -> None:
 
     simulation, _ = play(Scripted(on_receive=receive, on_next=following), scenario([2, 1], updates=4))
     assert got == [(0, 2, 0, 2, 0.1), (0, 1, 2, 4, 0.1), (0, 1, 4, 11, 0.1), (1, 1, 11, 13, 0.5)]
-    assert simulation.indices == [4, 0]
+    assert simulation.state.indices == [4, 0]
 
 
 def test_6_draw() -> None:
@@ -290,15 +291,15 @@ def test_6_draw() -> None:
             assert set(server.draw(3, np.array([1.0, 0, 1, 0]))) == {0, 2}
             assert len(server.draw(9, replace=True)) == 9
             assert server.draw(0) == []
-            assert server.draws == 3
             return [0, 1, 2]
         assert server.draw(2) and set(server.draw(5)) <= set(server.idle)
         draws.append(server.draw(50, busy=True, replace=True))
         assert server.draw(4, busy=True) != []
         return []
 
-    play(Scripted(on_next=following), scenario([1, 1, 1, 1], updates=1))
+    simulation, _ = play(Scripted(on_next=following), scenario([1, 1, 1, 1], updates=1))
     assert set(draws[0]) == {0, 1, 2, 3}
+    assert simulation.state.draws == 3 + 4  # none for zero clients
 
     def first_draws(step_between: bool) -> list[int]:
         found: list[int] = []
@@ -361,8 +362,8 @@ def test_8_dismiss() -> None:
     strategy = Scripted(on_receive=receive, on_next=following, local=Remembering())
     simulation, _ = play(strategy, scenario([1, 5, 9], updates=9))
     assert got == [(0, 1), (1, 6), (2, 10)]  # both began at time 1
-    assert simulation.indices == [1, 2, 2]
-    assert (simulation.status, simulation.serving, simulation.server.in_flight) == ("done", 0, 0)
+    assert simulation.state.indices == [1, 2, 2]
+    assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 0)
 
 
 def test_9_absent_clients_deliver_and_jobs_sent_to_them_wait() -> None:
@@ -607,7 +608,7 @@ def test_an_arrangement_stands_in_for_next_and_versions_are_kept() -> None:
     simulation, seen = play(FedAvg(), where)
     assert [event.staleness for event in seen] == [0, 0, 1, 1, 2, 2, 2, 2]
     assert [event.time for event in seen] == [1, 1, 2, 2, 3, 3, 4, 4]
-    assert sorted(simulation.server.versions) == [2, 3, 4]
+    assert sorted(simulation.state.versions) == [2, 3, 4]
 
 
 TABLES = [ACE(), ACED(), AFACS(start="first_pass"), ACE(form="direct"), ACED(stamp="model", max_age=2)]
@@ -736,4 +737,4 @@ def test_17_stalled_where_all_jobs_wait_at_a_lost_client() -> None:
     simulation, seen = play(strategy, scenario([2, 2], availability=away, updates=9))
     assert simulation.status == "stalled"
     assert len(seen) == 3
-    assert simulation.reason == f"waits for clients that never come: {next(iter(simulation.server.flight))}"
+    assert simulation.reason == f"waits for clients that never come: {next(iter(simulation.state.flight))}"

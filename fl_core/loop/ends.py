@@ -1,0 +1,62 @@
+"""Where a run ends: its budget, no client left, or stalled (docs/architecture.md, rules 9, 12, 17)."""
+
+from __future__ import annotations
+
+from math import floor, inf
+from typing import TYPE_CHECKING
+
+from fl_core.loop.state import RunState, Status
+
+if TYPE_CHECKING:
+    from fl_core.scenario import Budget
+    from fl_core.server.server import Server
+    from fl_core.strategies.strategy import Strategy
+    from fl_core.timing.clock import Clock
+
+NAMED = 10  # clients that a reason lists at most
+
+
+class Ends:
+    """The conditions under which one run has no next event."""
+
+    def __init__(self, budget: Budget, clock: Clock, strategy: Strategy) -> None:
+        self.budget, self.clock, self.strategy = budget, clock, strategy
+        self.iterations = budget.iterations or inf
+        self.updates = budget.updates or inf
+        self.deadline = inf if budget.time is None else floor(budget.time / clock.unit)  # ticks
+
+    def share(self, state: RunState) -> float:
+        """Which share of the budget is used up."""
+        return max(
+            state.version / self.iterations,
+            state.updates / self.updates,
+            self.clock.time(state.now) / float(self.budget.time) if self.budget.time else 0.0,
+        )
+
+    def reached(self, state: RunState, server: Server) -> tuple[Status, str] | None:
+        """How the run ends, and why; None if there is a next event."""
+        heap, none_comes = state.queue.heap, not (state.serving or state.returns)
+        reason = None
+        if state.version >= self.iterations:
+            reason = "budget of server iterations"
+        elif state.updates >= self.updates:
+            reason = "budget of client updates"
+        elif heap and heap[0][0] > self.deadline:
+            reason = "budget of virtual time"
+        elif none_comes and state.roster.absent == server.n:
+            reason = "nobody is left"
+        elif state.gone and (missing := self._missing(state, server)):
+            named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
+            return "stalled", f"waits for clients that never come: {named}"
+        elif none_comes and state.alarm is None:
+            reason = "nothing is in flight and no alarm is set"
+        return None if reason is None else ("done", reason)
+
+    def _missing(self, state: RunState, server: Server) -> list[int]:
+        """The clients away for good without which there is no further step, in order (17)."""
+        flight = state.flight
+        silent = [i for i in state.gone if i not in flight or flight[i][0].began is None]  # deliver no more
+        missing = self.strategy.stalled_by(server, silent)
+        if not (missing or state.serving or state.returns) and state.alarm is None:
+            missing = flight  # only jobs that were sent to such clients, and never begin, are in flight
+        return sorted(missing)

@@ -1,0 +1,91 @@
+"""The state of a simulation as tensors and plain data, and back (docs/architecture.md, rule 15)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import islice
+from types import NoneType, SimpleNamespace
+from typing import Any
+
+from torch import Tensor
+
+from fl_core.loop.events import EventQueue, Kind
+from fl_core.loop.simulation import Simulation, arrives
+from fl_core.server.jobs import Job
+from fl_core.server.roster import Roster
+
+KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
+
+
+def plain(simulation: Simulation) -> dict[str, Any]:
+    """Every field of the state; TypeError, with its place, if something in it could not be restored.
+
+    Jobs are in flight as well as in the queue of events: they stand in a list, elsewhere their numbers do.
+    """
+    state = simulation.state
+    jobs = [job for queue in state.flight.values() for job in queue]
+    number = {id(job): place for place, job in enumerate(jobs)}
+    data = {
+        **values(state),
+        "memory": namespace(state.memory, "server.memory"),
+        "local": namespace(state.local, "server.local"),
+        "roster": state.roster.state(),
+        "flight": {client: [number[id(job)] for job in queue] for client, queue in state.flight.items()},
+        "queue": [
+            (time, int(kind), client, number[id(item)] if kind is Kind.ARRIVAL else item)
+            for time, kind, client, item in state.queue.items()
+            if kind is not Kind.ARRIVAL or arrives(item, time)
+        ],
+        "jobs": [values(job) for job in jobs],
+    }
+    return {name: checked(value, name) for name, value in data.items()}
+
+
+def restore(simulation: Simulation, data: dict[str, Any]) -> None:
+    """Put a fresh simulation into the state that `data` was taken from."""
+    jobs = [Job(**job) for job in data["jobs"]]
+    queue = EventQueue()
+    for time, kind, client, item in data["queue"]:
+        queue.push(time, Kind(kind), client, jobs[item] if kind == Kind.ARRIVAL else item)
+    restored = {
+        **data,
+        "memory": SimpleNamespace(**data["memory"]),
+        "local": SimpleNamespace(**data["local"]),
+        "roster": Roster.restored(data["roster"]),
+        "flight": {client: [jobs[place] for place in places] for client, places in data["flight"].items()},
+        "queue": queue,
+    }
+    for field in fields(simulation.state):
+        setattr(simulation.state, field.name, restored[field.name])
+    for absences, read in zip(simulation.absences, simulation.state.absences_read, strict=True):
+        next(islice(absences, read, read), None)  # what was read already
+
+
+def values(state: Any) -> dict[str, Any]:
+    """The fields of a dataclass, by name."""
+    return {field.name: getattr(state, field.name) for field in fields(state)}
+
+
+def namespace(kept: SimpleNamespace, place: str) -> dict[str, Any]:
+    """What a strategy or local work keeps, by name."""
+    return {name: checked(value, f"{place}.{name}") for name, value in vars(kept).items()}
+
+
+def checked(value: Any, *place: Any) -> Any:
+    """The same value; a tensor that is a small view of a large batch is copied out of it.
+
+    TypeError, with the `place` of what is neither a tensor nor plain data: it would not come back as it was.
+    """
+    if isinstance(value, Tensor):
+        whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
+        return value if whole else value.clone()
+    # Exactly these: a NumPy number is a float as well, and a Counter a dict, but not when it is loaded.
+    kind = type(value)
+    if kind in (int, float, bool, str, NoneType):
+        return value
+    if kind is dict:
+        return {checked(key, *place, key): checked(item, *place, key) for key, item in value.items()}
+    if kind in (list, tuple):
+        return kind(checked(item, *place, number) for number, item in enumerate(value))
+    where = str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
+    raise TypeError(f"{where} is a {kind.__module__}.{kind.__qualname__}: a run can save {KEPT}")

@@ -1,0 +1,31 @@
+"""All that changes while a run goes on, in one place: checkpoints save it as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fl_core.loop.events import EventQueue
+from fl_core.server.state import ServerState
+
+Status = Literal["running", "done", "diverged", "stalled"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RunState(ServerState):
+    """The server's state, and the loop's own.
+
+    A field of plain data (tensors, numbers, strings, lists, tuples, dicts) is saved without further ado.
+    """
+
+    queue: EventQueue = field(default_factory=EventQueue)
+    indices: list[int]  # jobs sent to each client
+    absences_read: list[int]  # how many of each client's absences were taken
+    serving: int = 0  # jobs in service
+    wasted: int = 0  # jobs that were computed and then dismissed, since the last need
+    returns: int = 0  # absent clients that will come back
+    gone: list[int] = field(default_factory=list)  # clients that are away for good
+    alarm_queued: int | None = None  # the tick of the last alarm put into the queue
+    started: bool = False
+    status: Status = "running"
+    reason: str = ""  # why it ended

@@ -1,0 +1,48 @@
+"""What changes on the server while a run goes on; strategies see it through `Server`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from torch import Tensor
+
+from fl_core.server.jobs import Job
+from fl_core.server.roster import Roster
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ServerState:
+    """The model, the clients, the jobs in flight, and what strategy and local work remember."""
+
+    versions: dict[int, Tensor]  # the last versions that are kept, newest last [d]
+    briefs: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # what travels with each of them
+    version: int = 0
+    now: int = 0  # ticks
+    updates: int = 0  # received so far
+    local_lr: float  # η_l
+    memory: Any = field(default_factory=SimpleNamespace)  # the strategy's
+    local: Any = field(default_factory=SimpleNamespace)  # the local work's
+    roster: Roster
+    flight: dict[int, list[Job]] = field(default_factory=dict)  # client → its jobs, the first in service
+    in_flight: int = 0  # how many jobs these are
+    draws: int = 0  # made by `Server.draw`
+    alarm: int | None = None  # ticks
+    stepped: bool = False  # in this event
+    dismissed: list[Job] = field(default_factory=list)  # in this event; empty between two
+    collected: list[Job] = field(default_factory=list)  # likewise
+
+    @property
+    def model(self) -> Tensor:
+        """θ^n, the newest version [d]."""
+        return self.versions[self.version]
+
+    def land(self, job: Job, heard: int) -> None:
+        """A job leaves flight; its client is released at version `heard` if it has no other job."""
+        queue = self.flight[job.client]
+        queue.remove(job)
+        self.in_flight -= 1
+        if not queue:
+            del self.flight[job.client]
+            self.roster.release(job.client, heard)
