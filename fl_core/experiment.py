@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any, Self
 
 from pydantic import NonNegativeInt, SerializeAsAny, model_validator
 
+from fl_core.keys import key
 from fl_core.parts import Frozen
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
-
-# Part of every key: raised when the same description gives other numbers than before.
-RESULTS = 1
 
 
 class Experiment(Frozen):
@@ -36,6 +32,5 @@ class Experiment(Frozen):
 
     @property
     def key(self) -> str:
-        """The run's identity: a hash of its description."""
-        text = json.dumps([RESULTS, self.description()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """What the run is known by: a hash of its identity."""
+        return key(self.identity())

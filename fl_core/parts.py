@@ -34,6 +34,26 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
 
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others of its class, as JSON data: the fields that differ from their defaults.
+
+        So a new field leaves keys as they are. Parts within always appear, each with its name and version.
+        """
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        nested = {name: found for name, value in values.items() if (found := _identities(value))}
+        default = {name: field.get_default() for name, field in type(self).model_fields.items()}
+        differ = {name for name, value in values.items() if value != default[name]} - nested.keys()
+        plain = self.model_dump(mode="json", include=differ)
+        return {**{name: plain[name] for name in differ}, **nested}
+
+
+def _identities(value: Any) -> Any:
+    """Of validated data, or of several; None where there is none."""
+    if isinstance(value, Frozen):
+        return value.identity()
+    several = isinstance(value, tuple) and any(isinstance(one, Frozen) for one in value)
+    return [one.identity() for one in value] if several else None
+
 
 def exact(value: Any) -> Fraction:
     """The number as written: 0.2 is 1/5, not the nearest double; ValueError if it is no finite number."""
@@ -93,6 +113,10 @@ class Part(Frozen):
 
     homes: ClassVar[tuple[str, ...]]
     name: ClassVar[str]
+    version: ClassVar[int] = 1  # raised when the same fields give other results, or a default changes
+
+    def identity(self) -> dict[str, Any]:
+        return {"name": self.reference(), "version": self.version, **super().identity()}
 
     @classmethod
     def family(cls) -> type[Part]:

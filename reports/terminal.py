@@ -32,7 +32,7 @@ def tables(suite: Suite) -> RenderableType:
     if not suite.runs:
         return Text(f"No run of '{suite.name}' is recorded.")
     parts = [part for found in Results.of(suite).rankings() for part in (Fitted(found), Text())]
-    return Group(*parts[:-1])
+    return Group(*([Text(suite.outdated), Text()] if suite.outdated else []), *parts[:-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ def command(
     if one == two:
         raise UserError(f"A and B are both {one}: name two strategies")
     chosen = _scenarios(found, scenario, (one, two))
+    if found.outdated:
+        click.echo(f"{found.outdated}\n")
     for metric in metrics or (chosen[0].columns[0].name,):
         _print(chosen, one, two, metric)
 

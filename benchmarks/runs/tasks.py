@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks.suite.suite import Run
-from fl_core.experiment import RESULTS
+from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
-BESIDE_THE_POINT = {"partition", "target"}
+NOT_IN_POOLED_TRAINING = {"partition", "target"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +82,10 @@ class PooledTask:
 
     @property
     def key(self) -> str:
-        """The baseline's identity: a hash of all that it depends on."""
-        problem = {name: value for name, value in self._problem().items() if name not in BESIDE_THE_POINT}
-        text = json.dumps([RESULTS, self.kind, problem, self.seed], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """What the baseline is known by: a hash of all that it depends on."""
+        identity = self.problem.identity().items()
+        problem = {name: value for name, value in identity if name not in NOT_IN_POOLED_TRAINING}
+        return key([self.kind, problem, self.seed])
 
     @property
     def name(self) -> str:
@@ -96,14 +94,11 @@ class PooledTask:
 
     def description(self) -> dict[str, Any]:
         """Problem and seed as plain data."""
-        return {"problem": self._problem(), "seed": self.seed}
+        return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
 
     def about(self) -> dict[str, Any]:
         """What people search baselines by."""
         return {"problem": self.label, "seed": self.seed}
-
-    def _problem(self) -> dict[str, Any]:
-        return self.problem.model_dump(mode="json")
 
 
 Task = RunTask | PooledTask

@@ -42,7 +42,7 @@ class Run:
 
     @property
     def key(self) -> str:
-        """The run's identity: a hash of the experiment."""
+        """What the run is known by: a hash of the experiment."""
         return self.experiment.key
 
 

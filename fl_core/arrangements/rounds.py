@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count
@@ -27,8 +26,7 @@ class Rounds(Arrangement):
     workers: Count = 5  # m
     history: Count = 5
     arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers come ∝ these
-    # Whether a worker can come twice in a round (appendix B); a description mentions it only then.
-    replacement: bool = Field(False, exclude_if=lambda value: not value)
+    replacement: bool = False  # whether a worker can come twice in a round (appendix B)
     most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
 
     def label(self) -> str:

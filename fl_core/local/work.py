@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from pydantic import Field
 from torch import Tensor
 
 from fl_core.parts import Count, Part, Rate, exact
@@ -42,8 +41,7 @@ class LocalWork(Part):
     dynamic: bool = False  # K uniform in 1 … 2·steps, drawn for every job (anarchic federated learning)
     epochs: Rate | None = None  # K = ⌈epochs · n_i / B⌉ instead, at least 1
     batch: Count = 32  # B, data points a step
-    # Left out of a description where it is the default: keys of runs are older than the choice.
-    sampling: Sampling = Field("replacement", exclude_if=lambda sampling: sampling == "replacement")
+    sampling: Sampling = "replacement"
     lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
 
     def refuses(self, clients: int) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fl_core.metrics import ACCURACY, LOSS, Metric
-from fl_core.problems.problem import ranks
 from fl_core.problems.supervised import Modelled
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 class Classification(Modelled):
     """Base of the problems with labels: a member says what the data are like, and loads them."""
 
-    metric: str = ranks("test/accuracy")
+    metric: str = "test/accuracy"
 
     def metrics(self) -> tuple[Metric, ...]:
         return ACCURACY, LOSS

@@ -16,7 +16,6 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.partitions.natural import Given
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.problem import ranks
 from fl_core.problems.supervised import Supervised
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Own(Supervised):
     module: ImportPath
     data: ImportPath
     partition: SerializeAsAny[Partition] = Given()
-    metric: str = ranks("test/loss")
+    metric: str = "test/loss"
 
     @field_validator("module")
     @classmethod

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from fl_core.metrics import FEDERATED, Metric, named
@@ -97,11 +97,6 @@ class World:
         raise NotImplementedError
 
 
-def ranks(metric: str) -> Any:
-    """The field `metric` of a problem; a description mentions it only where another metric was chosen."""
-    return Field(metric, exclude_if=lambda chosen: chosen == metric)
-
-
 class Problem(Part):
     """Base of all problems: how many clients, how much each matters, which result counts as reached."""
 
@@ -109,7 +104,7 @@ class Problem(Part):
 
     clients: Count = 10
     importance: Literal["equal", "data"] | tuple[float, ...] = "equal"  # p_i: 1/n, n_i/Σn, or given
-    metric: str = ranks("fp/loss")  # the metric that ranks strategies
+    metric: str = "fp/loss"  # the metric that ranks strategies
     target: float | None = None  # the value of `metric` that time-to-target waits for
 
     @model_validator(mode="after")

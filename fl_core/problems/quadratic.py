@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import Rate
-from fl_core.problems.problem import CPU, Evaluation, Problem, World, ranks
+from fl_core.problems.problem import CPU, Evaluation, Problem, World
 from fl_core.streams import Streams
 from fl_core.words import many
 
@@ -25,7 +25,7 @@ class Quadratic(Problem):
     """
 
     name: ClassVar[str] = "quadratic"
-    metric: str = ranks("distance")
+    metric: str = "distance"
     clients: int = Field(0, ge=0, description="taken from the centres; may be left out")
     centres: tuple[tuple[float, ...], ...] = ((-1.0,), (1.0,))  # c_i [n][d]
     curvature: tuple[Rate, ...] | None = None  # λ_i [n]; 1 each if left out

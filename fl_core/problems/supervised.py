@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import SerializeAsAny, model_validator
 
 from fl_core.problems.data.data import Data, held_out
 from fl_core.problems.data.shares import Shares
@@ -41,8 +41,8 @@ class Supervised(Problem):
     partition: SerializeAsAny[Partition] = IID()
     dtype: Literal["float32", "float64"] = "float32"
     # On `validation`, for tuning, a tenth of the training data, which no client gets, stands in for the test
-    # set. A description mentions it only there.
-    evaluate_on: Literal["test", "validation"] = Field("test", exclude_if=lambda value: value == "test")
+    # set.
+    evaluate_on: Literal["test", "validation"] = "test"
 
     def load(self) -> Data:
         """The data set, loaded once a process; raises DataMissing or DataDamaged."""

@@ -23,8 +23,8 @@ class Server:
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory`
     (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings, lists,
-    tuples and dicts only, and `local_lr`. To do: `step`, `dismiss`, `collect`, `wake`, `draw`. To ask for: `stream`,
-    `zeros`, `ticks`, `losses`.
+    tuples and dicts only, and `local_lr`. To do: `step`, `dismiss`, `collect`, `wake`, `draw`. To ask for:
+    `stream`, `zeros`, `ticks`, `losses`.
     """
 
     def __init__(

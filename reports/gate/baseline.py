@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import Run as Planned
+from fl_core.keys import is_older
 from fl_core.parts import Frozen
 from fl_core.words import many
 from reports.records.measures import Measure, measure
@@ -33,9 +34,9 @@ class Goal(Frozen):
     higher: bool
     target: float | None
     # What else is declared of the metric; older baselines do not say.
-    title: str = Field("", exclude_if=lambda title: not title)
-    share: bool = Field(False, exclude_if=lambda share: not share)
-    unit: str = Field("", exclude_if=lambda unit: not unit)
+    title: str = ""
+    share: bool = False
+    unit: str = ""
 
     @property
     def measure(self) -> Measure:
@@ -190,6 +191,10 @@ def must_fit(baseline: Baseline, planned: Sequence[Planned], path: Path) -> None
         raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'")
     theirs = {one.key for one in baseline.runs}
     ours = {one.key for one in planned}
+    if any(map(is_older, theirs)):
+        raise UserError(
+            f"{path}: was written by an earlier version of asyncfl: asyncfl baseline writes it anew"
+        )
     if theirs != ours:
         raise UserError(
             f"{path}: is a baseline of other runs: {len(theirs - ours)} of its {len(theirs)} are not in suite"

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.tracking.colours import natural
+from fl_core.keys import is_older
 from fl_core.metrics import Metric
+from fl_core.words import many
 from reports.records.measures import Measure, measure
 from reports.records.studies import Study
 
@@ -77,6 +79,11 @@ class Run:
     def measure(self, name: str) -> Measure:
         """A metric of the run."""
         return measure(name, self.metrics, self.higher_is_better if name == self.metric else None)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an earlier version recorded it, whose results are not those of this one."""
+        return is_older(self.key)
 
     @property
     def diverged(self) -> bool:
@@ -180,7 +187,7 @@ class Suite:
     description: str = ""
     runs: tuple[Run, ...] = ()
     pooled: tuple[Pooled, ...] = ()
-    older: tuple[Run, ...] = ()  # same names, but other hyper-parameters: replaced by later runs
+    older: tuple[Run, ...] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
     studies: tuple[Study, ...] = ()  # of its tuning campaign
 
     @property
@@ -210,6 +217,16 @@ class Suite:
     def shown(self) -> int:
         """How many runs ended and left files that can be read."""
         return sum(run.ended_somehow and not run.files.unread for run in self.runs)
+
+    @property
+    def outdated(self) -> str:
+        """One sentence on the runs of an earlier version; empty if there are none."""
+        left_out = sum(run.outdated for run in self.older)
+        if any(run.outdated for run in self.runs):
+            return "Recorded by an earlier version of asyncfl: asyncfl run computes all of it anew."
+        if left_out:
+            return f"Left out: {many(left_out, 'run')} of an earlier version of asyncfl."
+        return ""
 
     def address(self, run: Run) -> str:
         """Where MLflow shows the run; its place on the page unless it is read from a server."""
@@ -251,11 +268,15 @@ def latest(runs: Iterable[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
     hyper-parameters. They are no further seeds: what the runner says is superseded is left out, and of each
-    scenario and strategy the description that was begun last is taken, whole.
+    scenario and strategy the description that was begun last is taken, whole. Runs of an earlier version are
+    reported on only where there are no others.
     """
     everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.id))
-    older = [run for run in everything if run.superseded]
-    by_age = [run for run in everything if not run.superseded]
+    renewed = not all(run.outdated for run in everything)
+    older: list[Run] = []
+    by_age: list[Run] = []
+    for run in everything:
+        (older if run.superseded or (renewed and run.outdated) else by_age).append(run)
     newest: dict[tuple[str, str], Run] = {}
     for run in by_age:
         newest[run.scenario, run.strategy] = run

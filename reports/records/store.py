@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import pandas as pd
 
 from benchmarks.errors import UserError
 from benchmarks.tracking.places import place
+from fl_core.keys import is_older
 from reports.records.records import CLOCKS, Files, Pooled, Run, Suite, latest
 from reports.records.studies import SUFFIX, Study, read_studies
 from reports.records.tags import read_run
@@ -57,7 +58,7 @@ def load(tracking_uri: str, suite: str) -> Suite:
         experiment.experiment_id,
         _description(experiment.tags),
         _with_files(runs, folders, tracking_uri),
-        tuple(_pooled(run) for run, kind in kinds if kind == "pooled"),
+        _pooled(run for run, kind in kinds if kind == "pooled"),
         older,
         studies,
     )
@@ -107,7 +108,14 @@ def _run(run: Any) -> Run:
     return read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
 
 
-def _pooled(run: Any) -> Pooled:
+def _pooled(runs: Iterable[Any]) -> tuple[Pooled, ...]:
+    """The centralised baselines; those of an earlier version only where there are no others."""
+    found = list(runs)
+    renewed = [run for run in found if not is_older(run.data.tags.get("asyncfl.key", ""))]
+    return tuple(map(_baseline, renewed or found))
+
+
+def _baseline(run: Any) -> Pooled:
     seed = run.data.tags.get("asyncfl.seed", "")
     problem = run.data.tags.get("asyncfl.problem", "")
     return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.data.metrics))

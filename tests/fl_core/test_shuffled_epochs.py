@@ -115,10 +115,7 @@ def test_runs_stacked_and_one_by_one(name: str) -> None:
     assert curves["replacement"] != curves["epochs"]
 
 
-def test_the_default_is_not_described() -> None:
-    """So that keys of runs are what they were before there was a choice."""
-    assert "sampling" not in SGD().model_dump()
-    assert SGD(sampling="epochs").model_dump()["sampling"] == "epochs"
+def test_the_sampling_is_part_of_the_key() -> None:
     keys = {
         Experiment(scenario=scenario(), strategy=ASGD(local=local)).key
         for local in (SGD(), SGD(sampling="replacement"), SGD(sampling="epochs"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fl_core.keys import key
 from reports.records.records import Files, Pooled, Suite, latest
 from reports.records.tags import read_run
 
@@ -65,12 +66,13 @@ class Fake:
     paper: str = "FedBuff, buffered asynchronous aggregation (Nguyen et al., AISTATS 2022, Algorithm 1)."
     started: int = START
     superseded: bool = False
+    outdated: bool = False  # recorded by an earlier version
 
     def tags(self, suite: str = "suite") -> dict[str, str]:
         """As the runner writes them."""
         own = {
             "kind": "run",
-            "key": f"{zlib.crc32(repr((suite, self.scenario, self.strategy, self.seed)).encode()):08x}",
+            "key": _key(suite, self),
             "suite": suite,
             "scenario": self.scenario,
             "problem": self.problem,
@@ -108,6 +110,12 @@ class Fake:
             np.bincount(self.client, minlength=len(clients)),
             diagnostics=pd.DataFrame(dict(self.diagnostics or {})),
         )
+
+
+def _key(suite: str, fake: Fake) -> str:
+    """As the runner makes them; of an earlier version a hash alone."""
+    new = key([suite, fake.scenario, fake.strategy, fake.seed])
+    return new.partition("-")[2] if fake.outdated else new
 
 
 def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") -> Suite:

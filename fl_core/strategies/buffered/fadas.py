@@ -10,7 +10,6 @@ code, η_t = η/τ_max beyond τ_c, with Adam's corrections of bias in the t-th 
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from fl_core.parts import Count, Rate, Tune
@@ -33,8 +32,7 @@ class FADAS(Strategy):
     beta1: float = 0.9
     beta2: float = 0.99
     epsilon: Rate = 1e-8
-    # Keys of runs are older than the choice: not described where it is the paper's.
-    rule: Literal["paper", "code"] = Field("paper", exclude_if=lambda rule: rule == "paper")
+    rule: Literal["paper", "code"] = "paper"
 
     def begin(self, server: Server) -> None:
         memory = server.memory

@@ -7,8 +7,6 @@ paper (arXiv 2511.19066) takes the plain mean of the buffer: `scaling: none`.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from fl_core.parts import Count, Share, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -24,10 +22,7 @@ class FedBuff(Strategy):
     buffer: Annotated[Count, Tune(1, 32)] = 10  # K
     concurrency: Count | None = 20  # M_c
     momentum: Share = 0.0  # of the server: v ← momentum v + Δ̄
-    # Keys of runs are older than the choice: not described where it is the paper's.
-    scaling: Literal["inverse_root", "none"] = Field(
-        "inverse_root", exclude_if=lambda scaling: scaling == "inverse_root"
-    )
+    scaling: Literal["inverse_root", "none"] = "inverse_root"
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()

@@ -8,8 +8,6 @@ that form no formula could be read; this one is our reading.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -23,8 +21,7 @@ class FedFa(Strategy):
     title: ClassVar[str] = "FedFa"
 
     window: Annotated[Count, Tune(1, 32)] = 5  # K
-    # What the window holds; left out of a description where it is the default (keys are older).
-    form: Literal["param", "delta"] = Field("param", exclude_if=lambda form: form == "param")
+    form: Literal["param", "delta"] = "param"  # what the window holds
 
     def begin(self, server: Server) -> None:
         filled = self.form == "param"

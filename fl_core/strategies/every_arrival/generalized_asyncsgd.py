@@ -12,7 +12,6 @@ from functools import cache
 from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from fl_core.parts import Count, Rate
 from fl_core.scenario import Scenario
@@ -38,8 +37,7 @@ class GeneralizedAsyncSGD(Strategy):
     smoothness: Rate = 1.0  # L of the bounds G and H
     distance: Rate = 15.0  # A
     noise: Rate = 209.0  # B = 2M² + σ², here with M = 10 and σ = 3
-    # Where the tasks of the start are; left out of a description where it is the default (keys are older).
-    opening: Opening = Field("routed", exclude_if=lambda opening: opening == "routed")
+    opening: Opening = "routed"  # where the tasks of the start are
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:

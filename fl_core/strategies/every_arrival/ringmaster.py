@@ -9,8 +9,6 @@ away when it arrives, and its client gets the newest model (Algorithm 4).
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
@@ -24,8 +22,7 @@ class Ringmaster(Strategy):
     title: ClassVar[str] = "Ringmaster ASGD"
 
     max_delay: Annotated[Count, Tune(1, 100)] = 10  # R
-    # What happens to late jobs; left out of a description where it is the default (keys are older).
-    late: Literal["restart", "ignore"] = Field("restart", exclude_if=lambda late: late == "restart")
+    late: Literal["restart", "ignore"] = "restart"  # what happens to late jobs
 
     def receive(self, server: Server, update: Update) -> None:
         if self.late == "ignore":

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from fl_core.parts import Length, Time, TuneAmong
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -27,8 +25,8 @@ class FedFix(Strategy):
 
     period: Annotated[Length, TuneAmong(0.1, 0.2, 0.5, 0.8, 1.0, 2.0)] = Fraction(1, 2)  # Δt
     growth: Time = Fraction(0)  # the n-th window is (1 + growth n) Δt long
-    # The law of update times for which the weights are unbiased. Keys of runs are older than the choice.
-    weights: Literal["fixed", "exponential"] = Field("fixed", exclude_if=lambda law: law == "fixed")
+    # The law of update times for which the weights are unbiased.
+    weights: Literal["fixed", "exponential"] = "fixed"
 
     def times(self) -> tuple[Fraction, ...]:
         return (self.period, self.period * self.growth) if self.growth else (self.period,)

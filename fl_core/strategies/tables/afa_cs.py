@@ -11,8 +11,6 @@ makes the first round one of all M workers, at x_0, and every later one of m.
 from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -26,8 +24,7 @@ class AFACS(Strategy):
     title: ClassVar[str] = "AFA-CS"
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m
-    # Left out of a description where it is the default: keys of runs are older than the choice.
-    start: Literal["zeros", "first_pass"] = Field("zeros", exclude_if=lambda start: start == "zeros")
+    start: Literal["zeros", "first_pass"] = "zeros"
 
     @property
     def first_pass(self) -> bool:

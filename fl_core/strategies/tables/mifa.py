@@ -11,8 +11,6 @@ The authors' code makes no step before every client was heard (`start: when_all_
 from collections.abc import Collection
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
@@ -24,10 +22,7 @@ class MIFA(Strategy):
     name: ClassVar[str] = "mifa"
     title: ClassVar[str] = "MIFA"
 
-    # Left out of a description where it is the default: keys of runs are older than the choice.
-    start: Literal["when_all_heard", "zeros"] = Field(
-        "when_all_heard", exclude_if=lambda start: start == "when_all_heard"
-    )
+    start: Literal["when_all_heard", "zeros"] = "when_all_heard"
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         return [client for client in server.memory.unheard if client in gone]

@@ -75,11 +75,14 @@ def what_is_amiss(suite: Suite) -> list[str]:
             parts.append(f"{many(status[name], 'run')} {was}{verb}.")
     if suite.unread:
         parts.append(f"{many(len(suite.unread), 'run')} left files that cannot be read; see Provenance.")
-    if suite.older:
+    edited = sum(not run.outdated for run in suite.older)
+    if edited:
         parts.append(
-            f"{many(len(suite.older), 'older run')} of the same names {_is(len(suite.older))} left out: "
+            f"{many(edited, 'older run')} of the same names {_is(edited)} left out: "
             "their hyper-parameters differ, or they were repeated."
         )
+    if suite.outdated:
+        parts.append(suite.outdated)
     return parts
 
 

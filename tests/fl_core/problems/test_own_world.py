@@ -12,7 +12,7 @@ from torch import Tensor
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.metrics import Metric
-from fl_core.problems.problem import Evaluation, Problem, World, ranks
+from fl_core.problems.problem import Evaluation, Problem, World
 from fl_core.recording.recorder import run
 
 GAP = Metric("gap", "Distance to the optimum", higher=False)
@@ -23,7 +23,7 @@ class Cosh(Problem):
 
     name: ClassVar[str] = "cosh"
 
-    metric: str = ranks("gap")
+    metric: str = "gap"
 
     def metrics(self) -> tuple[Metric, ...]:
         return (GAP,)
