@@ -10,6 +10,7 @@ from typing import Self
 
 import pytest
 from filelock import FileLock
+from mlflow import MlflowClient
 from recorded import keys, runs, tables, undisturbed, write_suite
 
 from benchmarks.errors import UserError
@@ -217,3 +218,22 @@ def test_missing_data_are_said_before_anything_is_computed(
     with pytest.raises(DataMissing):
         session(path, store, hear=heard.append)
     assert not heard and not runs(store)
+
+
+def test_what_an_earlier_version_recorded_is_computed_anew(tmp_path: Path, store: Store) -> None:
+    """Its runs stay where they are, but no table has them beside new ones."""
+    path = write_suite(tmp_path, "asgd", seeds=2)
+    session(path, store)
+    client = MlflowClient(store.tracking_uri)
+    old = runs(store)
+    for run in old:
+        client.set_tag(run.info.run_id, "asyncfl.key", run.data.tags["asyncfl.key"].partition("-")[2])
+    assert report(store.tracking_uri, "small").outdated.startswith("Recorded by an earlier version")
+
+    again = session(path, store)
+    assert (again.now["done"], len(runs(store))) == (2, 4)
+    suite = report(store.tracking_uri, "small")
+    assert {run.id for run in suite.runs}.isdisjoint(run.info.run_id for run in old)
+    assert (len(suite.runs), len(suite.older)) == (2, 2)
+    assert suite.outdated == "Left out: 2 runs that were recorded by an earlier version of asyncfl."
+    assert session(path, store).now.total() == 0
