@@ -41,6 +41,12 @@ def plain(simulation: Simulation) -> dict[str, Any]:
     return {name: checked(value, name) for name, value in data.items()}
 
 
+def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
+    """Whether `data` has the fields that state and jobs have now, and no others."""
+    state, job = ({field.name for field in fields(of)} for of in (simulation.state, Job))
+    return data.keys() == state | {"jobs"} and all(one.keys() == job for one in data["jobs"])
+
+
 def restore(simulation: Simulation, data: dict[str, Any]) -> None:
     """Put a fresh simulation into the state that `data` was taken from."""
     jobs = [Job(**job) for job in data["jobs"]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fl_core.loop.plain import plain, restore, values
+from fl_core.loop.plain import fits, plain, restore, values
 from fl_core.recording.recorder import ARRIVALS, Record, Recorder
 
 MARKS = ("iteration_marks", "update_marks", "time_marks")
@@ -35,7 +35,7 @@ def save(recorder: Recorder, path: Path) -> None:
 def load(recorder: Recorder, path: Path) -> None:
     """Put a fresh recorder and its simulation into the saved state.
 
-    ValueError if the file is damaged, or another run's.
+    ValueError if the file is damaged, another run's, or another version's.
     """
     try:
         # Wherever it was saved; all tensors of a run are where its model is.
@@ -47,6 +47,8 @@ def load(recorder: Recorder, path: Path) -> None:
     asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None
     if parts["diagnostics"]["asked"] != asked:
         raise ValueError(f"{path} is the checkpoint of a run with other diagnostics")
+    if not fits(recorder.simulation, parts["simulation"]):
+        raise ValueError(f"{path} is the checkpoint of another version of asyncfl")
     restore(recorder.simulation, parts["simulation"])
     _restore_recorder(recorder, parts["recorder"])
     _restore_diagnostics(recorder, parts["diagnostics"])

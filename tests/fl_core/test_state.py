@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from fl_core.experiment import Experiment
 from fl_core.loop.plain import plain, restore, values
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.loop.state import RunState
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder
 from fl_core.server.server import Server
 from fl_core.strategies.every_arrival.asgd import ASGD
 
@@ -50,6 +53,14 @@ def test_a_new_field_is_saved_without_further_ado() -> None:
 def test_a_new_field_that_would_not_come_back_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match=r"^heard\[3\] is a builtins\.set: a run can save"):
         plain(longer(heard={3: {1}}))
+
+
+def test_a_checkpoint_without_the_new_field_is_refused(tmp_path: Path) -> None:
+    """Not a KeyError in the middle of a suite."""
+    plain_one = Simulation(Experiment(scenario=scenario(), strategy=ASGD()))
+    checkpoint.save(Recorder(plain_one), tmp_path / "run.pt")
+    with pytest.raises(ValueError, match=r"run\.pt is the checkpoint of another version of asyncfl"):
+        checkpoint.load(Recorder(longer()), tmp_path / "run.pt")
 
 
 def test_every_field_comes_back_from_the_middle_of_a_run() -> None:
