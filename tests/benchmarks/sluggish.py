@@ -65,7 +65,7 @@ class Hoarding(ASGD):
 
     title = "Hoarding"
 
-    def start(self, server: Server) -> None:
+    def begin(self, server: Server) -> None:
         server.memory.seen = {"newest": deque([0], maxlen=3)}
 
 

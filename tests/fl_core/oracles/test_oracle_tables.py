@@ -168,7 +168,7 @@ def test_mifa(start: str, at: Any, back: Any) -> None:
     """Two of five clients are away for three rounds; their rows are zeros, missing or old."""
     away = {"name": "dropouts", "share": 0.4, "at": at, "back": back}
     simulation, arrivals, models = simulated({"name": "mifa", "start": start}, availability=away)
-    lost = [client for client in range(5) if simulation.absences_read[client]]
+    lost = [client for client in range(5) if simulation.state.absences_read[client]]
     assert len(lost) == 2
     expected = oracle(plain.MIFA, zeros=start == "zeros")
     seen = plain.play(expected, CLIENTS, TIMES, UPDATES, plain.Absence(lost, Fraction(at), Fraction(back)))
