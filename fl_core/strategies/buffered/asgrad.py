@@ -9,14 +9,14 @@ Abstract and published code were read, not the paper. The code has b = 1; that b
 is our reading (a sum is η_g = b).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class AsGrad(Strategy):
@@ -24,9 +24,8 @@ class AsGrad(Strategy):
 
     name: ClassVar[str] = "asgrad"
     title: ClassVar[str] = "AsGrad"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 4  # b
+    buffer: Annotated[Count, Tune(1, 32)] = 4  # b
     assignment: Literal["pure", "random", "shuffled"] = "shuffled"
 
     def surrogate(self, server: Server) -> Sequence[float]:

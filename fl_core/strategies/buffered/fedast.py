@@ -7,13 +7,13 @@ request with the newest model. Abstract and published code were read, not the pa
 nothing to reallocate: R stays what it is.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
 
-from fl_core.parts import Count
+from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class FedAST(Strategy):
@@ -21,9 +21,8 @@ class FedAST(Strategy):
 
     name: ClassVar[str] = "fedast"
     title: ClassVar[str] = "FedAST"
-    tunable: ClassVar[Mapping[str, Candidates]] = {**Strategy.tunable, "buffer": Range(1, 32)}
 
-    buffer: Count = 5  # b
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # b
     concurrency: Count | None = 20  # R
 
     def surrogate(self, server: Server) -> Sequence[float]:

@@ -1,16 +1,15 @@
 """Rounds in which the server polls clients, which answer with what they have done by then."""
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated
 
 from torch import Tensor
 
-from fl_core.parts import Count, Length
+from fl_core.parts import Count, Length, Tune, TuneAmong
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Candidates, Range, Strategy
+from fl_core.strategies.strategy import Strategy
 
 
 class Polling(Strategy):
@@ -20,14 +19,8 @@ class Polling(Strategy):
     `answer`, where it goes on from `start`.
     """
 
-    tunable: ClassVar[Mapping[str, Candidates]] = {
-        **Strategy.tunable,
-        "sample": Range(1, 32),
-        "period": (0.2, 0.5, 1.0, 2.0, 5.0),
-    }
-
-    sample: Count = 2  # s
-    period: Length = Fraction(1)  # Δt
+    sample: Annotated[Count, Tune(1, 32)] = 2  # s
+    period: Annotated[Length, TuneAmong(0.2, 0.5, 1.0, 2.0, 5.0)] = Fraction(1)  # Δt
 
     def answer(self, server: Server, update: Update) -> Tensor:
         """The model [d] that a polled client sends."""

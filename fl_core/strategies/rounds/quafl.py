@@ -24,9 +24,7 @@ class QuAFL(Polling):
 
     name: ClassVar[str] = "quafl"
     title: ClassVar[str] = "QuAFL"
-
-    def at_clients(self) -> tuple[str, ...]:
-        return ("models",)
+    kept_by_clients: ClassVar[tuple[str, ...]] = ("models",)
 
     def begin(self, server: Server) -> None:
         super().begin(server)
