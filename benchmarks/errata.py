@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import Field, TypeAdapter
 
+from benchmarks import documents
 from fl_core.parts import Frozen
 
 FILE = Path(__file__).parent / "errata.yaml"
@@ -32,4 +32,4 @@ class Erratum(Frozen):
 
 def errata() -> tuple[Erratum, ...]:
     """All entries, by number; pydantic's ValidationError if the file is not as it should be."""
-    return TypeAdapter(tuple[Erratum, ...]).validate_python(yaml.safe_load(FILE.read_text("utf-8")))
+    return TypeAdapter(tuple[Erratum, ...]).validate_python(documents.parse(FILE.read_bytes())[0])

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from benchmarks import documents
 
 Values = Mapping[str, Any]
 
@@ -76,7 +76,7 @@ def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
         raise ValueError("table: must have a file and its cells, and may choose rows")
     with (folder / table["file"]).open(newline="", encoding="utf-8") as lines:
         for texts in csv.DictReader(lines):
-            row = {name: yaml.safe_load(text) for name, text in texts.items()}
+            row = {name: documents.value(text) for name, text in texts.items()}
             if all(row[name] == value for name, value in table.get("rows", {}).items()):
                 for cell, more in table["cells"].items():
                     yield {**row, "cell": cell, "printed": texts[cell], **(more or {})}

@@ -12,9 +12,10 @@ from pydantic import Field, ValidationError
 
 from benchmarks.claims import SCALES, Claim, Scale
 from benchmarks.claims.families import members
+from benchmarks.documents import place, read
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import complaints
-from benchmarks.suite.document import nearest, read
+from benchmarks.suite.complaints import complaints, told
+from benchmarks.suite.document import nearest
 from fl_core.parts import Frozen
 
 FOLDER = Path(__file__).parent
@@ -48,7 +49,8 @@ class Paper:
     name: str
     title: str
     scenarios: dict[str, Place] = field(default_factory=dict)
-    files: dict[str, Path] = field(default_factory=dict)  # scenario → where it stands
+    files: dict[str, Path] = field(default_factory=dict)  # scenario → its file
+    places: dict[str, str] = field(default_factory=dict)  # scenario → its file and line
     claims: dict[str, Claim] = field(default_factory=dict)  # by id
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
@@ -72,7 +74,7 @@ def papers(folder: Path = FOLDER) -> dict[str, Paper]:
     found: dict[str, Paper] = {}
     mistakes: list[str] = []
     for path in sorted(folder.glob("*.yaml")):
-        mistakes += [f"{path}: {mistake}" for mistake in _read_into(found, path)]
+        mistakes += _read_into(found, path)
     if mistakes:
         raise UserError(*mistakes)
     return found
@@ -83,40 +85,46 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
     try:
         head = Head.model_validate(document)
     except ValidationError as error:
-        yield from _told(error, Head, document, "")
+        yield from told(path, error, Head, document)
         return
     paper = found.setdefault(head.paper, Paper(head.paper, head.title))
     known = {id_ for other in found.values() for id_ in other.claims}
     for name, written in head.scenarios.items():
+        here = place(path, document, ("scenarios", name))
         if name in paper.scenarios:
-            yield f"scenarios.{name}: stands in {paper.files[name].name} already"
+            yield f"{here}: scenarios.{name}: stands in {paper.files[name].name} already"
             continue
         own = {
             key: value for key, value in written.items() if key in Place.model_fields and key != "document"
         }
         rest = {key: value for key, value in written.items() if key not in own}
         if "suite" in own and rest:
-            yield f"scenarios.{name}.{next(iter(rest))}: changes of a suite stand under `set` and `scales`"
+            key = f"scenarios.{name}.{next(iter(rest))}"
+            yield f"{here}: {key}: changes of a suite stand under `set` and `scales`"
             continue
         try:
-            paper.scenarios[name], paper.files[name] = Place(**own, document=rest), path
+            paper.scenarios[name] = Place.model_validate({**own, "document": rest})
+            paper.files[name], paper.places[name] = path, here
         except ValidationError as error:
-            yield from _told(error, Place, written, f"scenarios.{name}.")
+            yield from _told(here, error, Place, written, f"scenarios.{name}.")
     for number, entry in enumerate(head.claims):
-        where = f"claims.{entry.get('id', number)}"
+        here = place(path, document, ("claims", number))
+        where = f"{here}: claims.{entry.get('id', number)}"
         try:
             for one in members(entry, path.parent):
                 seen = next((said for id_, said in head.seen.items() if _means(id_, one)), None)
                 claim = _claim(one if seen is None else {**one, "seen": seen})
-                yield from (f"claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
+                yield from (f"{here}: claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim
         except ValidationError as error:
-            yield from _told(error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
+            yield from _told(here, error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
         except ValueError as error:
             yield f"{where}: {error}"
     yield from (
-        f"seen.{id_}: no claim has this id" for id_ in head.seen if not fnmatch.filter(paper.claims, id_)
+        f"{place(path, document, ('seen', id_))}: seen.{id_}: no claim has this id"
+        for id_ in head.seen
+        if not fnmatch.filter(paper.claims, id_)
     )
 
 
@@ -148,7 +156,10 @@ def _amiss(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
         yield "its scenarios have no scale in common"
 
 
-def _told(error: ValidationError, model: type[Frozen], document: Any, prefix: str) -> Iterator[str]:
+def _told(
+    where: str, error: ValidationError, model: type[Frozen], document: Any, prefix: str
+) -> Iterator[str]:
+    """Of an entry that may have been filled in: the line is where it begins."""
     for complaint in complaints(error, model, document):
         key = ".".join(map(str, complaint.steps))
-        yield f"{(prefix + key).rstrip('.')}: {complaint.sentence}"
+        yield f"{where}: {(prefix + key).rstrip('.')}: {complaint.sentence}"

@@ -11,9 +11,10 @@ from typing import Any
 
 from benchmarks.claims import SCALES, Claim, Sample
 from benchmarks.claims.files import Paper
+from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
-from benchmarks.suite.document import Setting, nearest, read, split
+from benchmarks.suite.document import Setting, nearest, split
 from benchmarks.suite.suite import Run, Suite, build, shipped
 
 Picked = dict[int, tuple[Run, ...]]  # seed → the runs that give its number
@@ -117,8 +118,8 @@ class Scenario:
 
 def expanded(paper: Paper, name: str, scale: str) -> Suite:
     """A scenario at a scale; UserError with every mistake in it."""
-    place, file = paper.scenarios[name], paper.files[name]
-    path = Path(f"{file}: scenarios.{name}")
+    place = paper.scenarios[name]
+    path = Path(f"{paper.places[name]}: scenarios.{name}")
     settings: list[Setting] = []
     if place.suite is None:
         document = {**place.document}

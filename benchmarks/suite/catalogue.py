@@ -6,7 +6,7 @@ import importlib
 import re
 from dataclasses import dataclass
 
-from benchmarks.suite.document import read
+from benchmarks.documents import read
 from benchmarks.suite.labels import first_line
 from benchmarks.suite.suite import shipped
 from fl_core.parts import Part

@@ -6,12 +6,14 @@ import re
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from benchmarks.suite.document import as_part, nearest, part_name
+from benchmarks.documents import place
+from benchmarks.suite.document import as_part, dotted, nearest, part_name
 from fl_core.parts import Part, find
 
 # pydantic's words for what YAML calls otherwise, and a tone that tells what to do.
@@ -54,6 +56,16 @@ def complaints(
         found.setdefault(steps, []).append(sentence)
     for steps, sentences in found.items():
         yield Complaint(steps, " or ".join(dict.fromkeys(sentences)))
+
+
+def told(
+    path: Path | str, error: ValidationError, model: type[BaseModel], document: dict[str, Any]
+) -> Iterator[str]:
+    """The same as lines `file:line: key: what is wrong`."""
+    for complaint in complaints(error, model, document):
+        steps = complaint.steps
+        key = f"{dotted(steps, document)}: " if steps else ""
+        yield f"{place(path, document, steps)}: {key}{complaint.sentence}"
 
 
 def _in_document(detail: ErrorDetails, document: Any) -> tuple[str | int, ...]:

@@ -1,4 +1,4 @@
-"""YAML files as nested mappings and lists, and the dotted keys that reach into them.
+"""Documents, nested mappings and lists, and the dotted keys that reach into them.
 
 In a list, a key's step is a position, or the name of the part that stands there: `strategies.fedfix.period`.
 """
@@ -6,13 +6,11 @@ In a list, a key's step is a position, or the name of the part that stands there
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from benchmarks import documents
 from benchmarks.errors import UserError
 
 Steps = tuple[str, ...]
@@ -27,48 +25,6 @@ class Setting:
     source: str  # what to put before the key in a complaint about it: "--set "
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML that notices a key standing twice in one mapping, where PyYAML silently keeps the last."""
-
-    def __init__(self, stream: bytes) -> None:
-        super().__init__(stream)
-        self.repeated: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                self.repeated.append(
-                    f"line {key.start_mark.line + 1}: the key '{key.value}' stands there twice"
-                )
-            elif isinstance(key, yaml.ScalarNode):
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; UserError where it cannot be read, is no YAML, or holds a key twice."""
-    try:
-        loader = _Loader(path.read_bytes())
-        document = loader.get_single_data()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: {_what_is_wrong(error)}") from None
-    if loader.repeated:
-        raise UserError(*(f"{path}: {line}" for line in loader.repeated))
-    if not isinstance(document, dict):
-        raise UserError(f"{path}: must be a mapping of keys to values, such as 'name: {path.stem}'")
-    return document
-
-
-def _what_is_wrong(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: not valid YAML: {error.problem}"
-    return f"not valid YAML: {' '.join(str(error).split())}"
-
-
 def is_path(name: str) -> bool:
     """Whether a suite is meant by its file's path, and not by its name."""
     return "/" in name or name.endswith((".yaml", ".yml"))
@@ -80,9 +36,9 @@ def assignment(text: str) -> Setting:
     if not equals or not all(key.strip().split(".")):
         raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")
     try:
-        return Setting(split(key.strip()), yaml.safe_load(value), "--set ")
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {text}: {_what_is_wrong(error)}") from None
+        return Setting(split(key.strip()), documents.value(value), "--set ")
+    except documents.NotPlain as error:
+        raise UserError(f"--set {text}: {error}") from None
 
 
 def split(key: str) -> Steps:

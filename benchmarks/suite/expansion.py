@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from benchmarks import documents
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints
@@ -40,8 +41,13 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     """Take the grid out of a document; UserError with all that is wrong with it."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
-        raise UserError(f"{path}: grid: must be a mapping of dotted keys to lists of values")
-    wrong = [f"{path}: grid.{axis}: {why}" for axis, values in grid.items() if (why := _wrong(axis, values))]
+        where = documents.place(path, document, ("grid",))
+        raise UserError(f"{where}: grid: must be a mapping of dotted keys to lists of values")
+    wrong = [
+        f"{documents.place(path, document, ('grid', axis))}: grid.{axis}: {why}"
+        for axis, values in grid.items()
+        if (why := _wrong(axis, values))
+    ]
     if wrong:
         raise UserError(*wrong)
     return {axis: tuple(values) for axis, values in grid.items()}
@@ -79,7 +85,9 @@ def expand(
             found = [*_refused(point.says), *_repeated(point, points)]
             points.append(point)
         for complaint in found:
-            line = f"{_source(path, complaint, here, place, settings)}: {complaint.sentence}"
+            line = (
+                f"{_source(path, complaint, here, place, grid=grid, settings=settings)}: {complaint.sentence}"
+            )
             mistakes.setdefault(line, []).append(place)
     if mistakes:
         raise UserError(*(line + _where(grid, failed) for line, failed in mistakes.items()))
@@ -93,7 +101,8 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
         try:
             put(here, split(axis), copy.deepcopy(place[axis]))
         except ValueError as error:
-            raise UserError(f"{path}: grid.{axis}: {error}") from None
+            where = documents.place(path, document, ("grid", axis))
+            raise UserError(f"{where}: grid.{axis}: {error}") from None
     return here
 
 
@@ -128,21 +137,28 @@ def _repeated(point: Point, before: Sequence[Point]) -> Iterator[Complaint]:
 
 
 def _source(
-    path: Path, complaint: Complaint, here: dict[str, Any], place: Place, settings: Sequence[Setting]
+    path: Path,
+    complaint: Complaint,
+    here: dict[str, Any],
+    place: Place,
+    *,
+    grid: Grid,
+    settings: Sequence[Setting],
 ) -> str:
-    """File and key as their author knows them: the setting that made it, or the value of the grid."""
+    """File, line and key as their author knows them: the setting that made it, or the value of the grid."""
     steps = tuple(str(step) for step in complaint.steps)
     key = dotted(complaint.steps, here)
     setting = next((one for one in reversed(settings) if _reaches(one.steps, steps, split(key))), None)
     axes = [axis for axis in place if _reaches(split(axis), steps)]
     axis = max(axes, key=lambda axis: len(split(axis)), default=None)
     if axis is None or (setting and len(setting.steps) >= len(split(axis))):
-        return f"{setting.source if setting else f'{path}: '}{key}"
+        return f"{setting.source if setting else f'{documents.place(path, here, complaint.steps)}: '}{key}"
     value, depth = place[axis], len(split(axis))
     inner = dotted(complaint.steps[depth:], value)
     words = ["grid", axis, *([part_name(value) or labels.value(value), inner] if inner else [])]
     grids = (one.source for one in reversed(settings) if one.steps == ("grid", *split(axis)))
-    return next(grids, f"{path}: ") + ".".join(words)
+    written = ("grid", axis, grid[axis].index(value), *complaint.steps[depth:])
+    return next(grids, f"{documents.place(path, here, written)}: ") + ".".join(words)
 
 
 def _reaches(outer: Steps, *inner: Steps) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks import documents
 from benchmarks.errors import UserError
 from benchmarks.suite.document import Setting, nearest, split
 
@@ -32,19 +33,25 @@ def take(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str 
     """
     usual, scales = document.pop("scale", None), document.pop("scales", None)
     if wrong := _wrong(usual, scales):
-        raise UserError(*(f"{path}: {line}" for line in wrong))
+        where = documents.place(path, document, ("scale" if scales is None else "scales",))
+        raise UserError(*(f"{where}: {line}" for line in wrong))
     if not scales:
         if wanted is not None:
             raise UserError(f"--scale {wanted}: {path} has no scales")
         return None, []
     chosen = usual if wanted is None else wanted
     if chosen not in scales:
-        where = f"{path}: scale" if wanted is None else f"--scale {wanted}"
+        file = documents.place(path, document, ("scale",))
+        where = f"{file}: scale" if wanted is None else f"--scale {wanted}"
         raise UserError(
             f"{where}: no scale '{chosen}'{nearest(chosen, scales)} There are: {', '.join(scales)}"
         )
-    source = f"{path}: scales.{chosen}."
-    return chosen, [Setting(split(key), value, source) for key, value in scales[chosen].items()]
+    return chosen, [
+        Setting(
+            split(key), value, f"{documents.place(path, document, ('scales', chosen, key))}: scales.{chosen}."
+        )
+        for key, value in scales[chosen].items()
+    ]
 
 
 def _wrong(usual: Any, scales: Any) -> list[str]:

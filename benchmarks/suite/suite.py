@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
-from benchmarks.suite.document import Setting, assignment, is_path, nearest, read
+from benchmarks.suite.document import Setting, assignment, is_path, nearest
 from benchmarks.suite.expansion import Grid, Point, expand, read_grid
 from benchmarks.suite.file import TUNED, SuiteFile
 from benchmarks.suite.overrides import override

@@ -12,11 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import NonNegativeInt, ValidationError
 
+from benchmarks.documents import dump, read
 from benchmarks.errors import UserError
-from benchmarks.suite.document import nearest, read
+from benchmarks.suite.complaints import told
+from benchmarks.suite.document import nearest
 from fl_core.parts import Frozen, Part
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
@@ -96,15 +97,14 @@ def load(path: Path, suite: str) -> Tuned:
     try:
         says = TunedFile.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        raise UserError(f"{path}: {key}: {first['msg'].lower()}: not a file of asyncfl tune") from None
+        first = next(told(path, error, TunedFile, document))
+        raise UserError(f"{first}: not a file of asyncfl tune") from None
     return Tuned(path, says)
 
 
 def write(path: Path, found: TunedFile) -> None:
     """Put the file there, whole; UserError where it cannot be."""
-    text = yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
+    text = dump(found.model_dump(mode="json"))
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

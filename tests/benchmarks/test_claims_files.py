@@ -129,8 +129,9 @@ def test_a_shipped_suite_is_changed_by_set(tmp_path: Path) -> None:
 def test_mistakes_in_entries(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError) as raised:
         written(tmp_path, {**CLAIM, **change})
-    assert raised.value.lines[0].startswith(f"{tmp_path / 'toy.yaml'}: {words}")
-    assert len(raised.value.lines) == 1
+    (line,) = raised.value.lines
+    at = next(n for n, text in enumerate((tmp_path / "toy.yaml").read_text().splitlines(), 1) if "- " in text)
+    assert line.startswith(f"{tmp_path / 'toy.yaml'}:{at}: {words}")
 
 
 def test_mistakes_in_scenarios_and_samples_are_told_once(tmp_path: Path) -> None:
@@ -143,7 +144,8 @@ def test_mistakes_in_scenarios_and_samples_are_told_once(tmp_path: Path) -> None
     assert line.endswith("(scale small)") and other.endswith("(scale paper)")
     bad = {**SCENARIOS["inline"], "budget": {"update": 3}, "scales": {"small": {}}}
     [line, *_] = mistakes([written(tmp_path, *twice, inline=bad)])
-    assert line.startswith(f"{tmp_path / 'toy.yaml'}: scenarios.inline: budget")
+    text = (tmp_path / "toy.yaml").read_text().splitlines()
+    assert line.startswith(f"{tmp_path / 'toy.yaml'}:{text.index('  inline:') + 1}: scenarios.inline: budget")
     with pytest.raises(UserError, match=r"scenarios\.shipped\.seeds: changes of a suite stand under `set`"):
         written(tmp_path, shipped={**SCENARIOS["shipped"], "seeds": 3})
 

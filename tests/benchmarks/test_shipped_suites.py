@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from benchmarks.suite.document import read
+from benchmarks.documents import read
 from benchmarks.suite.suite import Run, load, recorded_name, shipped
 
 AT_SCALES = [

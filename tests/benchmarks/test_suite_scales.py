@@ -1,5 +1,6 @@
 """Scales: named sets of overrides in a suite's file, one of them the default."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ def complain(
 ) -> list[str]:
     with pytest.raises(UserError) as caught:
         suite(folder, scales, scale, settings)
-    return [line.replace(str(folder / "s.yaml"), "s.yaml") for line in caught.value.lines]
+    path = re.escape(str(folder / "s.yaml"))
+    return [re.sub(rf"^{path}(:\d+)?: ", "s.yaml: ", line) for line in caught.value.lines]
 
 
 def test_a_scale_is_what_one_would_set_by_hand(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_a_scale_that_does_not_exist(tmp_path: Path) -> None:
     assert complain(tmp_path, SCALES, "papers") == [
         "--scale papers: no scale 'papers'; did you mean 'paper'? There are: paper, small"
     ]
-    assert complain(tmp_path, "", "small") == ["--scale small: s.yaml has no scales"]
+    assert complain(tmp_path, "", "small") == [f"--scale small: {tmp_path / 's.yaml'} has no scales"]
 
 
 def test_a_mistake_on_the_command_line_is_not_blamed_on_the_scale(tmp_path: Path) -> None:
@@ -136,4 +138,4 @@ def test_a_value_of_the_grid_is_not_blamed_on_the_whole_around_it(tmp_path: Path
     with pytest.raises(UserError) as caught:
         load(str(path), ["problem=quadratic"])
     (said,) = caught.value.lines
-    assert said.startswith(f"{path}: grid.problem.noise: must be greater than or equal to 0, not -1")
+    assert said.startswith(f"{path}:8: grid.problem.noise: must be greater than or equal to 0, not -1")
