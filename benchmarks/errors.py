@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from benchmarks.redaction import one_line
+
 
 class UserError(Exception):
     """A mistake of the user's, or something missing; the command line prints it and exits with 2."""
 
     def __init__(self, *lines: str) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = lines
+        self.lines = tuple(map(one_line, lines))
+        super().__init__("\n".join(self.lines))
 
 
 def users_mistake(error: Exception) -> tuple[str, ...] | None:
@@ -22,11 +24,11 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
         from fl_core.problems.problem import Impossible
 
         if isinstance(error, DataDamaged | DataMissing | Impossible):
-            return (str(error),)
+            return (one_line(str(error)),)
     return None
 
 
-def one_line(error: BaseException) -> str:
-    """An error as one line: what kind, and what it says first."""
+def summarised(error: BaseException) -> str:
+    """An error as one line: what kind, and the first line of its text."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return one_line(f"{type(error).__name__}: {lines[0]}") if lines else type(error).__name__

@@ -10,6 +10,7 @@ import difflib
 import functools
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,10 +56,15 @@ def _identities(value: Any) -> Any:
     return [one.identity() for one in value] if several else None
 
 
+_EXPONENT = re.compile(r"[eE][-+]?0*[1-9]\d{3}")  # Fraction would write all of its digits out
+
+
 def exact(value: Any) -> Fraction:
     """The number as written: 0.2 is 1/5, not the nearest double; ValueError if it is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
         raise ValueError("a time is a number such as 0.5, or a fraction such as '1/3'")
+    if isinstance(value, str) and (len(value) > 100 or _EXPONENT.search(value)):
+        raise ValueError("a time has at most 100 characters and an exponent of at most three digits")
     try:
         return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
     except (ValueError, ZeroDivisionError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
 from tuning.locks import FileLocks, Locks, PostgresLocks
 
 if TYPE_CHECKING:
@@ -45,14 +46,7 @@ def open_storage(where: str) -> Storage:
         return _sqlite(where, Path(rest[1:].partition("?")[0]))
     if scheme in ("postgresql", "postgresql+psycopg"):
         return _postgres(f"postgresql+psycopg://{rest}")
-    raise UserError(f"--storage {without_password(where)}: must be {ALLOWED}")
-
-
-def without_password(url: str) -> str:
-    """The address without what follows the user's name."""
-    scheme, colon, rest = url.partition("://")
-    login, at, host = rest.rpartition("@")
-    return f"{scheme}://{login.partition(':')[0]}{at}{host}" if colon else url
+    raise UserError(f"--storage {redacted(where)}: must be {ALLOWED}")
 
 
 @contextmanager
@@ -141,7 +135,7 @@ def _postgres(url: str) -> Storage:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
-    shown = without_password(url)
+    shown = redacted(url)
     try:
         with storage_errors_explained(shown):
             locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from benchmarks import device
-from benchmarks.errors import one_line
+from benchmarks.errors import summarised
 from benchmarks.pool.pool import Final, Message, Worker
 from fl_core.execution.execution import Need
 from fl_core.experiment import Experiment
@@ -144,7 +144,7 @@ class SeedOfTrial(Lane):
         """How it ended; an error stops the trial's other seeds."""
         if self.error is not None:
             self.stopped.add(self.trial)
-            return SeedEnded(self.trial, self.seed, "error", one_line(self.error))
+            return SeedEnded(self.trial, self.seed, "error", summarised(self.error))
         assert self.recorder is not None
         return SeedEnded(self.trial, self.seed, self.recorder.simulation.status)
 

@@ -246,7 +246,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     """Compute what needs no runs; whether any of it failed."""
     from benchmarks.claims import kept
     from benchmarks.claims.kept import COMPUTED
-    from benchmarks.errors import one_line
+    from benchmarks.errors import summarised
     from reports.claims.claims import computed, recipe
 
     file = kept.path(paper.name, COMPUTED, results)
@@ -257,7 +257,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
             try:
                 kept.merge(file, list(paper.claims), computed(claim))
             except Exception as error:  # noqa: BLE001 - one that fails must not hold up the others
-                click.echo(f"Error: claims.{claim.id}: {one_line(error)}", err=True)
+                click.echo(f"Error: claims.{claim.id}: {summarised(error)}", err=True)
                 failed = True
     return failed
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks import options
+from benchmarks.redaction import redacted
 from fl_core.words import many
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def command(
     except KeyboardInterrupt:
         done = f"{session.finished} of {many(len(session.tasks), 'run')} finished"
         click.echo(f"\nStopped: {done}, what was in progress is saved.")
-        click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
+        click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
         sys.exit(INTERRUPTED)
     sys.exit(1 if session.now["error"] or not whole else 0)
 
@@ -134,5 +135,5 @@ def _ui(suite: str, store: Store) -> str:
     if store.folder != Store().folder:
         words += ["--store", str(store.folder)]
     if store.tracking:
-        words += ["--tracking-uri", store.tracking]
+        words += ["--tracking-uri", redacted(store.tracking)]
     return shlex.join(words)

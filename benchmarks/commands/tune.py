@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks import options
+from benchmarks.redaction import redacted
 from fl_core.words import many
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def command(
     except KeyboardInterrupt:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         click.echo(f"\nStopped: {done}; what was in progress is taken up again.")
-        click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
+        click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
         sys.exit(INTERRUPTED)
     click.echo(_what_happened(driver, monotonic() - began))
     _show_results(driver, loaded, out)

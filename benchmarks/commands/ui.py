@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -18,7 +19,13 @@ from benchmarks.errors import UserError
 @options.store
 @options.tracking_uri
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
-def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int) -> None:
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address that it listens on; any other than the default is open to the network, without a password.",
+)
+def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int, host: str) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
     from benchmarks.runs.session import warn
     from benchmarks.tracking.places import settle
@@ -26,16 +33,18 @@ def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int
 
     store = Store(folder, tracking_uri)
     store.must_exist()
-    if _taken(port):
+    if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
     if why := settle(store):
         warn(f"MLflow's pages will not find files of runs: {why}")
     if suite is not None:
         for title, address in pages(store.tracking_uri, suite):
-            click.echo(f"{title}\n  http://127.0.0.1:{port}/{address}")
-    click.echo(f"MLflow UI: http://127.0.0.1:{port} (takes a moment to start; ends with Ctrl-C)")
-    arguments = ["ui", "--backend-store-uri", store.tracking_uri, "--port", str(port)]
-    os.execv(sys.executable, [sys.executable, "-m", "mlflow", *arguments])
+            click.echo(f"{title}\n  http://{host}:{port}/{address}")
+    click.echo(f"MLflow UI: http://{host}:{port} (takes a moment to start; ends with Ctrl-C)")
+    arguments = ["-m", "mlflow", "ui", "--host", host, "--port", str(port)]
+    # The address may hold a password, and all users of a machine can see the arguments of a process.
+    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": store.tracking_uri}
+    os.execve(sys.executable, [sys.executable, *arguments], environment)
 
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
@@ -58,13 +67,15 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     return found or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 
-def _taken(port: int) -> bool:
+def _taken(host: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(
             socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
         )  # a port that was given up just now is free
         try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return True
+            raise UserError(f"--host {host}: cannot be listened on: {error.strerror}") from None
     return False

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from benchmarks import device
-from benchmarks.errors import one_line
+from benchmarks.errors import summarised
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import RunTask
@@ -87,7 +87,7 @@ class Attempt(Lane):
         if self.error is not None:
             self.watch.here = self.seconds
             trace = "".join(traceback.format_exception(self.error))
-            return self._cleaned(self.recording.failed(one_line(self.error), trace))
+            return self._cleaned(self.recording.failed(summarised(self.error), trace))
         assert self._finished is not None
         return self._finished
 
@@ -134,6 +134,6 @@ class Attempt(Lane):
             self.watch.load(len(recorder.record.curve))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it: the run begins anew
             traceback.print_exc()
-            self.tell(BegunAnew(one_line(error)))
+            self.tell(BegunAnew(summarised(error)))
             return None
         return recorder

@@ -15,7 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from benchmarks import device
-from benchmarks.errors import one_line
+from benchmarks.errors import summarised
 from benchmarks.pool.pool import Capacity, Worker
 from benchmarks.runs.attempt import Attempt
 from benchmarks.runs.messages import Advanced, Finished
@@ -91,7 +91,7 @@ class BaselineJob(TaskJob[PooledTask]):
         try:
             metrics = problem.pooled(self.task.seed, device.chosen())
         except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
-            return Finished.of(recording.failed(one_line(error), traceback.format_exc()))
+            return Finished.of(recording.failed(summarised(error), traceback.format_exc()))
         recording.watch.here = perf_counter() - began
         return Finished.of(recording.trained(metrics), metrics.get(problem.metric))
 

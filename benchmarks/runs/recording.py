@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.redaction import redacted
 from benchmarks.runs.tasks import Task
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.stopwatch import Stopwatch, now
@@ -35,7 +36,9 @@ class Recording:
     def failed(self, reason: str, trace: str = "") -> Result:
         """It ended in an error."""
         result = self._result("error", reason, {}, {}, [])
-        self.outbox.put(result, self.task.description(), texts={"traceback.txt": trace} if trace else {})
+        self.outbox.put(
+            result, self.task.description(), texts={"traceback.txt": redacted(trace)} if trace else {}
+        )
         return result
 
     def _result(

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from benchmarks.errors import UserError
 from benchmarks.pool.local import LocalPool
 from benchmarks.pool.pool import GivenUp
+from benchmarks.redaction import one_line
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress
@@ -141,7 +142,7 @@ class Session:
 
 def warn(sentence: str) -> None:
     """Tell the user of something that stops nothing."""
-    sys.stderr.write(f"Warning: {sentence}\n")
+    sys.stderr.write(f"Warning: {one_line(sentence)}\n")
 
 
 def check(left: Sequence[Task]) -> None:

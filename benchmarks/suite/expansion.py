@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints
 from benchmarks.suite.document import Setting, Steps, dotted, part_name, put, split
 from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.limits import MOST_POINTS, MOST_RUNS, beyond_this_machine, too_many
 from fl_core.experiment import Experiment
 
 # What a grid may span: what all strategies share. A strategy's own values are listed under `strategies`.
@@ -72,8 +74,14 @@ def expand(
 
     `settings` are in the document already: a mistake in what they set is told where they stand.
     """
+    size = math.prod(map(len, grid.values()))
+    if size > MOST_POINTS:
+        raise UserError(
+            f"{documents.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
+        )
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     points: list[Point] = []
+    twins: dict[str, list[Point]] = {}  # scenario → the points that have it
     mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
     for place in places:
         here = _at(path, document, place)
@@ -82,13 +90,16 @@ def expand(
         except ValidationError as error:
             found = list(complaints(error, SuiteFile, here))
         else:
-            found = [*_refused(point.says), *_repeated(point, points)]
+            found = list(_refused(point.says)) or list(_repeated(point, twins))
             points.append(point)
         for complaint in found:
             line = (
                 f"{_source(path, complaint, here, place, grid=grid, settings=settings)}: {complaint.sentence}"
             )
             mistakes.setdefault(line, []).append(place)
+    runs = sum(len(point.says.strategies) * len(point.says.seeds) for point in points)
+    if runs > MOST_RUNS:
+        raise UserError(f"{path}: {too_many('runs', runs, MOST_RUNS)}")
     if mistakes:
         raise UserError(*(line + _where(grid, failed) for line, failed in mistakes.items()))
     return tuple(points)
@@ -113,6 +124,8 @@ def _refused(says: SuiteFile) -> Iterator[Complaint]:
     except ValueError as error:
         yield Complaint(("timing", "durations"), str(error))
         return
+    if why := beyond_this_machine(says.scenario):
+        yield Complaint(("budget",), why)
     for number, strategy in enumerate(says.strategies):
         try:
             Experiment(scenario=says.scenario, strategy=strategy, seed=says.seeds[0])
@@ -122,18 +135,19 @@ def _refused(says: SuiteFile) -> Iterator[Complaint]:
                 yield Complaint(("strategies", number), f"{strategy.label()} does not go with this: {reason}")
 
 
-def _repeated(point: Point, before: Sequence[Point]) -> Iterator[Complaint]:
+def _repeated(point: Point, before: dict[str, list[Point]]) -> Iterator[Complaint]:
     """Strategies that stand there twice, values of the grid that change nothing: each run is made once."""
     strategies = point.says.strategies
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
             yield Complaint(("strategies", number), f"the same as entry {first}")
-    for twin in before:
-        if twin.says.scenario == point.says.scenario:
-            axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
-            for strategy in strategies:
-                if strategy in twin.says.strategies:
-                    yield Complaint(("grid", *axes), f"makes no difference to {strategy.label()}")
+    twins = before.setdefault(point.says.scenario.model_dump_json(), [])
+    for twin in twins:
+        axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
+        for strategy in strategies:
+            if strategy in twin.says.strategies:
+                yield Complaint(("grid", *axes), f"makes no difference to {strategy.label()}")
+    twins.append(point)
 
 
 def _source(

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from benchmarks.suite.document import as_part, part_name
+from benchmarks.suite.limits import MOST_CLIENTS, MOST_RUNS, too_many
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
@@ -55,7 +56,11 @@ def _strategy_name(name: str) -> str:
 
 
 def _seeds(value: Any) -> Any:
-    return list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if value > MOST_RUNS:
+        raise ValueError(too_many("seeds", value, MOST_RUNS))
+    return list(range(value))
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -110,6 +115,13 @@ class SuiteFile(Frozen):
     execution: Literal["one_by_one", "all_in_flight", "auto"] = "one_by_one"
     scale: str | None = None  # of `scales`, the one that is meant unless the command line says otherwise
     scales: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @field_validator("problem", mode="after")
+    @classmethod
+    def _fits_into_memory(cls, problem: Problem) -> Problem:
+        if problem.clients > MOST_CLIENTS:
+            raise ValueError(too_many("clients", problem.clients, MOST_CLIENTS))
+        return problem
 
     @field_validator("strategies", mode="before")
     @classmethod

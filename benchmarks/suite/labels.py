@@ -77,7 +77,7 @@ def value(written: Any) -> str:
     """A value of a grid's key as a person would say it."""
     if isinstance(as_part(written), dict):
         fields = dict(as_part(written))
-        name = [fields.pop("name")] if fields.get("name") else []
+        name = [str(fields.pop("name"))] if fields.get("name") else []
         return " ".join([*name, *(key if of is True else f"{key} {of}" for key, of in fields.items())])
     return "none" if written is None else str(written)
 

@@ -153,9 +153,16 @@ def build(
 def recorded_name(name_or_path: str, scale: str | None = None) -> str:
     """The name under which a suite's runs at a scale are recorded; the suite need not exist any more."""
     if not is_path(name_or_path) and name_or_path not in shipped():
-        return scales.recorded(name_or_path, scale)
+        return _a_file_s(scales.recorded(name_or_path, scale))
     document = read(_find(name_or_path))
-    return scales.recorded(str(document.get("name")), scale or document.get("scale"))
+    return _a_file_s(scales.recorded(str(document.get("name")), scale or document.get("scale")))
+
+
+def _a_file_s(name: str) -> str:
+    """The name, of which files are called; UserError if it leads out of their folder."""
+    if Path(name).name != name or "\\" in name or "\0" in name:
+        raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
+    return name
 
 
 def _find(name: str) -> Path:

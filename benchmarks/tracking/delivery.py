@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.errors import UserError, one_line
+from benchmarks.errors import UserError, summarised
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -113,7 +113,7 @@ class Delivery:
                     raise
                 self.refused[record.key] = what_happened(error)
             except Exception as error:  # noqa: BLE001 - a damaged record must not hold up the others
-                self.refused[record.key] = one_line(error)
+                self.refused[record.key] = summarised(error)
 
 
 def keep_page(store: Store, suite: str, page: Path) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
 from benchmarks.tracking.places import place
 from fl_core.keys import is_older
 from reports.records.records import CLOCKS, Files, Pooled, Run, Suite, latest
@@ -37,14 +38,14 @@ def load(tracking_uri: str, suite: str) -> Suite:
     _must_exist(tracking_uri)
     from mlflow import MlflowClient
 
-    address = without_credentials(tracking_uri)
+    address = redacted(tracking_uri)
     try:
         client = MlflowClient(tracking_uri)
         experiment = client.get_experiment_by_name(suite)
         found = list(_runs(client, experiment.experiment_id)) if experiment is not None else []
         studies = _studies(client, suite)
     except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy and HTTP each fail in ways of their own
-        reason = without_credentials(str(error).strip().partition("\n")[0])
+        reason = redacted(str(error).strip().partition("\n")[0])
         raise UserError(f"MLflow at {address} cannot be read: {reason}") from None
     if experiment is None:
         return Suite(suite, address, studies=studies)
@@ -67,11 +68,6 @@ def load(tracking_uri: str, suite: str) -> Suite:
 def _description(tags: Mapping[str, str]) -> str:
     """What the suite says of itself; its note has links for MLflow's pages, too."""
     return clean(tags.get("asyncfl.description", tags.get("mlflow.note.content", "")))
-
-
-def without_credentials(uri: str) -> str:
-    """The address without user name and password."""
-    return re.sub(r"(?<=://)[^/@\s]+@", "", uri)
 
 
 def _must_exist(uri: str) -> None:
@@ -130,12 +126,12 @@ def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: st
         )
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(DOWNLOADS) as pool:
 
-        def fetch(run: Run) -> Run:
-            into = Path(scratch) / run.id
+        def fetch(number: int, run: Run) -> Run:
+            into = Path(scratch) / str(number)  # not its id: a foreign server may call it ../x
             files = _fetched(folders[run.id], tracking_uri, into, diagnosed=run.diagnosed)
             return replace(run, files=files)
 
-        return tuple(pool.map(fetch, runs))
+        return tuple(pool.map(fetch, range(len(runs)), runs))
 
 
 def _in_place(folder: Path) -> Files:

@@ -120,8 +120,8 @@ def test_several_mistakes_are_a_line_each(asyncfl: AsyncFL, tmp_path: Path) -> N
     done = asyncfl("show", "bad.yaml")
     assert done.returncode == 2
     assert [line.split(": ")[:3] for line in done.stderr.splitlines()] == [
-        ["Error", "bad.yaml", "budget.updates"],
-        ["Error", "bad.yaml", "strategies.ace.rate"],
+        ["Error", "bad.yaml:5", "budget.updates"],
+        ["Error", "bad.yaml:6", "strategies.ace.rate"],
     ]
 
 

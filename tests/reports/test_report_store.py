@@ -17,10 +17,11 @@ import pytest
 from synthetic import POOLED, Fake, curve, write_store
 
 from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path
 from reports.page import write_page
 from reports.records import store as reader
-from reports.records.store import load, without_credentials
+from reports.records.store import load
 from reports.records.summary import summarise
 
 
@@ -94,9 +95,9 @@ def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
 
 
 def test_addresses() -> None:
-    assert without_credentials("postgresql://me:secret@host/db") == "postgresql://host/db"
-    assert without_credentials("cannot reach https://user:pw@host: no") == "cannot reach https://host: no"
-    assert without_credentials("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
+    assert redacted("postgresql://me:secret@host/db") == "postgresql://host/db"
+    assert redacted("cannot reach https://user:pw@host: no") == "cannot reach https://host: no"
+    assert redacted("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
     assert local_path("file:///a/b%20c") == Path("/a/b c")
     assert local_path("/a/b") == Path("/a/b")
     assert local_path("mlflow-artifacts:/1/2/artifacts") is None
