@@ -40,7 +40,7 @@ def members(entry: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
 def filled(node: Any, values: Values) -> Any:
     """A document with its variables replaced."""
     if isinstance(node, dict):
-        return {filled(key, values): filled(value, values) for key, value in node.items()}
+        return {str(filled(key, values)): filled(value, values) for key, value in node.items()}
     if isinstance(node, list):
         return [filled(item, values) for item in node]
     if not isinstance(node, str):
@@ -74,9 +74,26 @@ def _inner(row: Values) -> dict[str, Any]:
 def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
     if not isinstance(table, dict) or not {"file", "cells"} <= table.keys() <= {"file", "rows", "cells"}:
         raise ValueError("table: must have a file and its cells, and may choose rows")
-    with (folder / table["file"]).open(newline="", encoding="utf-8") as lines:
-        for texts in csv.DictReader(lines):
-            row = {name: documents.value(text) for name, text in texts.items()}
-            if all(row[name] == value for name, value in table.get("rows", {}).items()):
-                for cell, more in table["cells"].items():
-                    yield {**row, "cell": cell, "printed": texts[cell], **(more or {})}
+    chosen, cells = table.get("rows", {}), table["cells"]
+    if not isinstance(chosen, dict) or not isinstance(cells, dict):
+        raise ValueError("table: rows and cells must be mappings of columns")
+    if not all(more is None or isinstance(more, dict) for more in cells.values()):
+        raise ValueError("table.cells: what is given for a column must be a mapping")
+    for texts in _table(table["file"], folder):
+        if missing := [name for name in (*chosen, *cells) if texts.get(name) is None]:
+            raise ValueError(f"table: {table['file']} has no column '{missing[0]}' in every row")
+        row = {name: documents.value(text or "") for name, text in texts.items()}
+        if all(row[name] == value for name, value in chosen.items()):
+            for cell, more in cells.items():
+                yield {**row, "cell": cell, "printed": texts[cell], **(more or {})}
+
+
+def _table(name: Any, folder: Path) -> list[dict[str, str]]:
+    """The rows of a file below `folder`; ValueError if it is elsewhere, missing, or no table."""
+    if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"table.file: must be the name of a file below {folder}, not {name!r}")
+    try:
+        with (folder / name).open(newline="", encoding="utf-8") as lines:
+            return list(csv.DictReader(lines, restkey=""))
+    except (OSError, csv.Error) as error:
+        raise ValueError(f"table.file: {name} cannot be read: {error}") from None

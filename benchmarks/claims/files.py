@@ -129,12 +129,12 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
 
 
 def _means(pattern: str, entry: Mapping[str, Any]) -> bool:
-    return fnmatch.fnmatchcase(entry.get("id", ""), pattern)
+    return fnmatch.fnmatchcase(str(entry.get("id", "")), pattern)
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim:
     kind = entry.get("kind")
-    if kind not in Claim.KINDS:
+    if not isinstance(kind, str) or kind not in Claim.KINDS:
         raise ValueError(
             f"kind: no kind '{kind}'{nearest(str(kind), Claim.KINDS)} There are: {', '.join(Claim.KINDS)}"
         )

@@ -16,6 +16,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite.document import Setting, nearest, split
 from benchmarks.suite.suite import Run, Suite, build, shipped
+from fl_core.parts import exact
 
 Picked = dict[int, tuple[Run, ...]]  # seed → the runs that give its number
 
@@ -163,7 +164,7 @@ def contains(actual: Any, wanted: Any) -> bool:
 
 def _number(value: Any) -> Fraction | None:
     try:
-        return Fraction(str(value))
+        return exact(value)
     except ValueError:
         return None
 

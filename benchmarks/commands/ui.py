@@ -53,11 +53,15 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
 
     from benchmarks.suite.document import nearest
     from benchmarks.tracking import notes, views
+    from benchmarks.tracking.delivery import troubles, what_happened
 
     client = MlflowClient(tracking_uri)
-    experiment = client.get_experiment_by_name(suite)
-    if experiment is None:
+    try:
+        experiment = client.get_experiment_by_name(suite)
         known = [found.name for found in client.search_experiments() if found.name != "Default"]
+    except troubles() as error:
+        raise UserError(f"MLflow at {tracking_uri} cannot be read: {what_happened(error)}") from None
+    if experiment is None:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.experiment_id

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.errors import UserError
+from benchmarks.tracking import database
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,10 @@ class Store:
         return self.folder.absolute() / "reports"
 
     def must_exist(self) -> None:
-        """UserError if nothing was ever recorded in the folder; another MLflow store is not looked at."""
-        if self.tracking is None and not self.database.is_file():
+        """UserError if nothing was ever recorded in the folder, or the other MLflow store cannot be one."""
+        if self.tracking is not None:
+            database.check(self.tracking)
+            if database.is_new(self.tracking):
+                raise UserError(f"nothing is recorded at {self.tracking}: there is no such file")
+        elif not self.database.is_file():
             raise UserError(f"nothing is recorded in {self.folder}: it holds no mlflow.db (see --store)")

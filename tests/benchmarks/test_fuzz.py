@@ -1,6 +1,6 @@
 """Whatever stands in a file or on the command line: it is read, or refused in clear lines; never a traceback.
 
-`pytest -m slow tests/benchmarks/test_fuzz.py` tries some ten thousand; the figures stand in docs/reliability.md.
+`pytest -m slow tests/benchmarks/test_fuzz.py` tries 18,000; figures in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reports.gate import baseline
 SUITE = b"""name: small
 seeds: 2
 problem: {name: quadratic, noise: 0.1}
-timing: {durations: {name: fx, spread: 50}, availability: {name: departures, share: 0.2}}
+timing: {durations: {name: fx, spread: 50}, availability: {name: dropouts, share: 0.2, at: 5}}
 budget: {updates: 30}
 local: {steps: 2}
 lr: {'*': 0.1, fedbuff: {local: 0.2, server: 1}}
@@ -36,7 +36,7 @@ strategies: [fedavg, {name: fedbuff, buffer: 2}, {name: async_fedavg, weights: [
 grid: {problem.noise: [0, 1], timing.durations: [{name: two_speed, slow: 3}, {name: scipy, law: gamma}]}
 show: [fp/loss]
 tuning: {trials: 3, space: {local_lr: {low: 0.1, high: 1}, fedbuff.buffer: [1, 2]}}
-diagnostics: {every: 2}
+diagnostics: {errors: 2}
 scale: a
 scales: {a: {budget.updates: 10}, b: {}}
 """
@@ -64,11 +64,13 @@ def tried(check: Callable[[Path], object], path: Path, content: bytes) -> bool:
     try:
         check(path)
     except UserError as error:
-        assert error.lines
-        for line in error.lines:
-            assert line.startswith(str(path)) and line.isprintable(), line
-        return False
-    return True
+        refusal = error
+    else:
+        return True
+    assert refusal.lines
+    for line in refusal.lines:
+        assert line.startswith(str(path)) and line.isprintable(), line
+    return False
 
 
 def text_of(document: Any) -> bytes:
@@ -109,7 +111,8 @@ def fuzzed(kind: str, folder: Path, examples: int) -> None:
     path = folder / ("f.json" if kind == "baseline" else "f.yaml")
     read = [json.loads(text) if kind == "baseline" else documents.parse(text)[0] for text in texts]
     for text in texts:
-        assert tried(check, path, text)
+        path.write_bytes(text)
+        check(path)
     bounded = settings(
         max_examples=examples // 2,
         deadline=None,
@@ -221,12 +224,14 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     @given(st.sampled_from(COMMANDS), swaps)
     def mistyped(words: list[str], edits: list[tuple[int, str, str]]) -> None:
         monkeypatch.setattr(sys, "argv", ["asyncfl", *swapped(words, edits)])
+        code: object = 0
         try:
             main()
         except Began:
             return
         except SystemExit as end:
-            assert end.code in (0, 1, 2, None), sys.argv
+            code = end.code
+        assert code in (0, 2, None), sys.argv
 
     mistyped()
 
