@@ -100,6 +100,15 @@ def parse(text: str | bytes) -> tuple[Any, dict[Steps, int]]:
     return content, builder.lines
 
 
+def line_of(text: bytes, steps: Sequence[str | int]) -> str:
+    """`:12`, where a key stands in a text of YAML or JSON; empty where that cannot be said."""
+    try:
+        content, lines = parse(text)
+    except NotPlain:
+        return ""
+    return place("", Document(content if isinstance(content, dict) else {}, lines), steps)
+
+
 def dump(content: Any) -> str:
     """Plain data as YAML that `parse` reads as the same; keys stay in order."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -21,6 +21,13 @@ def _use_device(_: click.Context, __: click.Parameter, name: str) -> None:
     os.environ["ASYNCFL_DEVICE"] = name
 
 
+def _allow_code(_: click.Context, __: click.Parameter, allowed: bool) -> None:
+    if allowed:
+        from benchmarks.suite.code import ALLOWED
+
+        ALLOWED.set(True)
+
+
 suite = click.argument("suite", metavar="SUITE")
 
 settings = click.option(
@@ -29,6 +36,14 @@ settings = click.option(
     metavar="KEY=VALUE",
     multiple=True,
     help="Change one key of the suite, e.g. problem.partition.alpha=0.3. May be repeated.",
+)
+
+allow_code = click.option(
+    "--allow-code",
+    is_flag=True,
+    expose_value=False,
+    callback=_allow_code,
+    help="Import package.module:Class even where the file that names it is not your own.",
 )
 
 scale = click.option(

@@ -11,7 +11,9 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -227,6 +229,19 @@ def _known(family: type[Part]) -> dict[str, type[Part]]:
     return family.members()
 
 
+_no_code: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why nothing is imported by its path
+
+
+@contextmanager
+def without_code(reason: str) -> Iterator[None]:
+    """Within it, a name such as `package.module:Class` is an error, and nothing is imported for it."""
+    token = _no_code.set(reason)
+    try:
+        yield
+    finally:
+        _no_code.reset(token)
+
+
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:
     found = imported(path)
     if not (isinstance(found, type) and issubclass(found, cls)):
@@ -237,6 +252,8 @@ def _imported(cls: type[P], kind: str, path: str) -> type[P]:
 
 def imported(path: str) -> Any:
     """What `package.module:name` stands for; an error that validation shows if it cannot be imported."""
+    if reason := _no_code.get():
+        raise PydanticCustomError("import", f"'{path}' is not imported, since {reason}")
     module, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(module), name)

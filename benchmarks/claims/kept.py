@@ -16,9 +16,9 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.claims.files import FOLDER
+from benchmarks.errors import UserError
 
 RESULTS = FOLDER / "results"
 COMPUTED = "computed"  # stands where a scale would
@@ -44,23 +44,30 @@ def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:
 
 
 def read(file: Path) -> list[Number]:
-    """All numbers of a file; none if it is not there."""
+    """All numbers of a file; none if it is not there. UserError, with the line, if it is damaged."""
     if not file.is_file():
         return []
-    with file.open(newline="", encoding="utf-8") as lines:
-        origins, rows = {}, []
-        for text in lines:
-            if text.startswith("# "):
-                name, _, origin = text.removeprefix("# ").strip().partition(": ")
-                origins[name] = origin
-            else:
-                rows.append(text)
-        return [_number(row, origins) for row in csv.DictReader(rows)]
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: cannot be read: {error}") from None
+    origins: dict[str, str] = {}
+    for text in lines:
+        if text.startswith("# "):
+            name, _, origin = text.removeprefix("# ").partition(": ")
+            origins[name] = origin
+    head = next((at for at, text in enumerate(lines) if not text.startswith("# ")), len(lines))
+    if tuple(lines[head : head + 1]) != (",".join(COLUMNS),):
+        raise UserError(f"{file}:{head + 1}: is damaged: here stand the columns {', '.join(COLUMNS)}")
+    return [_number(file, at, text, origins) for at, text in enumerate(lines[head + 1 :], start=head + 2)]
 
 
-def _number(row: dict[str, Any], origins: dict[str, str]) -> Number:
-    seed = int(row["seed"]) if row["seed"] else None
-    return Number(**{**row, "seed": seed, "value": float(row["value"]), "origin": origins[row["origin"]]})
+def _number(file: Path, line: int, text: str, origins: dict[str, str]) -> Number:
+    try:
+        (claim, sample, seed, value, runs, when, origin), *_ = csv.reader([text], strict=True)
+        return Number(claim, sample, int(seed) if seed else None, float(value), runs, when, origins[origin])
+    except (ValueError, KeyError, csv.Error):
+        raise UserError(f"{file}:{line}: is damaged: no number of a claim, {', '.join(COLUMNS)}") from None
 
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:

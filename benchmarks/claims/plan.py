@@ -14,6 +14,7 @@ from benchmarks.claims.files import Paper
 from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
+from benchmarks.suite.code import guarded
 from benchmarks.suite.document import Setting, nearest, split
 from benchmarks.suite.suite import Run, Suite, build, shipped
 from fl_core.parts import exact
@@ -135,7 +136,8 @@ def expanded(paper: Paper, name: str, scale: str) -> Suite:
     document["name"] = name
     for source, changes in (("set", place.set), (f"scales.{scale}", place.scales[scale])):
         settings += [Setting(split(key), value, f"{path}.{source}.") for key, value in changes.items()]
-    return build(path, document, settings)
+    with guarded("a claims file names it"):
+        return build(path, document, settings)
 
 
 def matches(says: Mapping[str, Any], where: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from fl_core.words import many
 
 @click.command()
 @options.suite
+@options.allow_code
 @options.scale
 @options.store
 @options.tracking_uri

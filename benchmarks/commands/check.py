@@ -24,6 +24,7 @@ no_speed = click.option(
 
 @click.command()
 @options.suite
+@options.allow_code
 @options.scale
 @options.store
 @options.tracking_uri

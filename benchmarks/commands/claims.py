@@ -66,6 +66,7 @@ def command(ctx: click.Context, wanted: str | None, folder_of_claims: Path | Non
 
 @command.command()
 @files
+@options.allow_code
 def check(folder_of_claims: Path | None) -> None:
     """Check that every entry is as it should be, and selects runs that can be made; nothing runs."""
     from benchmarks.claims.plan import mistakes
@@ -110,6 +111,7 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     "--scale", type=click.Choice(["small", "paper"]), help="[default: the smallest that a claim has]"
 )
 @files
+@options.allow_code
 @options.store
 @options.tracking_uri
 @options.data_dir

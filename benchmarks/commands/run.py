@@ -31,6 +31,7 @@ INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
 @click.command()
 @options.suite
+@options.allow_code
 @options.settings
 @options.scale
 @options.store

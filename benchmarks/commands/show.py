@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.suite
+@options.allow_code
 @options.scale
 @options.settings
 @options.data_dir

@@ -29,6 +29,7 @@ POSITIVE = click.IntRange(min=1)
 
 @click.command()
 @options.suite
+@options.allow_code
 @options.settings
 @options.scale
 @options.store

@@ -76,7 +76,8 @@ class Session:
         """
         with only_one(self.store):
             outbox = Outbox(self.store.outbox)
-            outbox.sweep()
+            for aside in outbox.sweep():
+                warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}, and computed again")
             delivery = Delivery(self.store, outbox)
             try:
                 left = self._left(outbox, delivery)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from benchmarks.suite.code import named
 from benchmarks.suite.suite import Run
 from fl_core.keys import key
 from fl_core.metrics import as_data
@@ -67,6 +68,7 @@ class RunTask:
             "metrics": as_data(problem.recorded()),
             "target": problem.target,
             "show": list(run.show),
+            **({"code": code} if (code := named(self.description())) else {}),
         }
 
 

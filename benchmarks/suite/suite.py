@@ -11,6 +11,7 @@ from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
+from benchmarks.suite.code import guarded, not_own
 from benchmarks.suite.document import Setting, assignment, is_path, nearest
 from benchmarks.suite.expansion import Grid, Point, expand, read_grid
 from benchmarks.suite.file import TUNED, SuiteFile
@@ -127,7 +128,9 @@ def load(
     UserError with every mistake in it.
     """
     path = _find(name_or_path)
-    suite = build(path, read(path), map(assignment, overrides), scale)
+    document = read(path)
+    with guarded("" if path.parent == SUITES else not_own(path)):
+        suite = build(path, document, map(assignment, overrides), scale)
     if tuned is False or (tuned is None and suite.says.lr != TUNED):
         return suite
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)

@@ -16,6 +16,7 @@ from pydantic import NonNegativeInt, ValidationError
 
 from benchmarks.documents import dump, read
 from benchmarks.errors import UserError
+from benchmarks.suite.code import ALLOWED, HOW, not_own
 from benchmarks.suite.complaints import told
 from benchmarks.suite.document import nearest
 from fl_core.parts import Frozen, Part
@@ -23,6 +24,7 @@ from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 
 FOLDER = Path(__file__).parents[1] / "tuned"
+CHECKSUM = "# SHA-256 of what follows: "
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
 
 
@@ -94,12 +96,32 @@ def load(path: Path, suite: str) -> Tuned:
     if not path.is_file():
         raise UserError(f"{suite} is not tuned: there is no {path}; make it with asyncfl tune")
     document = read(path)
+    _must_be_whole(path)
     try:
         says = TunedFile.model_validate(document)
     except ValidationError as error:
         first = next(told(path, error, TunedFile, document))
         raise UserError(f"{first}: not a file of asyncfl tune") from None
+    if names := [of for one in says.tuned for of in one.parameters.values() if ":" in str(of)]:
+        refusal = not_own(path)
+        if refusal and not ALLOWED.get():
+            raise UserError(f"{path}: '{names[0]}' is not imported, since {refusal}: {HOW}")
     return Tuned(path, says)
+
+
+def _must_be_whole(path: Path) -> None:
+    """UserError if the file is not what asyncfl tune wrote; files of older versions have no checksum."""
+    head, found, rest = path.read_text(encoding="utf-8").partition(CHECKSUM)
+    if found and head.startswith("#"):
+        checksum, _, text = rest.partition("\n")
+        if checksum != _checksum(text):
+            raise UserError(
+                f"{path}: is damaged or was edited: its checksum is another; run asyncfl tune again"
+            )
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(path: Path, found: TunedFile) -> None:
@@ -108,7 +130,8 @@ def write(path: Path, found: TunedFile) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(f"# Written by asyncfl tune; used by asyncfl run --tuned.\n{text}")
+        head = "# Written by asyncfl tune; used by asyncfl run --tuned."
+        partial.write_text(f"{head}\n{CHECKSUM}{_checksum(text)}\n{text}", encoding="utf-8")
         partial.replace(path)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}; name another file with --out") from None

@@ -4,11 +4,14 @@ A record is a folder that appears whole or not at all:
 
     <outbox>/<suite>/<key>/result.json
     <outbox>/<suite>/<key>/artifacts/…      description.json, tables, or a traceback
+    <outbox>/<suite>/<key>/checksums.json   SHA-256 of all these files
+    <outbox>/<suite>/<key>.damaged/…        a record whose files are not what was written
     <outbox>/<suite>/<key>.checkpoint       of a run that is not finished, and its .stopwatch
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,7 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-PARTIAL = ".partial"
+PARTIAL, DAMAGED = ".partial", ".damaged"
+CHECKSUMS = "checksums.json"
 RESULT, ARTIFACTS, CURVE, DESCRIPTION = "result.json", "artifacts", "curve.parquet", "description.json"
 
 
@@ -56,6 +60,16 @@ class Record:
     def result(self) -> Result:
         """What is told about it."""
         return Result(**json.loads((self.folder / RESULT).read_text()))
+
+    @property
+    def sound(self) -> bool:
+        """Whether its files are those that were written; records of older versions must be readable."""
+        try:
+            _ = self.result, self.description
+            checksums = self.folder / CHECKSUMS
+            return not checksums.exists() or json.loads(checksums.read_text()) == _digests(self.folder)
+        except (OSError, ValueError, TypeError):
+            return False
 
     @property
     def artifacts(self) -> Path:
@@ -113,12 +127,17 @@ class Outbox:
             (artifacts / name).write_text(text)
         for name, columns in (tables or {}).items():
             _write_table(artifacts / f"{name}.parquet", columns)
+        (partial / CHECKSUMS).write_text(_json(_digests(partial)))
         self.drop(Record(folder))
         partial.rename(folder)
 
     def waiting(self) -> Iterator[Record]:
         """All records, oldest first."""
-        folders = (path for path in self.folder.glob("*/*") if path.is_dir() and path.suffix != PARTIAL)
+        folders = (
+            path
+            for path in self.folder.glob("*/*")
+            if path.is_dir() and path.suffix not in {PARTIAL, DAMAGED}
+        )
         yield from map(Record, sorted(folders, key=lambda path: path.stat().st_mtime))
 
     def drop(self, record: Record) -> None:
@@ -128,19 +147,29 @@ class Outbox:
             record.folder.rename(gone)
             shutil.rmtree(gone)
 
-    def sweep(self) -> None:
-        """Remove what killed processes left half-written, and records that a power cut made unreadable."""
+    def sweep(self) -> list[Path]:
+        """Remove what killed processes left half-written; set damaged records aside, and say where they are."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        for record in self.waiting():
-            try:
-                _ = record.result
-            except (OSError, ValueError, TypeError):
-                self.drop(record)
+        return [self._set_aside(record) for record in list(self.waiting()) if not record.sound]
+
+    def _set_aside(self, record: Record) -> Path:
+        """Out of the way of the task, which is computed again; an older damaged record of it gives way."""
+        aside = record.folder.with_name(f"{record.folder.name}{DAMAGED}")
+        shutil.rmtree(aside, ignore_errors=True)
+        return record.folder.rename(aside)
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a record, but of the list of these."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUMS)
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
 
 
 def _write_table(path: Path, columns: Mapping[str, Any]) -> None:

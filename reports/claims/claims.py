@@ -18,6 +18,7 @@ from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED, Number
 from benchmarks.claims.plan import Plan
 from benchmarks.errors import UserError
+from benchmarks.suite.code import ALLOWED, HOW
 from benchmarks.tracking.provenance import commit, versions
 from fl_core.diagnostics.volatility import volatility
 from reports.claims.verdicts import Verdict, flat, verdicts
@@ -138,6 +139,8 @@ def _along(how: str, column: np.ndarray) -> float:
 
 
 def _function(path: str) -> Callable[..., Any]:
+    if not path.startswith("benchmarks.claims.") and not ALLOWED.get():
+        raise UserError(f"{path} is not imported, since a claims file names it: {HOW}")
     module, _, name = path.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)

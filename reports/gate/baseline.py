@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from math import isfinite
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from benchmarks import documents
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import Run as Planned
 from fl_core.keys import is_older
@@ -93,6 +95,7 @@ class Baseline(Frozen):
         default_factory=dict
     )  # by strategy: updates a second over the yardstick's
     runs: tuple[Outcome, ...]
+    checksum: str = ""  # SHA-256 of all the rest; empty in files of older versions
 
 
 def take(tracking_uri: str, planned: Sequence[Planned]) -> Baseline:
@@ -150,7 +153,7 @@ def _outcome(run: Run, schedule: str) -> Outcome:
 
 def write(baseline: Baseline, path: Path) -> Path:
     """Write a baseline, one run a line, so that a change of it can be read in a diff."""
-    data = baseline.model_dump(mode="json")
+    data = baseline.model_dump(mode="json") | {"checksum": _checksum(baseline)}
     head = [f" {_json(key)}: {_json(value)}" for key, value in data.items() if key != "runs"]
     runs = ",\n".join(f"  {_json(run)}" for run in data["runs"])
     try:
@@ -164,13 +167,20 @@ def write(baseline: Baseline, path: Path) -> Path:
 def read(path: Path) -> Baseline:
     """Read a baseline; UserError if that is none."""
     try:
-        return Baseline.model_validate_json(path.read_bytes())
+        text = path.read_bytes()
+        baseline = Baseline.model_validate_json(text)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{path}: is no baseline: {f'{where}: ' if where else ''}{first['msg']}") from None
+        place = f"{path}{documents.line_of(text, first['loc'])}"
+        raise UserError(f"{place}: is no baseline: {f'{where}: ' if where else ''}{first['msg']}") from None
+    if baseline.checksum and baseline.checksum != _checksum(baseline):
+        raise UserError(
+            f"{path}: is damaged or was edited: its checksum is another; write it with asyncfl baseline"
+        )
+    return baseline
 
 
 def shipped(suite: str) -> Path:
@@ -208,6 +218,11 @@ def must_have_spread(baseline: Baseline) -> None:
         raise UserError(
             f"suite '{baseline.suite}' has one seed: a tolerance comes from the spread over two at least"
         )
+
+
+def _checksum(baseline: Baseline) -> str:
+    rest = baseline.model_dump_json(exclude={"checksum"})
+    return hashlib.sha256(rest.encode()).hexdigest()
 
 
 def _json(value: Any) -> str:

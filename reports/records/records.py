@@ -72,6 +72,7 @@ class Run:
     data: Mapping[str, str]
     execution: str
     machine: str
+    code: Mapping[str, str] = field(default_factory=dict)  # user's own classes → file and its digest
     superseded: bool = False  # the runner says that other runs of the same names are meant
     metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
     files: Files = field(default_factory=Files.none)

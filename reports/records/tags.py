@@ -42,6 +42,7 @@ def read_run(
         commit=tag("commit"),
         versions=table(tag("versions")),
         data=table(tag("data")),
+        code=table(tag("code")),
         execution=tag("execution"),
         machine=tag("machine"),
         superseded=bool(tag("superseded")),

@@ -102,7 +102,17 @@ def done(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.slow
 def test_claims_are_run_interrupted_gone_on_with_and_shown(tmp_path: Path, toy: Path, store: Store) -> None:
-    run = ("claims", "run", "--claims", str(toy), "--store", str(store.folder), "--workers", "2")
+    run = (
+        "claims",
+        "run",
+        "--claims",
+        str(toy),
+        "--allow-code",
+        "--store",
+        str(store.folder),
+        "--workers",
+        "2",
+    )
     assert "claims-toy-small: 1 claim, 6 runs, " in done(tmp_path, *run, "--dry-run")
 
     first = asyncfl(tmp_path, *run)

@@ -60,11 +60,33 @@ def test_a_process_killed_while_it_writes_leaves_no_record(
 
 def test_sweeping_keeps_records_and_checkpoints(outbox: Outbox) -> None:
     outbox.put(result(), {})
-    outbox.put(result("cut"), {})
-    (outbox.folder / "suite" / "cut" / "result.json").write_text('{"kind": ')
     outbox.checkpoint("suite", "other").touch()
-    outbox.sweep()
+    assert outbox.sweep() == []
     assert {path.name for path in (outbox.folder / "suite").iterdir()} == {"k", "other.checkpoint"}
+
+
+@pytest.mark.parametrize("name", ["result.json", "artifacts/description.json", "artifacts/curve.parquet"])
+@pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
+def test_a_damaged_record_is_set_aside(outbox: Outbox, name: str, how: str) -> None:
+    for key in ("k", "whole"):
+        outbox.put(result(key), {"seed": 0}, {"curve": {"iteration": [0, 4], "loss": [1.5, 0.5]}})
+    file = outbox.folder / "suite" / "k" / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 4
+    file.write_bytes(file.read_bytes()[:-5] if how == "cut" else content)
+    if how == "gone":
+        file.unlink()
+    (aside,) = outbox.sweep()
+    assert aside == outbox.folder / "suite" / "k.damaged"
+    assert [record.key for record in outbox.waiting()] == ["whole"] and outbox.get("suite", "k") is None
+    outbox.put(result(), {})
+    assert outbox.sweep() == [] and outbox.get("suite", "k") is not None
+
+
+def test_a_record_of_an_older_version_has_no_checksums(outbox: Outbox) -> None:
+    outbox.put(result(), {})
+    (outbox.folder / "suite" / "k" / "checksums.json").unlink()
+    assert outbox.sweep() == []
 
 
 def test_the_oldest_goes_first(outbox: Outbox) -> None:

@@ -42,6 +42,7 @@ def facts(suite: Suite) -> list[tuple[str, list[str]]]:
         ("asyncfl", _texts(runs, lambda run: run.version)),
         ("Commit", _texts(runs, lambda run: run.commit)),
         ("Libraries", _texts(runs, lambda run: _listed(run.versions))),
+        ("Own code", _all_values(run.code for run in runs)),
         ("Data", _all_values(run.data for run in runs)),
         ("Execution", _texts(runs, lambda run: run.execution)),
         ("Machine", _texts(runs, lambda run: run.machine)),
