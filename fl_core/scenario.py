@@ -10,7 +10,7 @@ from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.timing.availability import Always, Availability
-from fl_core.timing.durations import Durations, Fixed
+from fl_core.timing.durations import Durations, Fixed, means
 
 
 class Timing(Frozen):
@@ -54,5 +54,5 @@ class Scenario(Frozen):
 
     @model_validator(mode="after")
     def _times_fit_the_clients(self) -> Self:
-        self.timing.durations.means(self.problem.clients, seed=0)  # ValueError if they do not
+        means(self.timing.durations, self.problem.clients, seed=0)  # ValueError if they do not
         return self

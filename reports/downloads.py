@@ -21,7 +21,7 @@ def csv(table: pd.DataFrame) -> str:
 
 def harmless(cell: object) -> object:
     """A text that spreadsheets will not take for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip().startswith(("=", "+", "-", "@")) else cell
 
 
 def file_name(suite: str, what: str) -> str:

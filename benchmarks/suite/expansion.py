@@ -23,6 +23,7 @@ from benchmarks.suite.document import Setting, Steps, dotted, part_name, put, sp
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.limits import MOST_POINTS, MOST_RUNS, beyond_this_machine, too_many
 from fl_core.experiment import Experiment
+from fl_core.timing.durations import means
 
 # What a grid may span: what all strategies share. A strategy's own values are listed under `strategies`.
 SPANNABLE = ("problem", "timing", "arrangement", "budget", "local", "lr")
@@ -120,7 +121,7 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
 def _refused(says: SuiteFile) -> Iterator[Complaint]:
     """What does not go together: durations with the number of clients, a strategy with the scenario."""
     try:
-        says.timing.durations.means(says.problem.clients, says.seeds[0])
+        means(says.timing.durations, says.problem.clients, says.seeds[0])
     except ValueError as error:
         yield Complaint(("timing", "durations"), str(error))
         return

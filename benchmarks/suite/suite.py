@@ -163,7 +163,7 @@ def recorded_name(name_or_path: str, scale: str | None = None) -> str:
 
 def _a_file_s(name: str) -> str:
     """The name, of which files are called; UserError if it leads out of their folder."""
-    if Path(name).name != name or "\\" in name or "\0" in name:
+    if Path(name).name != name or name == ".." or "\\" in name or "\0" in name:
         raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
     return name
 

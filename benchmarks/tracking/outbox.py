@@ -148,7 +148,7 @@ class Outbox:
             shutil.rmtree(gone)
 
     def sweep(self) -> list[Path]:
-        """Remove what killed processes left half-written; set damaged records aside, and say where they are."""
+        """Remove what killed processes left half-written; set damaged records aside and say where."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return [self._set_aside(record) for record in list(self.waiting()) if not record.sound]

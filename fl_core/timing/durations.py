@@ -54,6 +54,20 @@ class Durations(Part):
         return label(self)
 
 
+def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
+    """A law's mean lengths [n]; ValueError unless there is one for each client, positive and finite."""
+    found = law.means(n, seed)
+    if len(found) != n:
+        raise ValueError(f"durations: {law.reference()} gives {len(found)} means for {n} clients")
+    for client, mean in enumerate(found):
+        if not 0 < mean < math.inf:
+            raise ValueError(
+                f"durations: {law.reference()} gives client {client} jobs of mean length {mean}; "
+                "a mean is a finite number above 0"
+            )
+    return found
+
+
 class Lengths:
     """A law under one seed and n clients: the length of every job, in ticks, in whatever order one asks.
 
@@ -64,7 +78,7 @@ class Lengths:
 
     def __init__(self, law: Durations, n: int, seed: int, exact_times: Iterable[Fraction] = ()) -> None:
         self.law = law
-        self.means = law.means(n, seed)
+        self.means = means(law, n, seed)
         cycles = () if law.random else law.cycles(n, seed)
         own = Clock(law.unit if law.random else common_unit(chain.from_iterable(cycles)))
         self.clock = Clock(common_unit((own.unit, *exact_times)))
@@ -82,7 +96,10 @@ class Lengths:
         else:
             length = self.law.draw(self._means[client], self._streams.at(client, job))
             if not 0 <= length < math.inf:
-                raise ValueError(f"durations: {self.law.reference()} drew a job of length {length}")
+                raise ValueError(
+                    f"durations: {self.law.reference()} drew a job of length {length} for client {client}; "
+                    "a length is a finite number, at least 0"
+                )
             ticks = max(1, round(length * self._own_ticks)) * self._refined
         return ticks * steps if self.law.per_step else ticks
 

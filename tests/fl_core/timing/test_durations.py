@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
-from fl_core.timing.durations import FX, Durations, Exponential, Fixed, Lengths, Trace, TwoSpeed
+from fl_core.timing.durations import FX, Durations, Exponential, Fixed, Lengths, Trace, TwoSpeed, means
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
 
@@ -195,7 +195,7 @@ def test_a_length_is_never_zero_and_never_not_a_number() -> None:
 
     assert Lengths(Odd(value=0), 1, 0)(0, 0) == 1
     for value in (-1.0, 1e400):
-        with pytest.raises(ValueError, match="drew a job of length"):
+        with pytest.raises(ValueError, match=r"drew a job of length \S+ for client 0;"):
             Lengths(Odd.model_construct(value=value), 1, 0)(0, 0)
 
 
@@ -366,3 +366,27 @@ def test_times_must_fit_the_number_of_clients() -> None:
             ValueError, match="times: 2 given for 3 clients; give one for all, or one for each"
         ):
             Lengths(law(name, times=[1, 2]), 3, 0)
+
+
+class Odd(Durations):
+    """A law of a user's own that gives one client a mean that cannot be."""
+
+    mean: Any = Fraction(1)
+
+    def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+        return (*(Fraction(1),) * (n - 1), self.mean)
+
+
+@pytest.mark.parametrize("mean", [Fraction(0), Fraction(-1, 2), float("nan"), float("inf")])
+def test_a_mean_that_cannot_be_is_told_with_law_and_client(mean: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^durations: .*:Odd gives client 2 jobs of mean length {mean};"):
+        Lengths(Odd.model_construct(mean=mean), 3, 0)
+
+
+def test_there_is_a_mean_for_each_client() -> None:
+    class Short(Durations):
+        def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+            return (Fraction(1),) * (n - 1)
+
+    with pytest.raises(ValueError, match=r"Short gives 2 means for 3 clients"):
+        means(Short.model_construct(), 3, 0)

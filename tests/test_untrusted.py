@@ -1,0 +1,107 @@
+"""What comes from elsewhere is data: nothing of it is executed, and none of its names leaves its folder."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from test_architecture import MODULES, TREES
+
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import recorded_name
+from reports.downloads import csv, slug
+from reports.latex import text
+
+# Calls that run what a file says, or may.
+NEVER = {
+    *(
+        "yaml.load",
+        "yaml.load_all",
+        "yaml.full_load",
+        "yaml.unsafe_load",
+        "yaml.safe_load",
+        "yaml.UnsafeLoader",
+    ),
+    *("pickle.load", "pickle.loads", "pickle.Unpickler", "marshal.loads", "shelve.open", "dill.loads"),
+    *(
+        "pd.read_pickle",
+        "pandas.read_pickle",
+        "joblib.load",
+        "cloudpickle.loads",
+        "eval",
+        "exec",
+        "os.system",
+    ),
+    *("tarfile.open", "zipfile.ZipFile", "shutil.unpack_archive"),
+}
+# CIFAR's published files are pickles: each is compared with its published digest first.
+CHECKED = {("fl_core.problems.cifar", "pickle.loads")}
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_runs_what_a_file_says(module: str) -> None:
+    for name, call in calls(TREES[module]):
+        options = {option.arg: ast.unparse(option.value) for option in call.keywords}
+        assert name not in NEVER or (module, name) in CHECKED, f"{module}:{call.lineno}: {name}"
+        assert name != "torch.load" or options.get("weights_only") == "True", f"{module}:{call.lineno}"
+        assert options.get("allow_pickle", "False") == "False", f"{module}:{call.lineno}"
+        assert options.get("shell", "False") == "False", f"{module}:{call.lineno}"
+
+
+def test_yaml_is_parsed_in_one_place() -> None:
+    users = {name for name, tree in TREES.items() if "yaml" in set(_imported(tree))}
+    assert users == {"benchmarks.documents"}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+@pytest.mark.parametrize(
+    ("suite", "scale"), [("small", "../../x"), ("small", "/etc"), ("..", None), ("a\\b", None)]
+)
+def test_a_report_is_written_into_its_folder(suite: str, scale: str | None) -> None:
+    with pytest.raises(UserError, match="no suite can be recorded as "):
+        recorded_name(suite, scale)
+
+
+def test_the_name_in_a_file_does_not_lead_out_of_the_folder_either(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("name: ../../x")
+    with pytest.raises(UserError, match=r"no suite can be recorded as '\.\./\.\./x'"):
+        recorded_name(str(path))
+
+
+@pytest.mark.parametrize(
+    "cell", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "\n=1"]
+)
+def test_a_spreadsheet_sees_no_formula(cell: str) -> None:
+    for line in (csv(pd.DataFrame({"name": [cell]})), csv(pd.DataFrame({cell: ["x"]}))):
+        assert f"'{cell}" in line
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "..", "a\0b", "a/b\\c", "con\n"])
+def test_a_file_s_name_stays_in_its_folder(name: str) -> None:
+    assert (Path("/out") / slug(name)).parent == Path("/out") or slug(name) == ""
+
+
+@pytest.mark.parametrize(
+    "command", [r"\input{/etc/passwd}", r"\write18{ls}", r"\def\x{}", "a%b", "^^5cinput{x}"]
+)
+def test_latex_sees_no_command(command: str) -> None:
+    shown = text(command)
+    known = (r"\textbackslash{}", r"\textasciicircum{}", r"\{", r"\}", r"\%")
+    for one in known:
+        shown = shown.replace(one, "")
+    assert not set(shown) & set("\\{}%^")
