@@ -19,7 +19,9 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     """What to tell about an error that the user can put right; None for a bug of ours."""
     if isinstance(error, UserError):
         return error.lines
-    if "fl_core.problems.data.data" in sys.modules:  # else nobody can have raised these
+    if isinstance(error, OSError) and error.filename is not None:  # a full disk, a name that is too long
+        return (one_line(f"{str(error.filename)[:200]}: {error.strerror}"),)
+    if "fl_core.problems.data.data" in sys.modules:  # else nothing can have raised these
         from fl_core.problems.data.data import DataDamaged, DataMissing
         from fl_core.problems.problem import Impossible
 

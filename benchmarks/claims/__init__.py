@@ -49,6 +49,7 @@ Band = tuple[Number | None, Number | None]  # None where it is open
 Where = dict[str, Any]  # dotted keys of a suite → what must stand there
 SCALES = ("small", "paper")
 Scale = Annotated[str, Field(pattern="^(small|paper)$")]
+Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
 
 
@@ -191,7 +192,7 @@ def _text(value: Any) -> Any:
 class Value(Claim):
     """A number of the paper: printed, or said to lie in a band."""
 
-    printed: Annotated[str | None, BeforeValidator(_text), Field(pattern=r"^-?\d*\.?\d+(e-?\d+)?$")] = None
+    printed: Annotated[Printed | None, BeforeValidator(_text)] = None
     band: Band | None = None
     single_run: bool = False  # in the paper
 

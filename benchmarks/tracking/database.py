@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from benchmarks.errors import UserError
 
@@ -18,6 +19,7 @@ def check(uri: str) -> None:
     if not colon or scheme.partition("+")[0] not in SCHEMES:
         known = "sqlite:///FILE, http(s)://…, postgresql://…, mysql://… or mssql://…"
         raise UserError(f"--tracking-uri {uri}: must be {known}")
+    _must_be_an_address(uri)
     path = file(uri)
     if path is None or not path.exists() or (path.is_file() and not path.stat().st_size):
         return
@@ -26,6 +28,18 @@ def check(uri: str) -> None:
         raise UserError(
             f"{path} is not MLflow's: it holds other tables, such as '{min(tables)}'; name another file"
         )
+
+
+def _must_be_an_address(uri: str) -> None:
+    try:
+        parts = urlsplit(uri)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:  # of the port, or of brackets around a host
+        raise UserError(f"--tracking-uri {uri}: is no address: {error}") from None
+    if parts.scheme == "sqlite" and not (uri.startswith("sqlite:///") and parts.path.strip("/")):
+        raise UserError(f"--tracking-uri {uri}: names no file: must be sqlite:///FILE")
+    if parts.scheme in {"http", "https"} and not host:
+        raise UserError(f"--tracking-uri {uri}: names no host")
 
 
 def file(uri: str) -> Path | None:
