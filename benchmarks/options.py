@@ -21,11 +21,12 @@ def _use_device(_: click.Context, __: click.Parameter, name: str) -> None:
     os.environ["ASYNCFL_DEVICE"] = name
 
 
-def _allow_code(_: click.Context, __: click.Parameter, allowed: bool) -> None:
+def _allow_code(ctx: click.Context, __: click.Parameter, allowed: bool) -> None:
     if allowed:
         from benchmarks.suite.code import ALLOWED
 
-        ALLOWED.set(True)
+        token = ALLOWED.set(True)
+        ctx.call_on_close(lambda: ALLOWED.reset(token))
 
 
 suite = click.argument("suite", metavar="SUITE")

@@ -167,7 +167,7 @@ def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("check",), "claims.T-large/digits: value: fedfax means none of"),
+        (("check", "--allow-code"), "claims.T-large/digits: value: fedfax means none of"),
         (("show", "T-exact/sun"), "did you mean 'T-exact/sum'?"),
         (("run", "--paper", "toi"), "did you mean 'toy'?"),
         (("run", "--id", "T-none*"), "no claim of that name can run"),
@@ -200,7 +200,7 @@ def test_refuted_claims_that_look_alike_share_a_bullet(toy: Path) -> None:
     text = text.replace("arguments: {}", "arguments: {of: [2, 2]}")
     text += "seen: {T-exact/alone: It makes four., 'T-exact/*': They make four.}\n"
     (toy / "toy.yaml").write_text(text)
-    run = ["claims", "run", "--claims", "claims", "--id", "T-exact/*"]
+    run = ["claims", "run", "--claims", "claims", "--allow-code", "--id", "T-exact/*"]
     done(toy.parent, *run)
     printed = done(toy.parent, "claims", "--claims", "claims", "--markdown")
     both = "- **T-exact**, 2 claims (computed), such as: Two and two make five."

@@ -1,0 +1,160 @@
+"""YAML's core schema, by the tables of the YAML 1.2 specification (chapter 10.3), and its bounds."""
+
+import math
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import documents
+from benchmarks.documents import NotPlain
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import load
+
+SUITE = """name: small
+seeds: {seeds}
+problem: {{name: digits, clients: {clients}}}
+budget: {{updates: {updates}}}
+strategies: [fedavg, ace]
+grid: {grid}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("null", None), ("~", None), ("", None), ("Null", None), ("nUll", "nUll")),
+        *(("true", True), ("FALSE", False), ("yes", "yes"), ("on", "on"), ("n", "n")),
+        *(("0", 0), ("-19", -19), ("+12", 12), ("012", 12), ("0o14", 12), ("0x3A", 58), ("0b1", "0b1")),
+        *(("0x", "0x"), ("1_000", "1_000"), ("190:20:30", "190:20:30"), ("-0x1", "-0x1")),
+        *(("0.", 0.0), ("-0.0", -0.0), (".5", 0.5), ("+12e03", 12000.0), ("-2E+05", -2e5), ("1e-3", 1e-3)),
+        *((".inf", math.inf), ("-.Inf", -math.inf), ("inf", "inf"), ("nan", "nan"), (".", "."), ("e3", "e3")),
+        *(
+            ("2026-13-40", "2026-13-40"),
+            ("2026-01-02", "2026-01-02"),
+            ("'1'", "1"),
+            ('"~"', "~"),
+            ("!!str 1", "1"),
+        ),
+        ("{1: a, 0.1: b, true: c}", {"1": "a", "0.1": "b", "true": "c"}),
+        ("[&a {x: 1}, *a, {<<: *a, y: 2}]", [{"x": 1}, {"x": 1}, {"x": 1, "y": 2}]),
+    ],
+)
+def test_the_core_schema(text: str, value: Any) -> None:
+    found = documents.value(text)
+    assert found == value and type(found) is type(value)
+    assert math.isnan(documents.value(".NaN"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (
+            "a: 1\nb: " + "9" * 5000,
+            2,
+            "99999999999999999999… (5000 characters) is no whole number of 64 bits",
+        ),
+        ("a: 9223372036854775808", 1, "9223372036854775808 is no whole number of 64 bits"),
+        ("a: 1e999", 1, "1e999 is larger than any number of 64 bits"),
+        ("a:\n- *b", 2, "*b: there is no &b that ends before it"),
+        ("a: &a [*a]", 1, "*a: there is no &a that ends before it"),
+        ("a: !!timestamp 2026-01-01", 1, "the tag !!timestamp is not allowed: no tags are needed here"),
+        ("\n" + "[" * 60, 2, "lists and mappings stand more than 40 inside of each other"),
+        ('a: "\\uD800"', 1, "a text must not hold a null character or half of a surrogate pair"),
+        ("<<: 3", 1, "<<: must be a mapping, or a list of mappings"),
+        ('a: "\\UFFFFFFFF"', None, "not valid YAML: "),
+    ],
+)
+def test_what_is_not_plain_names_its_line(text: str, line: int | None, said: str) -> None:
+    with pytest.raises(NotPlain) as caught:
+        documents.parse(text)
+    assert caught.value.wrong[0][0] == line
+    assert caught.value.wrong[0][1].startswith(said)
+
+
+def test_aliases_do_not_multiply_without_end() -> None:
+    """A billion laughs in ten lines: refused as soon as a million is exceeded."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    began = perf_counter()
+    with pytest.raises(NotPlain, match="more than 1,000,000 values and keys"):
+        documents.parse("\n".join(lines))
+    assert perf_counter() - began < 60
+
+
+def test_a_copy_behind_an_alias_is_a_copy() -> None:
+    first, second = documents.value("[&a {x: 1}, *a]")
+    first["x"] = 2
+    assert second == {"x": 1}
+
+
+def test_a_large_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_bytes(b"#" * (documents.MOST_BYTES + 1))
+    with pytest.raises(UserError, match=r"s\.yaml: is larger than 8 MB"):
+        documents.read(tmp_path / "s.yaml")
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"))
+    | st.sampled_from(
+        ["1e5", "1234567890123e45", "0o7", "0x1f", "yes", "~", "2026-01-01", "<<", "=", "1:30"]
+    ),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc.-1", min_size=1), inner),
+    max_leaves=10,
+)
+
+
+@given(plain)
+def test_what_is_written_is_read_as_the_same(content: Any) -> None:
+    assert documents.parse(documents.dump(content))[0] == content
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"seeds": 10**9}, ":2: seeds: 1,000,000,000 seeds, at most 100,000 in one suite"),
+        ({"updates": 10**15}, ":4: budget: 1,000,000,000,000,000 updates need 29,802,322 GB"),
+        (
+            {"grid": f"{{problem.target: {list(range(1000))}, local.steps: {list(range(1000))}}}"},
+            ":6: grid: 1,000,000 points, at most 10,000 in one suite",
+        ),
+        ({"seeds": 60_000}, ": 120,000 runs, at most 100,000 in one suite"),
+    ],
+)
+def test_what_is_absurd_is_refused_at_once(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(SUITE.format(**{"seeds": 1, "clients": 2, "updates": 10, "grid": "{}", **changed}))
+    began = perf_counter()
+    with pytest.raises(UserError) as caught:
+        load(str(path))
+    assert perf_counter() - began < 20
+    (line,) = caught.value.lines
+    assert line.startswith(f"{path}{said}") and ("make it smaller" in line or "lower budget" in line)
+
+
+def test_ten_million_clients_are_refused_before_their_means_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    text = SUITE.format(seeds=1, clients=2, updates=10, grid="{}")
+    problem = f"{{name: quadratic, centres: [[0.0]], clients: {10**7}}}"
+    path.write_text(text.replace("{name: digits, clients: 2}", problem))
+    began = perf_counter()
+    with pytest.raises(UserError) as caught:
+        load(str(path))
+    assert perf_counter() - began < 20
+    assert caught.value.lines[0].startswith(f"{path}:3: problem")
+
+
+@pytest.mark.parametrize("time", ["1e999999999", "1e-999999999", "9" * 101])
+def test_a_fraction_is_not_written_out_without_end(tmp_path: Path, time: str) -> None:
+    path = tmp_path / "s.yaml"
+    text = SUITE.format(seeds=1, clients=2, updates=10, grid="{}")
+    path.write_text(text.replace("budget: {", f"budget: {{time: '{time}', "))
+    with pytest.raises(UserError, match=r"s\.yaml:4: budget\.time: a time has at most 100 characters"):
+        load(str(path))
