@@ -300,7 +300,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         plain = scalar(text) == text
     except ValueError:
         plain = False
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else "'")
+    style = '"' if not text.isprintable() else None if plain else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

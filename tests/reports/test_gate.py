@@ -273,7 +273,7 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
     before = changed(record(), updates_to_target=inf)
     path = baseline.write(before, tmp_path / "new" / "ci.json")
     assert baseline.read(path) == before
-    assert path.read_text().count("\n") == len(before.runs) + 10
+    assert path.read_text().count("\n") == len(before.runs) + 11
     lost = changed(before, final=nan, status="diverged")
     assert compare(lost, baseline.read(baseline.write(lost, path))) == compare(lost, lost)
 
