@@ -278,7 +278,7 @@ def _short(text: str) -> str:
 
 
 def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1
+    return event.start_mark.line + 1 if event.start_mark else 1
 
 
 def _events(text: str | bytes) -> Iterator[Any]:
