@@ -11,9 +11,9 @@ import pytest
 from benchmarks.claims.files import papers
 from benchmarks.claims.plan import mistakes
 from benchmarks.errors import UserError
+from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.code import ALLOWED
 from benchmarks.suite.suite import load
-from benchmarks.tasks import RunTask
 
 SUITE = """
 name: mine

@@ -207,7 +207,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     (inside / "small.yaml").write_bytes(SUITE)
     (inside / "toy.yaml").write_bytes(CLAIMS)
     for place in (
-        "benchmarks.session.Session.run",
+        "benchmarks.runs.session.Session.run",
         "tuning.campaign.Driver.run",
         "benchmarks.fork_server.warm_up",
         "os.execve",
