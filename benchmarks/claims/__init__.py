@@ -7,6 +7,9 @@ A file in `benchmarks/claims/` holds entries of one paper:
     scenarios:                           # where runs come from; entries share them by name
       weights:                           # the keys of a suite file, or a shipped suite and changes
         suite: fraboni_weights
+        entries:                         # what its entries say unless they say otherwise
+          arrangement: paper             # paper, code or variant; of a scale: {small: variant, paper: paper}
+          looks: [8, 16, 32, 64]         # numbers of seeds at which they are judged
         set: {seeds: 8}
         scales: {small: {budget.time: 1000}, paper: {}}
         needs: {paper: days on two cores}
@@ -15,6 +18,7 @@ A file in `benchmarks/claims/` holds entries of one paper:
         place: Fig. 2a, §5.2.1
         statement: Time-based weights reach a lower loss on the federated problem than identical ones.
         kind: better                     # better, same, value, exact, contrast, ratio, rank, report
+        margin: 0.01                     # a difference that is certainly smaller counts as none
         clock: time                      # the paper's axis
         rates: stated                    # paper, tuned, or stated: chosen by hand
         scenario: weights
@@ -26,6 +30,11 @@ A file in `benchmarks/claims/` holds entries of one paper:
     seen:                                # of refuted members of a family, what was seen
       F-weights-FP/mnist: …
 
+The arrangement says whose experiment it is: as the paper says, as its published code does, or our variant.
+`ours` marks a reading or consequence that the paper does not state. `refutation` says what a refutation would
+mean where that does not follow from the two: that it lies outside the paper's conditions, or that the paper
+leaves too much open.
+
 What gives a number a seed is a `Sample`; its keys may stand at the entry, for all of its samples. An entry
 with `each` or `table` stands for many (`claims.families`). Files are read by `claims.files`, scenarios become
 runs in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
@@ -33,16 +42,16 @@ runs in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fl_core.metrics import Metric
 from fl_core.parts import Frozen
 from fl_core.problems.problem import shipped_metrics
 
 POINTS = 0.02  # two points of a share: what "the same" allows unless an entry says otherwise
-SINGLE_RUN = 0.015  # what a printed value is worth that the paper took from one run
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Band = tuple[Number | None, Number | None]  # None where it is open
@@ -51,6 +60,22 @@ SCALES = ("small", "paper")
 Scale = Annotated[str, Field(pattern="^(small|paper)$")]
 Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+Margin = Annotated[float, Field(gt=0)]
+
+Arrangement = Literal["paper", "code", "variant"]  # whose experiment it is; `variant`: ours
+Arrangements = Arrangement | dict[Scale, Arrangement]
+Refutation = Literal["contradicts", "other_arrangement", "outside_conditions", "underspecified", "ours"]
+
+
+def _growing(looks: tuple[int, ...]) -> tuple[int, ...]:
+    if any(later <= earlier for earlier, later in itertools.pairwise(looks)):
+        raise ValueError("must grow from look to look")
+    return looks
+
+
+Looks = Annotated[
+    tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), AfterValidator(_growing)
+]  # numbers of seeds
 
 
 def _named(value: Any) -> Any:
@@ -88,13 +113,18 @@ class Claim(Sample):
     place: str
     statement: str
     kind: str
+    row: str = ""  # of the list of claims, within which tests are counted; the id's first half
     ours: bool = False  # not stated by the paper as a measured result
+    arrangement: Arrangements | None = None  # the scenario's, if not named; what is computed is the paper's
+    refutation: Literal["outside_conditions", "underspecified"] | None = None  # of what a refutation is one
+    unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
+    looks: Looks | None = None  # the scenario's, if not named
     clock: Literal["iterations", "updates", "time"] | None = None
     rates: Literal["paper", "tuned", "stated"] | None = None
     higher: bool | None = None  # better; None where the metric is declared so
     note: str = ""  # what the paper leaves open, and our reading of it
     needs: dict[Scale, str] = Field(default_factory=dict)
-    seen: str = ""  # of a refuted claim: what was seen
+    seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
     computed: Function | None = None  # in place of runs
     arguments: dict[str, Any] = Field(default_factory=dict)
 
@@ -102,10 +132,11 @@ class Claim(Sample):
         super().__init_subclass__(**keys)
         cls.KINDS[cls.__name__.lower()] = cls
 
-    @property
-    def row(self) -> str:
-        """The row of the list of claims."""
-        return self.id.partition("/")[0]
+    def arranged(self, scale: str) -> Arrangement:
+        """Whose experiment it is at a scale; what is computed, and what does not say, is the paper's."""
+        if isinstance(self.arrangement, dict):
+            return self.arrangement.get(scale, "paper")
+        return self.arrangement or "paper"
 
     def parts(self) -> dict[str, Sample]:
         """The samples as written, by name."""
@@ -135,6 +166,13 @@ class Claim(Sample):
         names = [sample.metric or "" for sample in self.samples.values()]
         return [shipped_metrics().get(name, Metric(name)) for name in names]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_row(cls, entry: Any) -> Any:
+        if isinstance(entry, dict) and "row" not in entry:
+            return {**entry, "row": str(entry.get("id", "")).partition("/")[0]}
+        return entry
+
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.computed is not None:
@@ -151,11 +189,12 @@ class Claim(Sample):
 
 
 class Better(Claim):
-    """A is better than B."""
+    """A is better than B; within the margin, if one is named, they are equal."""
 
     shared_clock: ClassVar[bool] = True
     a: Sample
     b: Sample
+    margin: Margin | None = None
 
     def parts(self) -> dict[str, Sample]:
         return {"a": self.a, "b": self.b}
@@ -170,8 +209,6 @@ class Better(Claim):
 
 class Same(Better):
     """A and B differ by less than the margin."""
-
-    margin: Annotated[float, Field(gt=0)] | None = None
 
     @property
     def allowed(self) -> float:
@@ -194,10 +231,15 @@ class Value(Claim):
 
     printed: Annotated[Printed | None, BeforeValidator(_text)] = None
     band: Band | None = None
-    single_run: bool = False  # in the paper
+    runs: Annotated[int, Field(ge=1)] = 1  # of the paper, whose mean is printed; 1 where it does not say
 
     @property
-    def precision(self) -> float:
+    def rounding(self) -> float:
+        """What printing may have taken away: half a unit of the last printed digit."""
+        return self.unit / 2
+
+    @property
+    def unit(self) -> float:
         """One unit of the last printed digit."""
         digits, _, exponent = (self.printed or "0").partition("e")
         return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}")
@@ -220,14 +262,24 @@ class Exact(Claim):
 
 
 class Contrast(Claim):
-    """Σ times · value over the terms, seed by seed, lies in a band; above 0 unless said otherwise."""
+    """Σ times · value over the terms, seed by seed, lies in a band; above 0 unless said otherwise.
+
+    With a margin, a sum above 0 is claimed, and one within it is no difference.
+    """
 
     terms: Annotated[tuple[Sample, ...], Field(min_length=1)]
     band: Band = (0, None)
     log: bool = False  # of the logarithms of the values: fitted exponents
+    margin: Margin | None = None
 
     def parts(self) -> dict[str, Sample]:
         return {f"term {number}": term for number, term in enumerate(self.terms, start=1)}
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if self.margin is not None and self.band != (0, None):
+            raise ValueError("margin: stands where the sum is claimed to be above 0, not beside another band")
+        return self
 
 
 class Ratio(Claim):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from benchmarks.claims import SCALES, Claim, Scale
+from benchmarks.claims import SCALES, Arrangements, Claim, Looks, Refutation, Scale
 from benchmarks.claims.families import members
 from benchmarks.documents import place, read
 from benchmarks.errors import UserError
@@ -21,6 +22,13 @@ from fl_core.parts import Frozen
 FOLDER = Path(__file__).parent
 
 
+class Entries(Frozen):
+    """What the entries of a scenario say unless they say otherwise."""
+
+    arrangement: Arrangements | None = None
+    looks: Looks | None = None
+
+
 class Place(Frozen):
     """A scenario as its claims file writes it: a suite's document, and what scales change in it."""
 
@@ -28,6 +36,7 @@ class Place(Frozen):
     set: dict[str, Any] = Field(default_factory=dict)  # dotted keys → values, at every scale
     scales: dict[Scale, dict[str, Any]] = Field(default={"small": {}}, min_length=1)
     needs: dict[Scale, str] = Field(default_factory=dict)
+    entries: Entries = Field(default_factory=Entries)
     document: dict[str, Any] = Field(default_factory=dict)  # the suite's keys, where it is written out
 
 
@@ -42,7 +51,7 @@ class Head(Frozen):
     seen: dict[str, str] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paper:
     """All that is claimed of one paper."""
 
@@ -67,6 +76,30 @@ class Paper:
             if one.scenario
         )
         return own or next(filter(None, theirs), "")
+
+    def refutation(self, claim: Claim, scale: str) -> Refutation:
+        """What a refutation of a claim at a scale would mean; only the first kind is counted.
+
+        The published code's arrangement speaks for the paper where none of its row is as the text says.
+        """
+        if claim.ours:
+            return "ours"
+        if claim.refutation is not None:
+            return claim.refutation
+        arranged = claim.arranged(scale)
+        silent = claim.row not in self._told_rows
+        return (
+            "contradicts" if arranged == "paper" or (arranged == "code" and silent) else "other_arrangement"
+        )
+
+    @cached_property
+    def _told_rows(self) -> set[str]:
+        """The rows of which some entry is arranged as the paper says."""
+        return {
+            claim.row
+            for claim in self.claims.values()
+            if any(claim.arranged(scale) == "paper" for scale in self.scales(claim) or ("",))
+        }
 
 
 def papers(folder: Path = FOLDER) -> dict[str, Paper]:
@@ -113,7 +146,7 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
         try:
             for one in members(entry, path.parent):
                 seen = next((said for id_, said in head.seen.items() if _means(id_, one)), None)
-                claim = _claim(one if seen is None else {**one, "seen": seen})
+                claim = _placed(_claim(one if seen is None else {**one, "seen": seen}), paper)
                 yield from (f"{here}: claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim
@@ -141,6 +174,18 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
     return Claim.KINDS[kind].model_validate(entry)
 
 
+def _placed(claim: Claim, paper: Paper) -> Claim:
+    """The claim, with its scenario's arrangement and looks where it names none."""
+    names = [sample.scenario for sample in claim.samples.values()]
+    places = [paper.scenarios[name] for name in names if name in paper.scenarios]
+    own = {
+        key: next((said for place in places if (said := getattr(place.entries, key)) is not None), None)
+        for key in ("arrangement", "looks")
+        if getattr(claim, key) is None
+    }
+    return claim.model_copy(update=own)
+
+
 def _amiss(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
     if claim.id in known:
         yield "another entry has this id"
@@ -154,6 +199,12 @@ def _amiss(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
             return
     if claim.samples and not paper.scales(claim):
         yield "its scenarios have no scale in common"
+    elif claim.samples:
+        named = claim.arrangement.keys() if isinstance(claim.arrangement, dict) else SCALES
+        if claim.arrangement is None or not set(paper.scales(claim)) <= set(named):
+            yield (
+                "arrangement: must say whose experiment it is at each of its scales: paper, code or variant"
+            )
 
 
 def _told(

@@ -1,4 +1,4 @@
-"""The numbers of claims, read off recorded runs or computed; and the verdicts that stored ones come to."""
+"""The numbers of claims, read off recorded runs or computed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf, nan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.claims import Claim, Sample, kept
-from benchmarks.claims.files import Paper
-from benchmarks.claims.kept import COMPUTED, Number
+from benchmarks.claims import Claim, Sample
+from benchmarks.claims.kept import Number
 from benchmarks.claims.plan import Plan
 from benchmarks.errors import UserError
 from benchmarks.suite.code import ALLOWED, HOW
 from benchmarks.tracking.provenance import commit, versions
 from fl_core.diagnostics.volatility import volatility
-from reports.claims.verdicts import Verdict, flat, verdicts
+from reports.claims.rules import flat
 from reports.records.records import Run
 from reports.records.steps import first_reach, value_at
 
@@ -33,18 +31,6 @@ OVER: dict[str, Callable[[Sequence[float]], float]] = {
     "max": np.fmax.reduce,
     "sum": sum,
 }
-
-
-def judged(paper: Paper, scale: str, folder: Path = kept.RESULTS) -> dict[str, Verdict]:
-    """The verdicts of a paper's claims at a scale, or of those that are computed, from the stored numbers."""
-    claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
-    numbers = kept.values(kept.read(kept.path(paper.name, scale, folder)))
-    return verdicts(claims, numbers)
-
-
-def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
-    """Where a claim has a verdict: its scales, or `computed`."""
-    return (COMPUTED,) if claim.computed else paper.scales(claim)
 
 
 def recipe(claim: Claim) -> str:

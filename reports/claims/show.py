@@ -13,12 +13,25 @@ from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import Number
 from benchmarks.suite.labels import value as written
 from reports import numbers
-from reports.claims.claims import judged, scales
-from reports.claims.table import besides, interval
-from reports.claims.verdicts import Verdict
+from reports.claims.rules import Verdict
+from reports.claims.stored import Judged, judged, scales
+from reports.claims.table import ARRANGED, besides, interval, line, said
+from reports.statistics.looks import SEEDS
 
 WIDTH = 110
-SAID = ("higher", "printed", "band", "margin", "single_run", "log", "of", "order", "at_least", "arguments")
+SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments")
+
+
+def row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
+    """The claims of a row at all of their scales: a line of texts each, under `HEADER` and the scale."""
+    there = dict.fromkeys(scale for of in paper.claims.values() for scale in scales(paper, of))
+    found = [Judged(paper, scale, judged(paper, scale, folder)) for scale in there]
+    return [
+        (one.scale, *line(paper.claims[id_], one.refutation(id_), verdict))
+        for one in found
+        for id_, verdict in one.verdicts.items()
+        if paper.claims[id_].row == name
+    ]
 
 
 def told(paper: Paper, claim: Claim, folder: Path) -> str:
@@ -29,24 +42,26 @@ def told(paper: Paper, claim: Claim, folder: Path) -> str:
         claim.kind,
         *(f"{key} {written(of)}" for key, of in rules.items() if of not in (None, False, (), {})),
     ]
-    said = {
+    rows = {
         "says": claim.statement,
         "judged": ", ".join(how),
         "clock": claim.clock or "",
         "rates": claim.rates or "",
+        "looks": "" if claim.computed else f"at {', '.join(map(str, claim.looks or SEEDS))} seeds",
         "computed": claim.computed or "",
         "note": claim.note,
         "seen": claim.seen,
     }
-    lines += [_line(word, text) for word, text in said.items() if text]
+    lines += [_line(word, text) for word, text in rows.items() if text]
     lines += [_line(name, _sample(sample)) for name, sample in claim.samples.items()]
     for scale in scales(paper, claim):
         stored = kept.read(kept.path(paper.name, scale, folder))
         mine = [one for one in stored if one.claim == claim.id]
-        lines += [
-            "",
-            *_at_scale(scale, judged(paper, scale, folder)[claim.id], mine, paper.needs(claim, scale)),
-        ]
+        verdict, means = judged(paper, scale, folder)[claim.id], paper.refutation(claim, scale)
+        arranged = "" if claim.computed else ARRANGED[claim.arranged(scale)]
+        head = f"{scale} ({arranged})" if arranged else scale
+        found = f"{head}: {said(verdict, means)}{_found(verdict)}"
+        lines += ["", found, *_at_scale(verdict, mine, paper.needs(claim, scale))]
     return "\n".join(lines)
 
 
@@ -65,10 +80,16 @@ def _sample(sample: Sample) -> str:
     return f"{times}{sample.metric} of {strategy or 'the strategy'} in {sample.scenario}{where}, {how}"
 
 
-def _at_scale(scale: str, verdict: Verdict, stored: list[Number], needs: str) -> Iterator[str]:
+def _found(verdict: Verdict) -> str:
+    """The estimate, its interval at the level of the look, and p."""
     found = "" if isnan(verdict.found) else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
+    at = f"the look of {numbers.many(verdict.seeds, 'seed')}"
+    level = "" if isnan(verdict.level) else f" ({100 * verdict.level:.4g} % at {at})"
     p = "" if isnan(verdict.adjusted) else f"; p {verdict.p:.2g}, {verdict.adjusted:.2g} after Holm"
-    yield f"{scale}: {verdict.word}{found}{p}"
+    return f"{found}{level}{p}"
+
+
+def _at_scale(verdict: Verdict, stored: list[Number], needs: str) -> Iterator[str]:
     if extra := besides(verdict):
         yield _line("besides", extra)
     if needs:

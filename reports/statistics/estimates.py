@@ -1,28 +1,28 @@
 """Estimates that are no mean of paired differences: ratios of means, ratios of variances, rank correlation.
 
-Each has an interval, and p-values of one-sided tests against a threshold, as `paired.Effect` does.
+Each has p-values of one-sided tests against a threshold, as `paired.Effect` does; those of means and
+variances have an interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import permutations
 from math import inf, nan, sqrt
 from typing import Protocol
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
-from fl_core.streams import stream
-from reports.statistics.paired import LEVEL, effect
+from reports.statistics.paired import LEVEL, student
 
 Array = np.ndarray
-RESAMPLES = 2000  # of seeds, for a rank correlation
+MOST_RANKED = 8  # whose permutations, 40,320, are looked through one by one
 
 
 class Estimate(Protocol):
-    """A number with its 95 % interval; what a verdict is made from."""
+    """A number with its interval; what a verdict is made from."""
 
     @property
     def mean(self) -> float:
@@ -53,8 +53,8 @@ class Ratio:
     Exact for normal values, where a bootstrap of so few seeds is not. All of R where the lower mean may be 0.
     """
 
-    def __init__(self, top: Array, bottom: Array) -> None:
-        self.top, self.bottom, self.n = top, bottom, len(top)
+    def __init__(self, top: Array, bottom: Array, level: float = LEVEL) -> None:
+        self.top, self.bottom, self.n, self.level = top, bottom, len(top), level
         below = float(bottom.mean())
         self.mean = float(top.mean()) / below if below else nan
         self.low, self.high = self._interval()
@@ -62,7 +62,7 @@ class Ratio:
     def _interval(self) -> tuple[float, float]:
         if self.n < 2:
             return -inf, inf
-        t = float(stats.t.ppf((1 + LEVEL) / 2, self.n - 1))
+        t = float(special.stdtrit(self.n - 1, (1 + self.level) / 2))
         (xx, xy), (_, yy) = np.cov(self.top, self.bottom) * t**2 / self.n
         x, y = self.top.mean(), self.bottom.mean()
         a, b, c = y * y - yy, x * y - xy, x * x - xx
@@ -73,11 +73,11 @@ class Ratio:
 
     def p_above(self, threshold: float) -> float:
         """That of top > threshold · bottom, where the bottom is positive."""
-        return effect(self.differences(threshold)).p_above(0)
+        return student(self.differences(threshold)).p_above(0)
 
     def p_below(self, threshold: float) -> float:
         """That of top < threshold · bottom, where the bottom is positive."""
-        return effect(self.differences(threshold)).p_below(0)
+        return student(self.differences(threshold)).p_below(0)
 
     def differences(self, threshold: float) -> list[float]:
         """Top − threshold · bottom, seed by seed, with the sign of the bottom."""
@@ -90,31 +90,32 @@ class VarianceRatio:
     ValueError where the lower one does not vary.
     """
 
-    def __init__(self, top: Array, bottom: Array) -> None:
+    def __init__(self, top: Array, bottom: Array, level: float = LEVEL) -> None:
         self.n = len(top)
         if self.n < 2 or not bottom.var():
             raise ValueError("no spread to compare with")
         self.mean = float(top.var(ddof=1) / bottom.var(ddof=1))
-        self._law = stats.f(self.n - 1, self.n - 1)
+        free = self.n - 1
         self.low, self.high = (
-            self.mean / float(self._law.ppf(level)) for level in ((1 + LEVEL) / 2, (1 - LEVEL) / 2)
+            self.mean / float(special.fdtri(free, free, at)) for at in ((1 + level) / 2, (1 - level) / 2)
         )
 
     def p_above(self, threshold: float) -> float:
         """Of a ratio that is greater."""
-        return float(self._law.sf(self.mean / threshold)) if threshold else 0.0
+        return float(special.fdtrc(self.n - 1, self.n - 1, self.mean / threshold)) if threshold else 0.0
 
     def p_below(self, threshold: float) -> float:
         """Of a ratio that is smaller."""
-        return float(self._law.cdf(self.mean / threshold)) if threshold else 1.0
+        return float(special.fdtr(self.n - 1, self.n - 1, self.mean / threshold)) if threshold else 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Rank:
-    """Spearman's ρ of means over seeds [k, n] with others, or with given numbers [k].
+    """Spearman's ρ of means over seeds [k, n] with others [k, n], or with given numbers [k].
 
-    Its interval is a percentile bootstrap over seeds, drawn alike for all means. No p-value is below
-    1/(resamples + 1).
+    The test is of agreement against chance: in every seed the k values are ranked, and so are the others; the
+    statistic is the sum over seeds of Σ rank · other rank. Were there no relation, the ranks of each seed
+    would be in any of their k! orders alike. The law of the sum is computed exactly (Page, JASA 58, 1963).
     """
 
     values: Array
@@ -128,39 +129,56 @@ class Rank:
     @cached_property
     def mean(self) -> float:
         """ρ of the means; NaN where one side does not vary."""
-        return self._rho(np.arange(self.n))
-
-    @property
-    def low(self) -> float:
-        """Lower end of its interval."""
-        return self._quantile((1 - LEVEL) / 2, -inf)
-
-    @property
-    def high(self) -> float:
-        """Upper end."""
-        return self._quantile((1 + LEVEL) / 2, inf)
-
-    def p_above(self, threshold: float) -> float:
-        """Of ρ being the threshold at least: it can be attained."""
-        return float((self._again < threshold).sum() + 1) / (len(self._again) + 1)
-
-    def p_below(self, threshold: float) -> float:
-        """Of a smaller ρ."""
-        return float((self._again >= threshold).sum() + 1) / (len(self._again) + 1)
-
-    @cached_property
-    def _again(self) -> Array:
-        picks = stream(0, "rank", self.n).integers(self.n, size=(RESAMPLES, self.n))
-        return np.array([self._rho(pick) for pick in picks])
-
-    def _rho(self, pick: Sequence[int] | Array) -> float:
-        sides = (side[:, pick].mean(1) if side.ndim == 2 else side for side in (self.values, self.others))
-        first, second = (stats.rankdata(side) for side in sides)
+        sides = (side.mean(1) if side.ndim == 2 else side for side in (self.values, self.others))
+        first, second = (ranks(side) for side in sides)
         if not first.var() or not second.var():
             return nan
         return float(np.corrcoef(first, second)[0, 1])
 
-    def _quantile(self, level: float, otherwise: float) -> float:
-        if self.n < 2 or np.isnan(self._again).all():
-            return otherwise
-        return float(np.nanquantile(self._again, level))
+    @property
+    def low(self) -> float:
+        """There is no interval of it."""
+        return nan
+
+    high = low
+
+    def p_above(self, threshold: float) -> float:
+        """Of the two agreeing; 1 where ρ of the means does not reach the threshold."""
+        return self._tail[0] if self.mean >= threshold else 1.0
+
+    def p_below(self, threshold: float) -> float:
+        """Of the two being contrary; 1 where ρ of the means reaches the threshold."""
+        return self._tail[1] if self.mean < threshold else 1.0
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that one seed can give."""
+        return 1 / float(special.factorial(len(self.values), exact=True))
+
+    @cached_property
+    def _tail(self) -> tuple[float, float]:
+        """How likely a sum as large is by chance, and one as small; doubled ranks are whole numbers."""
+        if len(self.values) > MOST_RANKED:
+            raise ValueError(f"{len(self.values)} values: only {MOST_RANKED} can be ranked by the exact test")
+        law, observed = np.ones(1), 0  # law[s]: probability of a sum s
+        for seed in range(self.n):
+            others = self.others[:, seed] if self.others.ndim == 2 else self.others
+            one, other = 2 * ranks(self.values[:, seed]), 2 * ranks(others)
+            law = np.convolve(law, _law(tuple(sorted(one)), tuple(sorted(other))))
+            observed += round(float(one @ other))
+        return float(min(1.0, law[observed:].sum())), float(min(1.0, law[: observed + 1].sum()))
+
+
+def ranks(values: Array) -> Array:
+    """Ranks from 1; those that tie share the mean of theirs."""
+    below = (values[:, None] > values[None, :]).sum(1)
+    alike = (values[:, None] == values[None, :]).sum(1)
+    return np.asarray(below + (alike + 1) / 2)
+
+
+@cache
+def _law(one: tuple[float, ...], other: tuple[float, ...]) -> Array:
+    """The law of Σ one · other over all orders of one of them, by its value."""
+    orders = np.array(list(permutations(one)))
+    sums = np.rint(orders @ np.array(other)).astype(int)
+    return np.asarray(np.bincount(sums) / len(orders))

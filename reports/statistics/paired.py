@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
 
 import numpy as np
-from scipy import stats
-
-from fl_core.streams import stream
+from scipy import special
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -43,7 +41,7 @@ class Effect:
             return 1.0
         if self.std == 0:
             return float(self.mean <= threshold)
-        return float(stats.t.sf((self.mean - threshold) / (self.std / sqrt(self.n)), self.n - 1))
+        return float(special.stdtr(self.n - 1, -(self.mean - threshold) / (self.std / sqrt(self.n))))
 
     def p_below(self, threshold: float) -> float:
         """One-sided p-value of a t-test for a mean below the threshold; 1 for one seed."""
@@ -51,7 +49,7 @@ class Effect:
             return 1.0
         if self.std == 0:
             return float(self.mean >= threshold)
-        return float(stats.t.cdf((self.mean - threshold) / (self.std / sqrt(self.n)), self.n - 1))
+        return float(special.stdtr(self.n - 1, (self.mean - threshold) / (self.std / sqrt(self.n))))
 
 
 def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
@@ -66,9 +64,28 @@ def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
 
     Raises ValueError for no difference, or for one that is not finite.
     """
+    values = _finite(differences)
+    return _effect(values, _bootstrapped(values) if len(values) >= SEEDS_FOR_BOOTSTRAP else None, LEVEL)
+
+
+def student(differences: Sequence[float] | np.ndarray, level: float = LEVEL) -> Effect:
+    """The effect with Student's interval at any level: exact where differences are normal.
+
+    A bootstrap of few seeds knows nothing of the far quantiles that looks at growing numbers of seeds need.
+    Raises ValueError for no difference, or for one that is not finite.
+    """
+    return _effect(_finite(differences), None, level)
+
+
+def _finite(differences: Sequence[float] | np.ndarray) -> np.ndarray:
     values = np.asarray(differences, float)
     if not len(values) or not np.isfinite(values).all():
         raise ValueError("an effect needs one finite difference at least, and nothing else")
+    return values
+
+
+def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
+    """An effect whose interval is the mean ± that many standard errors, or as many as Student's t says."""
     mean, n = float(values.mean()), len(values)
     if n == 1:
         return Effect(mean, -inf, inf, 1.0, nan, 1)
@@ -77,19 +94,21 @@ def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
         # Without a spread there is no t; of n equal differences a sign test says what there is to say.
         return Effect(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
     error = std / sqrt(n)
-    half = error * (_bootstrapped(values, level) if n >= SEEDS_FOR_BOOTSTRAP else _student(n, level))
+    half = error * (_student(n, level) if quantile is None else quantile)
     low, high = mean - half, mean + half
-    p = float(2 * stats.t.sf(abs(mean) / error, n - 1))
+    p = float(2 * special.stdtr(n - 1, -abs(mean) / error))
     return Effect(mean, low, high, p, std, n)
 
 
 def _student(n: int, level: float = LEVEL) -> float:
-    """What |t| of n values exceeds in 5 % of cases, or in 1 − `level` of them."""
-    return float(stats.t.ppf((1 + level) / 2, n - 1))
+    """What |t| of n values exceeds in a share 1 − level of cases."""
+    return float(special.stdtrit(n - 1, (1 + level) / 2))
 
 
-def _bootstrapped(values: np.ndarray, level: float) -> float:
-    """The same of t over resampled values."""
+def _bootstrapped(values: np.ndarray) -> float:
+    """The same of t over resampled values, in 5 % of cases."""
+    from fl_core.streams import stream  # with torch, for which nothing else here has to wait
+
     n = len(values)
     resampled = values[stream(0, "bootstrap", n).integers(n, size=(RESAMPLES, n))]
     spread = resampled.std(1, ddof=1)
@@ -123,8 +142,8 @@ def seeds_to_decide(
     if found.std == 0:
         return 2
     size = abs(distance) / found.std
-    z = float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+    z = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
     n = max(2, ceil((z / size) ** 2))  # what it would be if the spread were known
-    while n < ENOUGH and stats.nct.sf(_student(n, level), n - 1, size * sqrt(n)) < power:
+    while n < ENOUGH and 1 - special.nctdtr(n - 1, size * sqrt(n), _student(n, level)) < power:
         n += 1
     return n

@@ -90,6 +90,12 @@ def best_concurrency(*, lr: float, clients: int, divisor: float, limit: int) -> 
     return optimum.best_concurrency(H(lr=lr, gap=15, noise=209), speeds, limit)
 
 
+def best_concurrency_falls(*, lrs: list[float], clients: int, divisor: float, limit: int) -> bool:
+    """Whether m* falls from each learning rate to the next larger one (Fig. 2)."""
+    best = [best_concurrency(lr=lr, clients=clients, divisor=divisor, limit=limit) for lr in sorted(lrs)]
+    return bool(np.all(np.diff(best) < 0))
+
+
 # -- shapes ---------------------------------------------------------------------------------------
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from reports.sections.section import Results, Section
 
 if TYPE_CHECKING:
-    from reports.claims.table import Judged
+    from reports.claims.stored import Judged
 
 PREFIX = "claims-"
 NOTE = (
-    "Verdicts from paired differences over seeds: confirmed or refuted where the 95 % interval says so, and "
-    "Holm’s correction within the paper agrees; undecided elsewhere. All numbers: asyncfl claims show ID."
+    "Verdicts from paired differences over seeds: each look spends a share of 5 % of error, and the tests of a "
+    "row share it (Holm). What is no refutation of the paper says so. All numbers: asyncfl claims show ID."
 )
 
 
@@ -24,8 +24,7 @@ def section(results: Results) -> Section | None:
     # Claims know the suites, and with them torch: no other page waits for that.
     from benchmarks.claims.files import papers
     from benchmarks.claims.kept import COMPUTED
-    from reports.claims.claims import judged
-    from reports.claims.table import Judged
+    from reports.claims.stored import Judged, judged
 
     name, _, scale = suite.removeprefix(PREFIX).rpartition("-")
     if not (paper := papers().get(name)):
@@ -54,7 +53,7 @@ def _lines(one: Judged) -> list[dict[str, object]]:
         {
             "claim": claims[id_],
             "needs": one.paper.needs(claims[id_], one.scale),
-            "texts": line(claims[id_], verdict),
+            "texts": line(claims[id_], one.refutation(id_), verdict),
             "value": verdict.found,
             "word": verdict.word,
         }

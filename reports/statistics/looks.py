@@ -1,0 +1,42 @@
+"""Looks: at which numbers of seeds a claim is judged, and how much of the error each look may spend.
+
+Who looks at 8, 16, 32 and 64 seeds and stops as soon as something is decided has four chances to be wrong. So
+the 5 % are spent over the looks, in proportion to the seeds that are fresh at each: at look k of K with
+n₁ < … < n_K seeds, α·(n_k − n_{k−1})/n_K (Lan and DeMets, Biometrika 70, 1983, with a linear spending
+function). The shares are added up as if looks had nothing in common (Bonferroni), which makes a little too
+much of them and leaves Student's t exact at every look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.statistics.paired import LEVEL
+
+ERROR = 1 - LEVEL
+SEEDS = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Numbers of seeds, growing; what is decided at one of them is not looked at again."""
+
+    seeds: Sequence[int] = SEEDS
+
+    def reached(self, n: int) -> tuple[int, ...]:
+        """The looks that n seeds allow, 0 the first."""
+        return tuple(look for look, seeds in enumerate(self.seeds) if seeds <= n)
+
+    def share(self, look: int) -> float:
+        """The share of the error that a look may spend; the shares of all looks add up to 1."""
+        before = self.seeds[look - 1] if look else 0
+        return (self.seeds[look] - before) / self.seeds[-1]
+
+    def level(self, look: int) -> float:
+        """The level of an interval at that look."""
+        return 1 - ERROR * self.share(look)
+
+    def p(self, p: float, look: int) -> float:
+        """A p-value at that look as one of the whole plan: the smallest of them over looks is valid."""
+        return min(1.0, p / self.share(look))
