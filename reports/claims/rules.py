@@ -49,14 +49,10 @@ class Look:
     """What a claim comes to at one look, before its row is known."""
 
     shown: Verdict  # with the word that holds unless a test decides
-    chances: Mapping[Word, float] = field(default_factory=dict)  # what tests may decide → their p-values
-    test: bytes = b""  # numbers and question: where they are equal, it is one test
+    # Hypothesis, `side` or `equal` → two-sided p-value of its test, and the word if it is rejected.
+    tests: Mapping[str, tuple[float, Word]] = field(default_factory=dict)
+    question: bytes = b""  # numbers and rule: where they are equal, it is one question
     needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
-
-    @property
-    def best(self) -> tuple[float, Word]:
-        """The smallest p-value, and what it would decide."""
-        return min((p, word) for word, p in self.chances.items())
 
 
 def tested(claim: Claim, table: Array, level: float) -> Look:
@@ -66,7 +62,7 @@ def tested(claim: Claim, table: Array, level: float) -> Look:
             return _differ(claim, table, level)
         if lost := int((~np.isfinite(table)).any(0).sum()):
             raise ValueError(_lost(lost, table.shape[1]))
-        return replace(_measured(claim, table, level), test=_question(claim, table))
+        return replace(_measured(claim, table, level), question=_question(claim, table))
     except ValueError as error:
         return Look(Verdict("undecided", seeds=table.shape[1], why=str(error)))
 
@@ -100,7 +96,7 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
         look = _held(found, (-claim.allowed, claim.allowed), level)
     else:
         look = _signed(found, claim.margin, level)
-    return replace(look, test=_pair(claim, a, b))
+    return replace(look, question=_pair(claim, a, b))
 
 
 def _endless(claim: Better, a: Array, b: Array, endless: Array) -> Verdict:
@@ -128,7 +124,7 @@ def _signed(found: Effect, margin: float | None, level: float) -> Look:
     equal = min(1.0, 2 * max(found.p_above(-margin), found.p_below(margin)))
     ways = ((0.0,), (-margin, margin)) if abs(found.mean) < margin else ((0.0,),)
     needed = partial(_to_decide, found, ways)
-    return replace(look, chances={**look.chances, "equal": equal}, needed=needed)
+    return replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
 
 
 def _held(found: Estimate, band: Band, level: float) -> Look:
@@ -144,9 +140,11 @@ def _held(found: Estimate, band: Band, level: float) -> Look:
         edges = [most]
     else:
         edges = [edge for edge in band if edge is not None]
+    word: Word = "confirmed" if max(inside) <= min(outside) else "refuted"
+    p = min(max(inside), *outside)
     return Look(
         Verdict("undecided", found.mean, found.low, found.high, found.n, level),
-        {"confirmed": min(1.0, 2 * max(inside)), "refuted": min(1.0, 2 * min(outside))},
+        {"side": (min(1.0, 2 * p), word)},
         needed=partial(_to_decide, found, (edges,)),
     )
 
@@ -227,7 +225,9 @@ def printed(claim: Value, values: Array) -> Look:
     p = min(1.0, 2 * replace(own, mean=away).p_above(0))
     said = replace(shown, word="confirmed", low=own.mean - half, high=own.mean + half, level=0.95)
     return Look(
-        replace(said, why=f"printed {claim.printed}"), {"refuted": p}, _question(claim, values[None, :])
+        replace(said, why=f"printed {claim.printed}"),
+        {"side": (p, "refuted")},
+        _question(claim, values[None, :]),
     )
 
 

@@ -31,7 +31,7 @@ from benchmarks.claims import Claim, Exact, Report, Value
 from reports.claims import rules
 from reports.claims.rules import Look, Values, Verdict, Word
 from reports.statistics.looks import ERROR, SEEDS, Looks
-from reports.statistics.paired import holm
+from reports.statistics.paired import holm_by_question
 
 
 def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:
@@ -75,8 +75,8 @@ def looks(claim: Claim, values: Values) -> list[Look]:
 
 def _of_plan(look: Look, plan: Looks, at: int) -> Look:
     """A look whose p-values count for the whole plan."""
-    chances = {word: plan.p(p, at) for word, p in look.chances.items()}
-    return replace(look, chances=chances, needed=partial(_seeds, look.needed, plan))
+    tests = {name: (plan.p(p, at), word) for name, (p, word) in look.tests.items()}
+    return replace(look, tests=tests, needed=partial(_seeds, look.needed, plan))
 
 
 def _seeds(needed: Callable[[float], int | None], plan: Looks, level: float) -> int | None:
@@ -90,33 +90,48 @@ def _seeds(needed: Callable[[float], int | None], plan: Looks, level: float) -> 
 
 
 def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
-    """The verdicts of a row: look after look, Holm's correction over its tests; what is decided stays."""
+    """The verdicts of a row: look after look, corrected for its tests; what is decided stays."""
     found: dict[str, Verdict] = {}
     latest: dict[str, Look] = {}
-    best: dict[str, tuple[float, Word]] = {}  # the smallest p-value so far, and what it would decide
-    adjusted: dict[bytes, float] = {}
+    least: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
+    adjusted: dict[tuple[bytes, str], float] = {}
     for at in range(max(map(len, all_looks.values()))):
         for id_, of in all_looks.items():
             if at < len(of) and id_ not in found:
-                latest[id_] = of[at]
-                if of[at].chances:
-                    best[id_] = min(best.get(id_, (inf, "undecided")), of[at].best)
-        tests = {latest[id_].test: p for id_, (p, _) in best.items()}
-        adjusted = dict(zip(tests, holm(list(tests.values())), strict=True))
-        for id_ in best.keys() - found.keys():
-            if adjusted[latest[id_].test] <= ERROR:
-                found[id_] = replace(latest[id_].shown, word=best[id_][1])
-    tests_open = len({latest[id_].test for id_ in best.keys() - found.keys()})
-    for id_, look in latest.items():
-        p, word = best.get(id_, (nan, "undecided"))
-        shown = replace(found.get(id_, look.shown), p=p, adjusted=adjusted.get(look.test, nan))
-        if id_ not in found and p <= ERROR:
-            why = f"{word} but for the other tests of its row"
-            shown = replace(shown, word="undecided", why=why)
-        if id_ not in found and shown.word == "undecided" and shown.more is None:
-            shown = replace(shown, more=look.needed(1 - ERROR / max(1, tests_open)))
-        found[id_] = shown
+                latest[id_], best = of[at], least.setdefault(id_, {})
+                best |= {
+                    name: min(test, best.get(name, (inf, test[1]))) for name, test in of[at].tests.items()
+                }
+        questions = {
+            latest[id_].question: {name: p for name, (p, _) in best.items()} for id_, best in least.items()
+        }
+        adjusted = holm_by_question(questions)
+        for id_ in latest.keys() - found.keys():
+            for name, (p, word) in sorted(least[id_].items(), reverse=True):  # a side, before equality
+                if id_ not in found and (after := adjusted[latest[id_].question, name]) <= ERROR:
+                    found[id_] = replace(latest[id_].shown, word=word, p=p, adjusted=after)
+    tests_open = len({latest[id_].question for id_, best in least.items() if best and id_ not in found})
+    for id_ in latest.keys() - found.keys():
+        found[id_] = _open(latest[id_], least[id_], adjusted, tests_open)
     return found
+
+
+def _open(
+    look: Look,
+    best: Mapping[str, tuple[float, Word]],
+    adjusted: Mapping[tuple[bytes, str], float],
+    among: int,
+) -> Verdict:
+    """What no test decided: with the seeds that would, among as many tests as are open."""
+    one = look.shown
+    if best:
+        name, (p, word) = min(best.items(), key=lambda item: item[1])
+        one = replace(one, p=p, adjusted=adjusted[look.question, name])
+        if p <= ERROR:
+            one = replace(one, word="undecided", why=f"{word} but for the other tests of its row")
+    if one.word == "undecided" and one.more is None:
+        one = replace(one, more=look.needed(1 - ERROR / max(1, among)))
+    return one
 
 
 def _with_reason(claim: Claim, one: Verdict) -> Verdict:

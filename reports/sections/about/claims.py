@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 PREFIX = "claims-"
 NOTE = (
-    "Verdicts from paired differences over seeds: each look spends a share of 5 % of error, and the tests of a "
-    "row share it (Holm). What is no refutation of the paper says so. All numbers: asyncfl claims show ID."
+    "Verdicts from paired differences over seeds: each look spends a share of 5 % of error, and the tests of "
+    "a row share it (Holm). What is no refutation of the paper says so. All numbers: asyncfl claims show ID."
 )
 
 
