@@ -43,6 +43,7 @@ runs in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
 from __future__ import annotations
 
 import itertools
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -142,7 +143,7 @@ class Claim(Sample):
         """The samples as written, by name."""
         return {}
 
-    @property
+    @cached_property
     def samples(self) -> dict[str, Sample]:
         """The samples, complete, by name; none for what is computed."""
         at = "shared" if self.shared_clock else "end"

@@ -24,11 +24,12 @@ Picked = dict[int, tuple[Run, ...]]  # seed → the runs that give its number
 
 @dataclass(frozen=True)
 class Plan:
-    """What claims of a paper need at one scale; a suite of its own for whoever runs it."""
+    """What claims of a paper need at one scale, as a suite of its own."""
 
     paper: Paper
     scale: str
     claims: tuple[Claim, ...]  # those that are to be judged
+    seeds: tuple[int, ...] | None = None  # in place of those that the scenarios name
 
     @property
     def name(self) -> str:
@@ -65,7 +66,9 @@ class Plan:
 
     def _scenario(self, name: str) -> Scenario:
         if name not in self._scenarios:
-            self._scenarios[name] = Scenario(self.name, name, expanded(self.paper, name, self.scale))
+            self._scenarios[name] = Scenario(
+                self.name, name, expanded(self.paper, name, self.scale, self.seeds)
+            )
         return self._scenarios[name]
 
 
@@ -118,8 +121,8 @@ class Scenario:
         raise ValueError(f"{what} means {many} of those in {self.name}. There are: {', '.join(names)}")
 
 
-def expanded(paper: Paper, name: str, scale: str) -> Suite:
-    """A scenario at a scale; UserError with every mistake in it."""
+def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = None) -> Suite:
+    """A scenario at a scale, with these seeds in place of its own; UserError with every mistake in it."""
     place = paper.scenarios[name]
     path = Path(f"{paper.places[name]}: scenarios.{name}")
     settings: list[Setting] = []
@@ -136,6 +139,8 @@ def expanded(paper: Paper, name: str, scale: str) -> Suite:
     document["name"] = name
     for source, changes in (("set", place.set), (f"scales.{scale}", place.scales[scale])):
         settings += [Setting(split(key), value, f"{path}.{source}.") for key, value in changes.items()]
+    if seeds is not None:
+        settings.append(Setting(("seeds",), list(seeds), f"{path}: "))
     with guarded("a claims file names it"):
         return build(path, document, settings)
 

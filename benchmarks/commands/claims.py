@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from benchmarks.claims import Claim
     from benchmarks.claims.files import Paper
     from benchmarks.claims.plan import Plan
+    from benchmarks.suite.suite import Run
     from benchmarks.tracking.store import Store
+    from reports.claims.cost import Open
 
+BATCH = 600.0  # seconds of one core: claims that are cheaper are run together
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
 paper = click.option("--paper", "wanted", metavar="NAME", help="One paper alone: fraboni, ace, …")
@@ -37,31 +41,38 @@ files = click.option(
 @click.group(invoke_without_command=True)
 @paper
 @files
-@click.option("--markdown", is_flag=True, help="Print what the README shows.")
+@click.option(
+    "--markdown", type=click.Choice(["readme", "docs"]), help="Print what README or docs/claims.md show."
+)
 @click.pass_context
-def command(ctx: click.Context, wanted: str | None, folder_of_claims: Path | None, markdown: bool) -> None:
-    """Show the verdicts on what the papers claim, from the numbers that are kept with them.
+def command(
+    ctx: click.Context, wanted: str | None, folder_of_claims: Path | None, markdown: str | None
+) -> None:
+    """Show how the claims of the papers stand, from the numbers kept with them; of one paper, all verdicts.
 
-    Nothing runs. Each scale stands by itself; what is computed without training has none.
+    Nothing runs. Only what the papers state, arranged as they say, is counted.
     """
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
         return
     from benchmarks.tables import print_table
-    from reports.claims import table as claims_table
+    from reports.claims import stored, table
 
     chosen = _papers(folder_of_claims, wanted)
-    found = claims_table.all_of(chosen.values(), _results(folder_of_claims))
+    found = stored.all_of(chosen.values(), _results(folder_of_claims))
     if markdown:
-        click.echo(claims_table.markdown(found), nl=False)
+        from reports.claims import markdown as pages
+
+        click.echo(pages.readme(found) if markdown == "readme" else pages.docs(found), nl=False)
         return
-    for one in found:
+    for one in found if wanted else ():
         if one.ran:
             click.echo(f"\n{one.paper.title} · {one.scale}")
-            print_table(claims_table.HEADER, _headed(claims_table.HEADER, one.lines()))
-    click.echo()
-    head = ("paper", "scale", *claims_table.WORDS, "claims")
-    print_table(head, _headed(head, claims_table.counted(found)))
+            print_table(table.HEADER, _headed(table.HEADER, table.lines(one)))
+            click.echo()
+    standings = stored.standings(found)
+    print_table(table.SUMMARY, _headed(table.SUMMARY, table.summary(standings)))
+    click.echo(f"\n{table.tested(standings)} Each: asyncfl claims --paper NAME, or show ID.")
 
 
 @command.command()
@@ -85,11 +96,13 @@ def check(folder_of_claims: Path | None) -> None:
 def show(id_: str, folder_of_claims: Path | None) -> None:
     """Show one claim: what is said, how it is judged, what was found, each seed's numbers and runs.
 
-    ID may be a row of the README's list, such as A-best: then its claims and their verdicts are listed.
+    The id of a row, such as A-best, shows the verdicts on all of its claims.
     """
+    from benchmarks.tables import print_table
     from benchmarks.errors import UserError
     from benchmarks.suite.document import nearest
-    from reports.claims.show import told
+    from reports.claims.show import of_row, told
+    from reports.claims.table import HEADER
 
     papers, results = _papers(folder_of_claims, None), _results(folder_of_claims)
     known = {name: one for one in papers.values() for name in one.claims}
@@ -97,7 +110,8 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     if id_ in known:
         click.echo(told(known[id_], known[id_].claims[id_], results))
     elif id_ in rows:
-        _show_row(rows[id_], id_, results)
+        head = ("scale", *HEADER)
+        print_table(head, _headed(head, of_row(rows[id_], id_, results)))
     else:
         raise UserError(f"no claim '{id_}'{nearest(id_, [*known, *rows])} `asyncfl claims` lists all")
 
@@ -117,6 +131,10 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 @options.data_dir
 @options.device
 @options.workers
+@click.option("--until-decided", is_flag=True, help="Go on from look to look, what is decided soonest first.")
+@click.option(
+    "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: begin nothing later."
+)
 @click.option("--dry-run", is_flag=True, help="Say how many runs it takes, and how long.")
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
 def run(
@@ -128,6 +146,8 @@ def run(
     folder: Path,
     tracking_uri: str | None,
     workers: int | None,
+    until_decided: bool,
+    hours: float | None,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -135,8 +155,11 @@ def run(
 
     Runs that several claims need are made once. A claim runs at the smallest of its scales, or at --scale;
     what needs more than two cores there is left out, unless --id and --scale name it. What needs no training
-    is computed where it is not known yet, or named by --id.
+    is computed where it is not known yet, or named by --id. With --until-decided open claims get fresh seeds,
+    up to the next look of their plan at a time, until they are decided or the plan is at its end.
     """
+    if hours is not None and not until_decided:
+        raise click.UsageError("--hours goes with --until-decided")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
     from benchmarks.tracking.store import Store
 
@@ -155,7 +178,10 @@ def run(
     results, store = _results(folder_of_claims), Store(folder, tracking_uri)
     try:
         failed = [_compute(papers[name], claims, results, again=bool(ids)) for name, claims in chosen.items()]
-        failed += [_run(plan, store, results, workers, quiet=quiet) for plan in plans]
+        if until_decided:
+            _until_decided(plans, store, results, workers, hours, quiet=quiet)
+        else:
+            failed += [_run(plan, store, results, workers, quiet=quiet) for plan in plans]
     except KeyboardInterrupt:
         click.echo("\nStopped: what was in progress is saved.")
         click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
@@ -163,15 +189,28 @@ def run(
     sys.exit(1 if any(failed) else 0)
 
 
-def _show_row(paper: Paper, row: str, results: Path) -> None:
-    """The claims of a row of the list, and how to see one of them."""
-    from benchmarks.tables import print_table
-    from reports.claims.table import CASES, cases
+@command.command()
+@paper
+@click.option("--scale", type=click.Choice(["small", "paper"]), default="small", show_default=True)
+@files
+@options.store
+@options.tracking_uri
+@options.data_dir
+@options.device
+def cost(
+    *, wanted: str | None, scale: str, folder_of_claims: Path | None, folder: Path, tracking_uri: str | None
+) -> None:
+    """Say what deciding the open claims would still cost, from run times as recorded, or else estimated."""
+    from benchmarks.claims.plan import Plan
+    from benchmarks.tracking.store import Store
 
-    of = [claim for claim in paper.claims.values() if claim.row == row]
-    places = ", ".join(dict.fromkeys(claim.place for claim in of))
-    click.echo(f"{row}  {paper.title}, {places}: {many(len(of), 'claim')}, each shown by its own id")
-    print_table(CASES, _headed(CASES, cases(paper, row, results)))
+    papers = _papers(folder_of_claims, wanted)
+    plans = [
+        Plan(one, scale, tuple(claim for claim in one.claims.values() if scale in one.scales(claim)))
+        for one in papers.values()
+    ]
+    plans = [plan for plan in plans if plan.claims]
+    _say_cost(plans, Store(folder, tracking_uri), _results(folder_of_claims))
 
 
 def _must_stand_behind(ctx: click.Context) -> None:
@@ -272,6 +311,7 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from reports.claims.claims import measured
+    from reports.claims.cost import merged
     from reports.records.store import load
 
     session = Session(plan, store, baselines=False)
@@ -281,8 +321,92 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
     numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
     file = kept.path(plan.paper.name, plan.scale, results)
-    kept.merge(file, list(plan.paper.claims), numbers)
+    kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
     return bool(session.now["error"])
+
+
+def _until_decided(
+    plans: list[Plan], store: Store, results: Path, workers: int | None, hours: float | None, *, quiet: bool
+) -> None:
+    """Look after look, what is decided soonest first; until all is decided, or no time is left."""
+    from time import monotonic
+
+    from benchmarks.claims.plan import Plan
+    from benchmarks.suite.summary import duration
+
+    end = monotonic() + 3600 * hours if hours is not None else inf
+    given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
+    while monotonic() < end:
+        there = [(plan, one) for plan in plans for one in _open(plan, store, results)]
+        there = [(plan, one) for plan, one in there if (one.claim.id, one.next_look) not in given_up]
+        if not there:
+            break
+        plan, first = min(there, key=lambda pair: pair[1].seconds)
+        # What waits for the same seeds of the same paper goes along as far as it is as cheap.
+        batch = [
+            one
+            for other, one in there
+            if other is plan and one.next_look == first.next_look and one.seconds <= max(BATCH, first.seconds)
+        ]
+        given_up |= {(one.claim.id, one.next_look) for one in batch}
+        took = duration(sum(one.seconds for one in batch))
+        click.echo(
+            f"{plan.name}: {len(batch)} claims to {first.next_look[-1] + 1} seeds, at most {took} of a core."
+        )
+        claims = tuple(one.claim for one in batch)
+        _run(Plan(plan.paper, plan.scale, claims, first.next_look), store, results, workers, quiet=quiet)
+    _say_cost(plans, store, results)
+
+
+def _open(plan: Plan, store: Store, results: Path) -> list[Open]:
+    """The open claims of a plan, with what their runs take: as recorded, or as estimated."""
+    from benchmarks.errors import UserError
+    from reports.claims.cost import measured_seconds, still_open
+    from reports.records.store import load
+
+    try:
+        known = measured_seconds(load(store.tracking_uri, plan.name).runs)
+    except UserError:  # nothing was recorded yet
+        known = {}
+
+    def seconds(run: Run) -> float:
+        return known.get((run.scenario, run.strategy)) or _estimated(run)
+
+    return still_open(plan.paper, plan.scale, plan.claims, seconds, results)
+
+
+ESTIMATES: dict[tuple[str, str], float] = {}  # by problem and strategy; no two are measured twice
+
+
+def _estimated(run: Run) -> float:
+    """Seconds that a run takes on one core, from a second of it; NaN where its data are missing."""
+    from benchmarks.estimate import core_seconds
+
+    about = (run.scenario, run.strategy)
+    if about not in ESTIMATES:
+        try:
+            ESTIMATES[about] = core_seconds([run])
+        except Exception:  # noqa: BLE001 - data that are missing here, a network too large for this machine
+            ESTIMATES[about] = nan
+    return ESTIMATES[about]
+
+
+def _say_cost(plans: list[Plan], store: Store, results: Path) -> None:
+    """What is still open, and what deciding it takes."""
+    from benchmarks.commands.tables import print_table
+    from benchmarks.suite.summary import duration
+
+    rows = []
+    for plan in plans:
+        there = _open(plan, store, results)
+        runs = {run.key: run for one in there for run in one.runs}
+        each = {run.key: one.seconds / len(one.runs) for one in there for run in one.runs}
+        time = duration(sum(each.values())) if there else "–"
+        rows.append(
+            (plan.paper.title, plan.scale, f"{len(there)} of {len(plan.claims)}", str(len(runs)), time)
+        )
+    head = ("paper", "scale", "open claims", "runs", "time of one core")
+    print_table(head, _headed(head, rows))
 
 
 def _headed(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

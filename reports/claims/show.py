@@ -22,7 +22,7 @@ WIDTH = 110
 SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments")
 
 
-def row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
+def of_row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
     """The claims of a row at all of their scales: a line of texts each, under `HEADER` and the scale."""
     there = dict.fromkeys(scale for of in paper.claims.values() for scale in scales(paper, of))
     found = [Judged(paper, scale, judged(paper, scale, folder)) for scale in there]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from math import isnan
 
 from benchmarks.claims import Claim, Refutation
+from benchmarks.claims.kept import COMPUTED
 from reports import numbers
 from reports.claims.rules import Verdict
 from reports.claims.stored import COLUMNS, Judged, Standing
@@ -31,6 +33,17 @@ def summary(found: Iterable[Standing]) -> list[tuple[str, ...]]:
         (one.paper.title, *(str(n or "–") for n in one.counts.values()), str(len(one.verdicts)))
         for one in found
     ]
+
+
+def tested(found: Iterable[Standing]) -> str:
+    """How many of the published claims were tested, and how many of them as large as in the paper."""
+    found = list(found)
+    scales = sum((one.tested for one in found), Counter[str]())
+    of = sum(len(one.verdicts) for one in found)
+    return (
+        f"{scales.total()} of {of} published claims tested, {scales['paper']} at paper scale and "
+        f"{scales[COMPUTED]} computed without training."
+    )
 
 
 def lines(one: Judged) -> list[tuple[str, ...]]:
