@@ -45,8 +45,9 @@ written by hand.
   campaigns (`tests/reports/test_looks.py`).
 - A refutation **contradicts the paper** only if the arrangement is the paper's and lies within its
   conditions.
-- *Small* scale is what two cores can do; *paper* is as large as in the paper. One never stands in for the
-  other.
+- *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has verdicts of its own.
+- The margins of comparisons came with these rules, when some entries had their first 5 to 24 seeds; they are
+  one for each metric (a point of accuracy, 0.01 of a loss), whatever those seeds say.
 
 To object: `asyncfl claims show ID` shows every seed's number and its runs, `asyncfl claims run --id ID`
 makes them again; send us the scenario that does your claim justice.

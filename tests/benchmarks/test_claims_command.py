@@ -41,6 +41,8 @@ claims:
     kind: better
     clock: updates
     rates: stated
+    arrangement: paper
+    looks: [3]
     scenario: pair
     metric: distance
     a: {strategy: fedavg}
@@ -52,6 +54,7 @@ claims:
     band: [0.5, null]
     clock: updates
     rates: stated
+    arrangement: paper
     scenario: unused
     where: {problem.partition: iid, timing.durations: fx}
     strategy: fedfix
@@ -131,21 +134,29 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(tmp_path: Path, toy: 
     assert {(one.claim, one.sample, one.seed): one.value for one in stored} == _undisturbed(toy)
     assert all(one.origin and one.when and one.runs for one in stored)
 
-    table = done(tmp_path, "claims", "--claims", str(toy))
+    summary = done(tmp_path, "claims", "--claims", str(toy))
+    assert "Toy et al.  1      1      –              –          1           3" in summary
+    assert "2 of 3 published claims tested, 0 at paper scale and 1 computed without training." in summary
+    table = done(tmp_path, "claims", "--claims", str(toy), "--paper", "toy")
     assert "Toy et al. · small\n" in table and "\nT-better/slow  confirmed  " in table
     assert "\nT-exact/sum  refuted  4.00" in table  # what is computed stands in a table of its own
-    assert (
-        "T-large/digits" not in table and "\nToy et al.  paper     –          –        –          1 " in table
-    )
+    assert "T-large/digits" not in table
+    row = done(tmp_path, "claims", "show", "T-better", "--claims", str(toy))
+    assert "small  T-better/slow  confirmed  " in row
     shown = done(tmp_path, "claims", "show", "T-better/slow", "--claims", str(toy))
-    assert "small: confirmed " in shown and all(f"seed {seed}: a " in shown for seed in range(3))
+    assert "small (as the paper says): confirmed " in shown and all(
+        f"seed {seed}: a " in shown for seed in range(3)
+    )
     assert all(one.runs in shown for one in stored)
     assert "needs    a fast computer" in done(
         tmp_path, "claims", "show", "T-large/digits", "--claims", str(toy)
     )
-    markdown = done(tmp_path, "claims", "--markdown", "--claims", str(toy))
-    assert "| Toy et al. | small | 1 | – | – | – | – | 1 |\n" in markdown
-    assert "- **T-exact/sum** (computed): Two and two make five. *Seen:* They make four.\n" in markdown
+    readme = done(tmp_path, "claims", "--markdown", "readme", "--claims", str(toy))
+    assert "| Toy et al. | 1 | 1 | – | – | 1 |\n" in readme
+    docs = done(tmp_path, "claims", "--markdown", "docs", "--claims", str(toy))
+    assert "| **refuted**: contradicts the paper; printed 5; They make four | 4.00 |" in docs
+    assert "| as the paper says | **confirmed: ahead** |" in docs
+    assert "Not run at scale paper: T-large (1)." in docs
 
     again = done(tmp_path, *run)
     assert "seed 0" not in again  # nothing is computed twice
@@ -188,21 +199,23 @@ def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
     assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
 
 
-def test_refuted_claims_that_look_alike_share_a_bullet(toy: Path) -> None:
+@pytest.mark.slow
+def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
+    tmp_path: Path, toy: Path, store: Store
+) -> None:
+    """Two strategies that differ by luck alone: three looks, each with fresh seeds; nothing is run twice."""
     text = (toy / "toy.yaml").read_text()
-    another = TOY[TOY.index("  - id: T-exact/sum") :].replace("T-exact/sum", "T-exact/again")
-    alone = another.replace("T-exact/again", "T-exact/alone")
-    text = (
-        (text + another + alone)
-        .replace("    seen: They make four.\n", "")
-        .replace("operator:index", "arithmetic:total")
-    )
-    text = text.replace("arguments: {}", "arguments: {of: [2, 2]}")
-    text += "seen: {T-exact/alone: It makes four., 'T-exact/*': They make four.}\n"
-    (toy / "toy.yaml").write_text(text)
-    run = ["claims", "run", "--claims", "claims", "--allow-code", "--id", "T-exact/*"]
-    done(toy.parent, *run)
-    printed = done(toy.parent, "claims", "--claims", "claims", "--markdown")
-    both = "- **T-exact**, 2 claims (computed), such as: Two and two make five."
-    assert f"{both} *Seen:* They make four. Claims: sum, again.\n" in printed
-    assert "- **T-exact/alone** (computed): Two and two make five. *Seen:* It makes four.\n" in printed
+    alike = text.replace('{name: "sluggish:Slow", pause: 0.003}', "{name: asgd}")
+    alike = alike.replace('"sluggish:Slow"', "fedbuff").replace("looks: [3]", "looks: [2, 3, 5]")
+    (toy / "toy.yaml").write_text(alike)
+    at = ("--claims", str(toy), "--store", str(store.folder))
+    before = done(tmp_path, "claims", "cost", *at)
+    assert "Toy et al.  small  1 of 1       " in before
+    ran = done(tmp_path, "claims", "run", *at, "--workers", "2", "--until-decided", "--hours", "1")
+    looks = [line.split(",")[0] for line in ran.splitlines() if " claims to " in line]
+    assert looks and looks == [f"claims-toy-small: 1 claims to {n} seeds" for n in (2, 3, 5)][: len(looks)]
+    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    seeds = [one.seed for one in stored if one.sample == "a"]
+    assert seeds == list(range((2, 3, 5)[len(looks) - 1]))
+    again = done(tmp_path, "claims", "run", *at, "--until-decided")
+    assert " claims to " not in again and "Toy et al.  small  0 of 1       0     –" in again

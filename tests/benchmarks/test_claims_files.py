@@ -39,6 +39,7 @@ CLAIM: dict[str, Any] = {
     "kind": "better",
     "clock": "updates",
     "rates": "stated",
+    "arrangement": "paper",
     "scenario": "inline",
     "where": {"problem.noise": 0, "lr.*.local": 0.1},
     "metric": "distance",
@@ -91,7 +92,7 @@ def test_several_points_need_a_word_on_what_to_do_with_them(tmp_path: Path) -> N
 
 def test_shared_runs_are_made_once_and_unused_ones_never(tmp_path: Path) -> None:
     """Of 4 points × 3 strategies × 3 seeds, two strategies at one point; the twin shares a seed of them."""
-    value = {key: CLAIM[key] for key in ("place", "statement", "clock", "rates", "metric")} | {
+    value = {key: CLAIM[key] for key in ("place", "statement", "clock", "rates", "arrangement", "metric")} | {
         "kind": "report"
     }
     paper = written(
