@@ -375,14 +375,17 @@ def _open(plan: Plan, store: Store, results: Path) -> list[Open]:
     return still_open(plan.paper, plan.scale, plan.claims, seconds, results)
 
 
-ESTIMATES: dict[tuple[str, str], float] = {}  # by problem and strategy; no two are measured twice
+# By scenario, size of the problem, budget and strategy: what takes about as long is measured once.
+ESTIMATES: dict[tuple[str, int, str, str], float] = {}
 
 
 def _estimated(run: Run) -> float:
     """Seconds that a run takes on one core, from a second of it; NaN where its data are missing."""
     from benchmarks.estimate import core_seconds
 
-    about = (run.scenario, run.strategy)
+    scenario = run.experiment.scenario
+    name = run.scenario.partition(" · ")[0]
+    about = (name, scenario.problem.clients, repr(scenario.budget), run.strategy)
     if about not in ESTIMATES:
         try:
             ESTIMATES[about] = core_seconds([run])
@@ -396,7 +399,7 @@ def _say_cost(plans: list[Plan], store: Store, results: Path) -> None:
     from benchmarks.commands.tables import print_table
     from benchmarks.suite.summary import duration
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for plan in plans:
         there = _open(plan, store, results)
         runs = {run.key: run for one in there for run in one.runs}

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.claims import Claim, Exact, Report, Value
 from benchmarks.claims.kept import COMPUTED
-from reports.claims.rules import Verdict
+from reports.claims.rules import Verdict, Word
 from reports.claims.stored import Judged, standings
 from reports.claims.table import ARRANGED, MEANS, besides, interval, line, summary, tested
 
 PAGE = "docs/claims.md"
 # What matters comes first.
-ORDER = ("refuted", "confirmed", "equal", "no effect", "undecided", "reported")
+ORDER: tuple[Word, ...] = ("refuted", "confirmed", "equal", "no effect", "undecided", "reported")
 PARTS = {
     "counted": "For or against the paper",
     "apart": "What if: other arrangements, outside its conditions, underspecified",

@@ -10,11 +10,11 @@ from pathlib import Path
 from benchmarks.claims import SCALES, Claim, Refutation, Report, kept
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED, RESULTS
-from reports.claims.rules import Verdict
+from reports.claims.rules import Verdict, Word
 from reports.claims.verdicts import verdicts
 
 # What a claim comes to, as a reader asks: the words of verdicts that mean it.
-COLUMNS = {
+COLUMNS: dict[str, set[Word]] = {
     "holds": {"confirmed"},
     "fails": {"refuted"},
     "no difference": {"equal", "no effect"},
@@ -44,7 +44,7 @@ class Judged:
     verdicts: Mapping[str, Verdict]
 
     @property
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Counter[Word]:
         """How many have each verdict."""
         return Counter(one.word for one in self.verdicts.values())
 

@@ -9,10 +9,10 @@ from math import isnan
 from benchmarks.claims import Claim, Refutation
 from benchmarks.claims.kept import COMPUTED
 from reports import numbers
-from reports.claims.rules import Verdict
+from reports.claims.rules import Verdict, Word
 from reports.claims.stored import COLUMNS, Judged, Standing
 
-WORDS = ("confirmed", "refuted", "equal", "no effect", "undecided", "not run", "reported")
+WORDS: tuple[Word, ...] = ("confirmed", "refuted", "equal", "no effect", "undecided", "not run", "reported")
 HEADER = ("claim", "verdict", "found", "interval", "seeds", "besides")
 SUMMARY = ("paper", *COLUMNS, "published claims")
 
