@@ -212,3 +212,42 @@ def test_numbers_survive_the_file_and_give_way_to_newer_ones(tmp_path: Path) -> 
     assert file.read_text().splitlines()[:2] == ["# 1: abc, torch 2", "# 2: def, torch 3"]
     assert kept.values(kept.read(file)) == {"T/a": {"a": {-1: float("inf")}}, "T/b": {"a": {5: 2.0}}}
     assert kept.read(tmp_path / "nowhere.csv") == []
+
+
+def test_an_entry_takes_arrangement_and_looks_from_its_scenario(tmp_path: Path) -> None:
+    silent = {key: value for key, value in CLAIM.items() if key != "arrangement"}
+    entries = {"arrangement": {"small": "variant", "paper": "paper"}, "looks": [5, 9]}
+    inline = {**SCENARIOS["inline"], "entries": entries}
+    paper = written(tmp_path, silent, {**CLAIM, "id": "T-row/own", "looks": [4]}, inline=inline)
+    taken, own = paper.claims["T-row/case"], paper.claims["T-row/own"]
+    assert (taken.arranged("small"), taken.looks) == ("variant", (5, 9))
+    assert (own.arranged("small"), own.looks) == ("paper", (4,))
+    assert paper.refutation(taken, "small") == "other_arrangement"
+    assert paper.refutation(own, "small") == "contradicts"
+
+
+def test_the_published_code_speaks_where_no_entry_of_the_row_follows_the_text(tmp_path: Path) -> None:
+    alone = {**CLAIM, "id": "T-alone/code", "arrangement": "code"}
+    beside = {**CLAIM, "id": "T-row/code", "arrangement": "code"}
+    paper = written(tmp_path, CLAIM, alone, beside)
+    meant = {id_: paper.refutation(claim, "small") for id_, claim in paper.claims.items()}
+    assert meant == {
+        "T-row/case": "contradicts",
+        "T-alone/code": "contradicts",
+        "T-row/code": "other_arrangement",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arrangement": None}, "arrangement: must say whose experiment it is"),
+        ({"arrangement": {"paper": "paper"}}, "arrangement: must say whose experiment it is"),
+        ({"looks": [8, 8]}, "looks: must grow from look to look"),
+        ({"refutation": "bad luck"}, "refutation"),
+    ],
+)
+def test_what_an_entry_must_say(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as raised:
+        written(tmp_path, {**CLAIM, **change})
+    assert any(words in line for line in raised.value.lines)
