@@ -219,3 +219,22 @@ def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
     assert seeds == list(range((2, 3, 5)[len(looks) - 1]))
     again = done(tmp_path, "claims", "run", *at, "--until-decided")
     assert " claims to " not in again and "Toy et al.  small  0 of 1       0     –" in again
+
+
+def test_the_summary_waits_for_no_heavy_import(toy: Path) -> None:
+    """Torch, pandas, MLflow and scipy.stats take seconds; what is stored is summed up without them."""
+    program = (
+        "import sys\n"
+        "from benchmarks.commands.claims import command\n"
+        "command.main(sys.argv[1:], standalone_mode=False)\n"
+        "print('heavy:', *{'torch', 'pandas', 'mlflow', 'scipy.stats'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--claims", str(toy)],
+        cwd=toy.parent,
+        env={**os.environ, "PYTHONPATH": PATH},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "heavy:"
