@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from benchmarks.claims import SCALES, Arrangements, Claim, Looks, Refutation, Scale
+from benchmarks.claims.claim import SCALES, Arrangements, Claim, Looks, Refutation, Scale
 from benchmarks.claims.families import members
 from benchmarks.documents import place, read
 from benchmarks.errors import UserError

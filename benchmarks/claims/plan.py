@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims import SCALES, Claim, Sample
+from benchmarks.claims.claim import SCALES, Claim, Sample
 from benchmarks.claims.files import Paper
 from benchmarks.documents import read
 from benchmarks.errors import UserError

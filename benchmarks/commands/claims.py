@@ -17,7 +17,7 @@ from benchmarks import options
 from fl_core.words import many
 
 if TYPE_CHECKING:
-    from benchmarks.claims import Claim
+    from benchmarks.claims.claim import Claim
     from benchmarks.claims.files import Paper
     from benchmarks.claims.plan import Plan
     from benchmarks.suite.suite import Run
@@ -98,9 +98,9 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 
     The id of a row, such as A-best, shows the verdicts on all of its claims.
     """
-    from benchmarks.tables import print_table
     from benchmarks.errors import UserError
     from benchmarks.suite.document import nearest
+    from benchmarks.tables import print_table
     from reports.claims.show import of_row, told
     from reports.claims.table import HEADER
 
@@ -381,7 +381,7 @@ ESTIMATES: dict[tuple[str, int, str, str], float] = {}
 
 def _estimated(run: Run) -> float:
     """Seconds that a run takes on one core, from a second of it; NaN where its data are missing."""
-    from benchmarks.estimate import core_seconds
+    from benchmarks.runs.estimate import core_seconds
 
     scenario = run.experiment.scenario
     name = run.scenario.partition(" · ")[0]
@@ -396,8 +396,8 @@ def _estimated(run: Run) -> float:
 
 def _say_cost(plans: list[Plan], store: Store, results: Path) -> None:
     """What is still open, and what deciding it takes."""
-    from benchmarks.commands.tables import print_table
     from benchmarks.suite.summary import duration
+    from benchmarks.tables import print_table
 
     rows: list[tuple[str, ...]] = []
     for plan in plans:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.claims import Claim, Sample
+from benchmarks.claims.claim import Claim, Sample
 from benchmarks.claims.kept import Number
 from benchmarks.claims.plan import Plan
 from benchmarks.errors import UserError

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.claims import Claim, kept
+from benchmarks.claims import kept
+from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import RESULTS, Number
 from benchmarks.claims.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.claims import Claim, Exact, Report, Value
+from benchmarks.claims.claim import Claim, Exact, Report, Value
 from benchmarks.claims.kept import COMPUTED
 from reports.claims.rules import Verdict, Word
 from reports.claims.stored import Judged, standings

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.claims import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
+from benchmarks.claims.claim import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
 from reports.statistics import estimates
 from reports.statistics.estimates import Array, Estimate
 from reports.statistics.paired import Effect, seeds_to_decide, student
@@ -86,8 +86,7 @@ def _measured(claim: Claim, table: Array, level: float) -> Look:
 
 def _differ(claim: Better, table: Array, level: float) -> Look:
     """Better and same: A − B where more is better; what diverged is worse than anything."""
-    sign = 1 if claim.higher_is_better else -1
-    a, b = np.where(np.isnan(table), -inf, sign * table)
+    a, b = np.where(np.isnan(table), -inf, claim.sign * table)
     endless = ~(np.isfinite(a) & np.isfinite(b))
     if endless.any():
         return Look(_endless(claim, a, b, endless))

@@ -8,10 +8,12 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims import Claim, Sample, kept
+from benchmarks.claims import kept
+from benchmarks.claims.claim import Claim, Sample
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import Number
 from benchmarks.suite.labels import value as written
+from fl_core.words import many
 from reports import numbers
 from reports.claims.rules import Verdict
 from reports.claims.stored import Judged, judged, scales
@@ -83,7 +85,7 @@ def _sample(sample: Sample) -> str:
 def _found(verdict: Verdict) -> str:
     """The estimate, its interval at the level of the look, and p."""
     found = "" if isnan(verdict.found) else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
-    at = f"the look of {numbers.many(verdict.seeds, 'seed')}"
+    at = f"the look of {many(verdict.seeds, 'seed')}"
     level = "" if isnan(verdict.level) else f" ({100 * verdict.level:.4g} % at {at})"
     p = "" if isnan(verdict.adjusted) else f"; p {verdict.p:.2g}, {verdict.adjusted:.2g} after Holm"
     return f"{found}{level}{p}"

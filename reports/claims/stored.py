@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.claims import SCALES, Claim, Refutation, Report, kept
+from benchmarks.claims import kept
+from benchmarks.claims.claim import SCALES, Claim, Refutation, Report
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED, RESULTS
 from reports.claims.rules import Verdict, Word

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from math import isnan
 
-from benchmarks.claims import Claim, Refutation
+from benchmarks.claims.claim import Claim, Refutation
 from benchmarks.claims.kept import COMPUTED
 from reports import numbers
 from reports.claims.rules import Verdict, Word

@@ -27,7 +27,7 @@ from math import inf, nan
 
 import numpy as np
 
-from benchmarks.claims import Claim, Exact, Report, Value
+from benchmarks.claims.claim import Claim, Exact, Report, Value
 from reports.claims import rules
 from reports.claims.rules import Look, Values, Verdict, Word
 from reports.statistics.looks import ERROR, SEEDS, Looks

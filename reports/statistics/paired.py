@@ -65,7 +65,8 @@ def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
     Raises ValueError for no difference, or for one that is not finite.
     """
     values = _finite(differences)
-    return _effect(values, _bootstrapped(values) if len(values) >= SEEDS_FOR_BOOTSTRAP else None, LEVEL)
+    quantile = _bootstrapped(values, level) if len(values) >= SEEDS_FOR_BOOTSTRAP else None
+    return _effect(values, quantile, level)
 
 
 def student(differences: Sequence[float] | np.ndarray, level: float = LEVEL) -> Effect:
@@ -105,8 +106,8 @@ def _student(n: int, level: float = LEVEL) -> float:
     return float(special.stdtrit(n - 1, (1 + level) / 2))
 
 
-def _bootstrapped(values: np.ndarray) -> float:
-    """The same of t over resampled values, in 5 % of cases."""
+def _bootstrapped(values: np.ndarray, level: float) -> float:
+    """The same of t over resampled values."""
     from fl_core.streams import stream  # with torch, for which nothing else here has to wait
 
     n = len(values)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.claims import SCALES, Better, Claim, Contrast, Rank, Ratio, Report, Same, Value, kept
+from benchmarks.claims import kept
+from benchmarks.claims.claim import SCALES, Better, Claim, Contrast, Rank, Ratio, Report, Same, Value
 from benchmarks.claims.files import Paper, papers
 from reports.claims.stored import judged
 

@@ -10,7 +10,8 @@ import click.testing
 import pytest
 import yaml
 
-from benchmarks.claims import SCALES, Claim, Exact, Value, kept
+from benchmarks.claims import kept
+from benchmarks.claims.claim import SCALES, Claim, Exact, Value
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kept import COMPUTED
 from benchmarks.claims.plan import Plan, mistakes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from benchmarks.claims import Better
+from benchmarks.claims.claim import Better
 from fl_core.streams import stream
 from reports.claims.verdicts import verdicts
 from reports.statistics.looks import SEEDS, Looks

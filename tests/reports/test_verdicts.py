@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.claims import Claim
+from benchmarks.claims.claim import Claim
 from fl_core.streams import stream
 from reports.claims import verdicts as rules
 from reports.claims.rules import Values, Verdict, flat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.claims.measured import Ran
+from benchmarks.claims.measured.ran import Ran
 
 
 def kept_bytes(runs: Sequence[Ran]) -> float:

@@ -1,0 +1,322 @@
+"""Claims: what the papers say, as data. Every entry fixes its scenario, comparison and margin beforehand.
+
+A file in `benchmarks/claims/` holds entries of one paper:
+
+    paper: fraboni                       # short, names the results
+    title: Fraboni et al., JMLR 2023
+    scenarios:                           # where runs come from; entries share them by name
+      weights:                           # the keys of a suite file, or a shipped suite and changes
+        suite: fraboni_weights
+        entries:                         # what its entries say unless they say otherwise
+          arrangement: paper             # paper, code or variant; of a scale: {small: variant, paper: paper}
+          looks: [8, 16, 32, 64]         # numbers of seeds at which they are judged
+        set: {seeds: 8}
+        scales: {small: {budget.time: 1000}, paper: {}}
+        needs: {paper: days on two cores}
+    claims:
+      - id: F-weights-FP/mnist           # row of the list of claims, and the case
+        place: Fig. 2a, §5.2.1
+        statement: Time-based weights reach a lower loss on the federated problem than identical ones.
+        kind: better                     # better, same, value, exact, contrast, ratio, rank, report
+        margin: 0.01                     # a difference that is certainly smaller counts as none
+        clock: time                      # the paper's axis
+        rates: stated                    # paper, tuned, or stated: chosen by hand
+        scenario: weights
+        where: {problem.partition: iid}  # picks the point of the grid
+        metric: fp/loss
+        a: {strategy: {name: async_fedavg, weights: time_based}}
+        b: {strategy: {name: async_fedavg, weights: identical}}
+
+    seen:                                # of refuted members of a family, what was seen
+      F-weights-FP/mnist: …
+
+The arrangement says whose experiment it is: as the paper says, as its published code does, or our variant.
+`ours` marks a reading or consequence that the paper does not state. `refutation` says what a refutation would
+mean where that does not follow from the two: that it lies outside the paper's conditions, or that the paper
+leaves too much open.
+
+What gives a number a seed is a `Sample`; its keys may stand at the entry, for all of its samples. An entry
+with `each` or `table` stands for many (`claims.families`). Files are read by `claims.files`, scenarios become
+runs in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from fl_core.metrics import Metric
+from fl_core.parts import Frozen
+from fl_core.problems.problem import shipped_metrics
+
+POINTS = 0.02  # two points of a share: what "the same" allows unless an entry says otherwise
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Band = tuple[Number | None, Number | None]  # None where it is open
+Where = dict[str, Any]  # dotted keys of a suite → what must stand there
+SCALES = ("small", "paper")
+Scale = Annotated[str, Field(pattern="^(small|paper)$")]
+Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
+Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+Margin = Annotated[float, Field(gt=0)]
+
+Arrangement = Literal["paper", "code", "variant"]  # whose experiment it is; `variant`: ours
+Arrangements = Arrangement | dict[Scale, Arrangement]
+Refutation = Literal["contradicts", "other_arrangement", "outside_conditions", "underspecified", "ours"]
+
+
+def _growing(looks: tuple[int, ...]) -> tuple[int, ...]:
+    if any(later <= earlier for earlier, later in itertools.pairwise(looks)):
+        raise ValueError("must grow from look to look")
+    return looks
+
+
+Looks = Annotated[
+    tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), AfterValidator(_growing)
+]  # numbers of seeds
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Sample(Frozen):
+    """What gives one number a seed: runs of a scenario, a metric, and how it is read off them."""
+
+    scenario: str | None = None
+    where: Where = Field(default_factory=dict)
+    strategy: Annotated[dict[str, Any] | None, BeforeValidator(_named)] = None
+    metric: str | None = None  # a column of the curve, a metric of the run, `diverged`, or module:function
+    at: Literal["end", "shared"] | Number | None = None  # on the entry's clock
+    # of the curve up to `at`
+    along: Literal["last", "mean", "std", "min", "max", "step_std", "spikes"] = "last"
+    reach: Number | None = None  # the number is then the clock's first reading at which the metric is as good
+    over: Literal["mean", "min", "max", "sum"] | None = None  # of several points of a grid
+    times: Number = 1  # coefficient, in contrasts and ratios
+
+    def within(self, entry: Sample) -> Sample:
+        """This sample, with the entry's keys where it has none of its own."""
+        keys = {key: getattr(entry, key) for key in Sample.model_fields if key in entry.model_fields_set}
+        own = {key: getattr(self, key) for key in self.model_fields_set}
+        return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
+
+
+class Claim(Sample):
+    """What all entries have in common."""
+
+    KINDS: ClassVar[dict[str, type[Claim]]] = {}
+    shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
+
+    id: Annotated[str, Field(pattern=r"^\w[\w.-]*/\S+$")]
+    place: str
+    statement: str
+    kind: str
+    row: str = ""  # of the list of claims, within which tests are counted; the id's first half
+    ours: bool = False  # not stated by the paper as a measured result
+    arrangement: Arrangements | None = None  # the scenario's, if not named; what is computed is the paper's
+    refutation: Literal["outside_conditions", "underspecified"] | None = None  # of what a refutation is one
+    unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
+    looks: Looks | None = None  # the scenario's, if not named
+    clock: Literal["iterations", "updates", "time"] | None = None
+    rates: Literal["paper", "tuned", "stated"] | None = None
+    higher: bool | None = None  # better; None where the metric is declared so
+    note: str = ""  # what the paper leaves open, and our reading of it
+    needs: dict[Scale, str] = Field(default_factory=dict)
+    seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
+    computed: Function | None = None  # in place of runs
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    def __init_subclass__(cls, **keys: Any) -> None:
+        super().__init_subclass__(**keys)
+        cls.KINDS[cls.__name__.lower()] = cls
+
+    def arranged(self, scale: str) -> Arrangement:
+        """Whose experiment it is at a scale; what is computed, and what does not say, is the paper's."""
+        if isinstance(self.arrangement, dict):
+            return self.arrangement.get(scale, "paper")
+        return self.arrangement or "paper"
+
+    def parts(self) -> dict[str, Sample]:
+        """The samples as written, by name."""
+        return {}
+
+    @cached_property
+    def samples(self) -> dict[str, Sample]:
+        """The samples, complete, by name; none for what is computed."""
+        at = "shared" if self.shared_clock else "end"
+        complete = {name: part.within(self) for name, part in self.parts().items()}
+        return {
+            name: one if one.at is not None else one.model_copy(update={"at": at})
+            for name, one in complete.items()
+        }
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, −1 where less is: by the metric, unless the entry says it."""
+        more = self.higher
+        if more is None:
+            more = all(metric.higher for metric in self.metrics)
+        return 1 if more else -1
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The samples' metrics as problems declare them; without direction where none does."""
+        names = [sample.metric or "" for sample in self.samples.values()]
+        return [shipped_metrics().get(name, Metric(name)) for name in names]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_row(cls, entry: Any) -> Any:
+        if isinstance(entry, dict) and "row" not in entry:
+            return {**entry, "row": str(entry.get("id", "")).partition("/")[0]}
+        return entry
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.computed is not None:
+            return self
+        for name, sample in self.samples.items():
+            for key in ("scenario", "metric"):
+                if getattr(sample, key) is None:
+                    raise ValueError(f"{name} has no {key}")
+        if self.clock is None:
+            raise ValueError("clock: must say on which axis runs are compared: iterations, updates or time")
+        if self.rates is None:
+            raise ValueError("rates: must say whose learning rates these are: paper, tuned or stated")
+        return self
+
+
+class Better(Claim):
+    """A is better than B; within the margin, if one is named, they are equal."""
+
+    shared_clock: ClassVar[bool] = True
+    a: Sample
+    b: Sample
+    margin: Margin | None = None
+
+    def parts(self) -> dict[str, Sample]:
+        return {"a": self.a, "b": self.b}
+
+    @model_validator(mode="after")
+    def _has_a_direction(self) -> Self:
+        unknown = [metric.name for metric in self.metrics if metric.higher is None]
+        if self.higher is None and self.computed is None and unknown:
+            raise ValueError(f"higher: must say whether more of '{unknown[0]}' is better: no problem does")
+        return self
+
+
+class Same(Better):
+    """A and B differ by less than the margin."""
+
+    @property
+    def allowed(self) -> float:
+        """The margin, two points of a share unless said otherwise."""
+        return POINTS if self.margin is None else self.margin
+
+    @model_validator(mode="after")
+    def _has_a_margin(self) -> Self:
+        if self.margin is None and not all(one.share for one in self.metrics):
+            raise ValueError("margin: must be given where the metric is no share, such as an accuracy")
+        return self
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class Value(Claim):
+    """A number of the paper: printed, or said to lie in a band."""
+
+    printed: Annotated[Printed | None, BeforeValidator(_text)] = None
+    band: Band | None = None
+    runs: Annotated[int, Field(ge=1)] = 1  # of the paper, whose mean is printed; 1 where it does not say
+
+    @property
+    def rounding(self) -> float:
+        """What printing may have taken away: half a unit of the last printed digit."""
+        return self.unit / 2
+
+    @property
+    def unit(self) -> float:
+        """One unit of the last printed digit."""
+        digits, _, exponent = (self.printed or "0").partition("e")
+        return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}")
+
+    def parts(self) -> dict[str, Sample]:
+        return {} if self.computed else {"value": Sample()}
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if (self.printed is None) == (self.band is None):
+            raise ValueError("must have either a printed value or a band")
+        return self
+
+
+class Exact(Claim):
+    """Something that can be computed without training: equal to what is printed, within 1e-9 of its size."""
+
+    computed: Function
+    printed: Any
+
+
+class Contrast(Claim):
+    """Σ times · value over the terms, seed by seed, lies in a band; above 0 unless said otherwise.
+
+    With a margin, a sum above 0 is claimed, and one within it is no difference.
+    """
+
+    terms: Annotated[tuple[Sample, ...], Field(min_length=1)]
+    band: Band = (0, None)
+    log: bool = False  # of the logarithms of the values: fitted exponents
+    margin: Margin | None = None
+
+    def parts(self) -> dict[str, Sample]:
+        return {f"term {number}": term for number, term in enumerate(self.terms, start=1)}
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if self.margin is not None and self.band != (0, None):
+            raise ValueError("margin: stands where the sum is claimed to be above 0, not beside another band")
+        return self
+
+
+class Ratio(Claim):
+    """Σ times · value above, over the same below, lies in a band; means or variances over seeds."""
+
+    top: Annotated[tuple[Sample, ...], Field(min_length=1)]
+    bottom: Annotated[tuple[Sample, ...], Field(min_length=1)]
+    band: Band
+    of: Literal["mean", "variance"] = "mean"
+
+    def parts(self) -> dict[str, Sample]:
+        sides = {"top": self.top, "bottom": self.bottom}
+        return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
+
+
+class Rank(Claim):
+    """The seeds' means of the samples rank as others do, or in a given order."""
+
+    compared: Annotated[tuple[Sample, ...], Field(min_length=3, alias="samples")]
+    against: tuple[Sample, ...] = ()
+    order: tuple[Number, ...] = ()
+    at_least: Annotated[float, Field(ge=-1, le=1)] = 0.8  # Spearman's ρ
+
+    def parts(self) -> dict[str, Sample]:
+        sides = {"sample": self.compared, "against": self.against}
+        return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.compared) != len(self.against or self.order) or (self.against and self.order):
+            raise ValueError("must have as many entries in `against`, or else in `order`, as samples")
+        return self
+
+
+class Report(Claim):
+    """What a paper says without a measure: shown beside what was found, not judged."""
+
+    def parts(self) -> dict[str, Sample]:
+        return {} if self.computed else {"value": Sample()}
