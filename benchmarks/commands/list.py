@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from benchmarks.suite.catalogue import Entry
+    from benchmarks.reference.catalogue import Entry
 
 KINDS = (
     "strategies",
@@ -37,7 +37,7 @@ def command(kind: str | None, name: str | None) -> None:
     durations, availability, arrangements, local (local work), suites.
     """
     from benchmarks.errors import UserError
-    from benchmarks.suite.catalogue import FAMILIES, entries
+    from benchmarks.reference.catalogue import FAMILIES, entries
     from benchmarks.suite.document import nearest
     from benchmarks.tables import print_table
 
@@ -53,7 +53,7 @@ def command(kind: str | None, name: str | None) -> None:
 
 
 def _print_part(kind: str | None, name: str) -> None:
-    from benchmarks.suite.parts_in_words import described
+    from benchmarks.reference.parts import described
     from benchmarks.tables import print_table
 
     part = described(kind, name)

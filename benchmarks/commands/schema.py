@@ -10,6 +10,6 @@ import click
 @click.command()
 def command() -> None:
     """Print the JSON schema of suite files, for editors."""
-    from benchmarks.suite.schema import suite_schema
+    from benchmarks.reference.schema import suite_schema
 
     click.echo(json.dumps(suite_schema(), indent=2, ensure_ascii=False))

@@ -83,6 +83,7 @@ class Server:
 
     @local_lr.setter
     def local_lr(self, lr: float) -> None:
+        """Set η_l of the jobs that are sent from now on."""
         self._state.local_lr = lr
 
     @property

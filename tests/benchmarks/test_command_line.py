@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.suite.catalogue import FAMILIES, family
-from benchmarks.suite.parts_in_words import described
+from benchmarks.reference.catalogue import FAMILIES, family
+from benchmarks.reference.parts import described
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.suite.schema import suite_schema
+from benchmarks.reference.schema import suite_schema
 from benchmarks.suite.suite import shipped
 
 jsonschema = pytest.importorskip(

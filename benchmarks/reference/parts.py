@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from benchmarks.errors import UserError
-from benchmarks.suite.catalogue import FAMILIES, entry, family
+from benchmarks.reference.catalogue import FAMILIES, entry, family
 from benchmarks.suite.document import nearest
 from fl_core.parts import Candidates, Part, Tune, find
 
