@@ -1,8 +1,8 @@
 """Lightning and torchmetrics. Both import torchvision, which is mended first where it does not fit torch."""
 
-from fl_core.vision import mend
+from fl_core.vision import repair
 
-mend()
+repair()
 
 import pytorch_lightning as pl  # noqa: E402
 import torchmetrics  # noqa: E402

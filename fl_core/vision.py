@@ -17,7 +17,7 @@ SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 
 @functools.cache  # it also keeps the declarations alive
-def mend() -> torch.library.Library | None:
+def repair() -> torch.library.Library | None:
     """Declare torchvision's operators where they are missing; None where nothing was to be done.
 
     To be called before torchvision or pytorch_lightning is imported.

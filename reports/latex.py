@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reports.statistics.ranking import Entry
+    from reports.statistics.ranking import RankingEntry
 
 # What LaTeX takes for a command, and letters that its usual fonts do not have.
 SPECIAL: dict[str, str | int | None] = {
@@ -39,7 +39,7 @@ def text(plain: str) -> str:
     return plain.translate(str.maketrans(SPECIAL))
 
 
-def table(headings: Sequence[str], lines: Sequence[Sequence[Entry]]) -> str:
+def table(headings: Sequence[str], lines: Sequence[Sequence[RankingEntry]]) -> str:
     """A tabular: the first column to the left, all others to the right; needs the package booktabs."""
     # pandas writes such tables, but not with two columns of one name, nor with braces in a name.
     rows = [[text(heading) for heading in headings], *([_cell(entry) for entry in line] for line in lines)]
@@ -49,6 +49,6 @@ def table(headings: Sequence[str], lines: Sequence[Sequence[Entry]]) -> str:
     return "\n".join([*parts, r"\end{tabular}", ""])
 
 
-def _cell(entry: Entry) -> str:
+def _cell(entry: RankingEntry) -> str:
     main = rf"\textbf{{{text(entry.text)}}}" if entry.best else text(entry.text)
     return f"{main} {text(entry.detail)}" if entry.detail else main

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from fl_core.words import many
 from reports import files
 from reports.figures import look
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
     behind,
@@ -60,7 +60,7 @@ def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
     return write(load(tracking_uri, suite), path)
 
 
-def write(suite: Suite, path: Path) -> Path:
+def write(suite: RecordedSuite, path: Path) -> Path:
     """Write the page of a suite that was read already; a reader never meets half a page. Returns its path.
 
     Where files of runs are gone, a page that shows more runs is kept, and the new one stands beside it, as
@@ -82,7 +82,7 @@ def _runs_on(page: Path) -> float:
     return int(said[1]) if said else inf
 
 
-def render(suite: Suite) -> str:
+def render(suite: RecordedSuite) -> str:
     """The page as text; the same records give the same text."""
     results = Results.of(suite)
     return (
@@ -93,13 +93,13 @@ def render(suite: Suite) -> str:
             what=overview.what_ran(suite) if suite.runs else overview.what_was_tuned(suite),
             leads=overview.who_leads(results),
             sure=overview.how_sure(results),
-            amiss=overview.what_is_amiss(suite),
+            remarks=overview.remarks(suite),
             sections=sections(results),
         )
     )
 
 
-def write_files(suite: Suite, folder: Path) -> list[Path]:
+def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
     """Write the figures and tables of the page into a folder; the paths. Raises OSError."""
     return files.write_files(sections(Results.of(suite)), folder)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fl_core.words import many
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections.section import Results
-from reports.statistics.ranking import STALLED, Entry, Ranking, seeds
+from reports.statistics.ranking import STALLED, Ranking, RankingEntry, seeds
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -24,7 +24,7 @@ def terminal_table(tracking_uri: str, suite: str) -> RenderableType:
     return tables(load(tracking_uri, suite))
 
 
-def tables(suite: Suite) -> RenderableType:
+def tables(suite: RecordedSuite) -> RenderableType:
     """One table a scenario."""
     from rich.console import Group
     from rich.text import Text
@@ -88,7 +88,7 @@ def _cells(found: Ranking, between: str) -> list[list[str]]:
     return [[_folded(head, width) for head, width in zip(heads, widths, strict=True)], *lines]
 
 
-def _texts(entries: tuple[Entry, ...], between: str) -> list[str]:
+def _texts(entries: tuple[RankingEntry, ...], between: str) -> list[str]:
     details = [one.detail if one.detail.startswith("±") else f"({one.detail})" for one in entries]
     return [
         f"{one.text}{between}{detail}" if one.detail else one.text

@@ -94,7 +94,7 @@ class Driver:
         """The next trials, of the study that is furthest from its end."""
         ledgers = sorted(self.ledgers, key=lambda one: len(one.counted()) / one.plan.trials)
         for ledger in ledgers:
-            if trials := ledger.take(self.campaign.says.batch):
+            if trials := ledger.take(self.campaign.spec.batch):
                 return ledger, trials
         return ledgers[0], []
 

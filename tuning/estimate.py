@@ -25,9 +25,9 @@ def core_seconds(campaign: Campaign, patience: float = 6.0) -> float:
     torch.set_num_threads(1)  # as in the workers
     studies = campaign.studies
     tried = studies[:: -(-len(studies) // MOST)]
-    _batch(tried[0], campaign.says.batch, 0.0)  # what is loaded once a process does not count
-    seconds = sum(_batch(study, campaign.says.batch, patience / len(tried)) for study in tried)
-    batches = sum(study.trials for study in studies) / campaign.says.batch / len(studies)
+    _batch(tried[0], campaign.spec.batch, 0.0)  # what is loaded once a process does not count
+    seconds = sum(_batch(study, campaign.spec.batch, patience / len(tried)) for study in tried)
+    batches = sum(study.trials for study in studies) / campaign.spec.batch / len(studies)
     return seconds / len(tried) * len(studies) * batches
 
 

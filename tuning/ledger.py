@@ -42,7 +42,7 @@ ATTEMPTS = 3  # after so many processes died on a trial it is given up
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TrialResult:
     """What came of a trial, beside its value."""
 
     by_seed: Sequence[float] = ()  # the objective, in the order of the seeds
@@ -156,7 +156,7 @@ class Ledger:
 
         attempt = lost.user_attrs.get(ATTEMPT, 1)
         if attempt >= ATTEMPTS:
-            reason = Result(error=f"its process died {attempt} times")
+            reason = TrialResult(error=f"its process died {attempt} times")
             self.storage.optuna.set_trial_user_attr(lost._trial_id, RESULT, asdict(reason))
             self.study.tell(lost.number, state=TrialState.FAIL)
             return
@@ -169,7 +169,9 @@ class Ledger:
         self.storage.optuna.set_trial_user_attr(lost._trial_id, LOST, True)
         self.study.tell(lost.number, state=TrialState.FAIL)
 
-    def tell(self, trial: Trial, state: str, value: float | None, result: Result, run: str | None) -> bool:
+    def tell(
+        self, trial: Trial, state: str, value: float | None, result: TrialResult, run: str | None
+    ) -> bool:
         """Record what came of a trial; False if it was taken from this process, which was thought dead."""
         from optuna.exceptions import UpdateFinishedTrialError
         from optuna.trial import TrialState

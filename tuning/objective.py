@@ -16,7 +16,7 @@ HOPELESS = 10.0  # times the first model's loss: what a diverged seed is worth, 
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One evaluation of a learning curve."""
 
     iteration: int
@@ -29,7 +29,7 @@ class Point:
 class Curve:
     """The learning curve of one seed."""
 
-    points: list[Point] = field(default_factory=list)
+    points: list[CurvePoint] = field(default_factory=list)
     status: str = "running"  # done, diverged, stalled; running where it was pruned
 
     @property
@@ -92,7 +92,7 @@ class Objective:
         """Whether the target was met; True where there is none to meet."""
         return self.kind not in TO_TARGET or self._first(curve) is not None
 
-    def value(self, curve: Curve, point: Point) -> float:
+    def value(self, curve: Curve, point: CurvePoint) -> float:
         """The metric at an evaluation, a hopeless loss cut off."""
         worst = self._worst(curve)
         return max(point.value, worst) if self.metric.higher else min(point.value, worst)
@@ -111,7 +111,7 @@ class Objective:
         steps = zip(curve.points, lengths, strict=False)
         return sum(self.value(curve, point) * length for point, length in steps) / (at[-1] - at[0])
 
-    def _first(self, curve: Curve) -> Point | None:
+    def _first(self, curve: Curve) -> CurvePoint | None:
         """Where the target was first met."""
         assert self.target is not None
         sign = self.metric.sign

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tuning.ledger import Ledger, Result
-from tuning.objective import Curve, Point
+from tuning.ledger import Ledger, TrialResult
+from tuning.objective import Curve, CurvePoint
 from tuning.trials_job import Evaluated, SeedEnded
 
 if TYPE_CHECKING:
@@ -67,18 +67,18 @@ class Pending:
         """Tell the storage what came of it; False if the trial was taken from this process meanwhile."""
         objective, run = self.ledger.plan.objective, self.run.result()
         if self.error:
-            return self.ledger.tell(self.trial, "failed", None, Result(error=self.error), run)
+            return self.ledger.tell(self.trial, "failed", None, TrialResult(error=self.error), run)
         curve = mean_curve(self.curves)
         if self.pruned:
-            return self.ledger.tell(self.trial, "pruned", None, Result(curve=curve), run)
+            return self.ledger.tell(self.trial, "pruned", None, TrialResult(curve=curve), run)
         by_seed = [objective.of(one) for one in self.curves]
         diverged = sum(one.diverged for one in self.curves)
         unreached = sum(not objective.reached(one) for one in self.curves)
-        result = Result(by_seed, diverged, unreached, curve)
+        result = TrialResult(by_seed, diverged, unreached, curve)
         return self.ledger.tell(self.trial, "complete", fmean(by_seed), result, run)
 
 
 def mean_curve(curves: Sequence[Curve]) -> list[tuple[int, float]]:
     """Iteration and metric, means over seeds, as far as all seeds have come."""
-    rows: Iterator[tuple[Point, ...]] = zip(*(curve.points for curve in curves), strict=False)
+    rows: Iterator[tuple[CurvePoint, ...]] = zip(*(curve.points for curve in curves), strict=False)
     return [(round(fmean(p.iteration for p in row)), fmean(p.value for p in row)) for row in rows]

@@ -10,7 +10,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from benchmarks.suite.document import nearest
 from benchmarks.suite.file import SuiteFile
-from benchmarks.suite.suite import Run, Suite
+from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
@@ -26,14 +26,14 @@ FEWEST_FOR_WILCOXON = 5  # of four signs no order is rare enough to stop anythin
 
 def plan(suite: Suite) -> Campaign:
     """The campaign of a suite; UserError with whatever makes it impossible."""
-    says = suite.says
-    seeds = tuning_seeds(says)
+    spec = suite.spec
+    seeds = tuning_seeds(spec)
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
-    _check_reuse(says.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
-    _check_pruner(says.tuning, len(seeds))
+    _check_reuse(spec.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
+    _check_pruner(spec.tuning, len(seeds))
     searched, reused = [], []
     for run in one_each.values():
-        source = says.tuning.reuse.get(run.strategy)
+        source = spec.tuning.reuse.get(run.strategy)
         if source is None:
             searched.append(_study(suite, run, seeds))
         else:
@@ -41,13 +41,13 @@ def plan(suite: Suite) -> Campaign:
     return Campaign(suite, tuple(searched), tuple(reused))
 
 
-def tuning_seeds(says: SuiteFile) -> tuple[int, ...]:
+def tuning_seeds(spec: SuiteFile) -> tuple[int, ...]:
     """The seeds of the trials: none of those that the suite is evaluated on."""
-    asked = says.tuning.seeds
+    asked = spec.tuning.seeds
     if isinstance(asked, int):
-        first = max(says.seeds) + APART
+        first = max(spec.seeds) + APART
         return tuple(range(first, first + asked))
-    if shared := sorted(set(asked) & set(says.seeds)):
+    if shared := sorted(set(asked) & set(spec.seeds)):
         raise UserError(
             f"tuning.seeds: {shared[0]} is a seed of the suite itself, on which tuned values are to be judged"
         )
@@ -56,18 +56,18 @@ def tuning_seeds(says: SuiteFile) -> tuple[int, ...]:
     return asked
 
 
-def _study(suite: Suite, run: Run, seeds: tuple[int, ...]) -> Study:
-    says = suite.says.tuning
-    scenario = tried_on(run.experiment.scenario, says)
+def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
+    spec = suite.spec.tuning
+    scenario = tried_on(run.experiment.scenario, spec)
     strategy = run.experiment.strategy
-    names = [one.reference() for one in suite.says.strategies]
+    names = [one.reference() for one in suite.spec.strategies]
     try:
-        space = read(strategy, names, says.space)
+        space = read(strategy, names, spec.space)
     except ValueError as error:
         raise UserError(f"tuning.space: {error}") from None
-    if not says.space:  # what somebody wrote down is meant exactly
+    if not spec.space:  # what somebody wrote down is meant exactly
         space = space.widened(space.own()).widened(space.usual())
-    first = list(_first(says.sampler, space))
+    first = list(_first(spec.sampler, space))
     for values in (*space.ends(), *(values for _, values in first)):
         _must_fit(space, values, scenario, seeds[0])
     return Study(
@@ -77,22 +77,22 @@ def _study(suite: Suite, run: Run, seeds: tuple[int, ...]) -> Study:
         problem=run.problem,
         tried_on=scenario,
         space=space,
-        objective=_objective(says, scenario, len(seeds)),
+        objective=_objective(spec, scenario, len(seeds)),
         seeds=seeds,
-        trials=len(first) if says.sampler == "grid" else says.trials,
-        sampler=says.sampler,
-        pruner=says.pruner,
+        trials=len(first) if spec.sampler == "grid" else spec.trials,
+        sampler=spec.sampler,
+        pruner=spec.pruner,
         first=tuple(first),
         digest=tuned.digest(run.experiment.scenario, strategy, space.candidates),
     )
 
 
-def tried_on(scenario: Scenario, says: Tuning) -> Scenario:
+def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
     """The scenario of the trials: with tuning's budget, judged on validation data where there are data."""
     problem = scenario.problem
     if "evaluate_on" in type(problem).model_fields:
         problem = problem.model_copy(update=VALIDATION)
-    return scenario.model_copy(update={"problem": problem, "budget": says.budget or scenario.budget})
+    return scenario.model_copy(update={"problem": problem, "budget": spec.budget or scenario.budget})
 
 
 def _first(sampler: str, space: Space) -> Iterator[tuple[str, Values]]:
@@ -122,25 +122,25 @@ def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> No
         raise UserError(f"tuning.space: {space.strategy.label()}: {error}") from None
 
 
-def _objective(says: Tuning, scenario: Scenario, seeds: int) -> Objective:
+def _objective(spec: Tuning, scenario: Scenario, seeds: int) -> Objective:
     problem = scenario.problem
-    metric = named(says.metric or problem.metric, problem.recorded())
+    metric = named(spec.metric or problem.metric, problem.recorded())
     known = [one.name for one in problem.recorded() if one.higher is not None]
     if metric.name not in known:
         raise UserError(
             f"tuning.metric: {problem.reference()} has no metric '{metric.name}'"
             f"{nearest(metric.name, known)} It has: {', '.join(known)}"
         )
-    if says.objective in TO_TARGET:
-        clock = TO_TARGET[says.objective]
+    if spec.objective in TO_TARGET:
+        clock = TO_TARGET[spec.objective]
         if problem.target is None or metric.name != problem.metric:
             raise UserError(
-                f"tuning.objective: {says.objective} needs problem.target, a value of {problem.metric}"
+                f"tuning.objective: {spec.objective} needs problem.target, a value of {problem.metric}"
             )
         if getattr(scenario.budget, clock) is None:
-            raise UserError(f"tuning.objective: {says.objective} needs budget.{clock}")
-    last = says.last or max(1, scenario.evaluations // 5)
-    return Objective(says.objective, metric, last, problem.target, scenario.budget, seeds)
+            raise UserError(f"tuning.objective: {spec.objective} needs budget.{clock}")
+    last = spec.last or max(1, scenario.evaluations // 5)
+    return Objective(spec.objective, metric, last, problem.target, scenario.budget, seeds)
 
 
 def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
@@ -155,8 +155,8 @@ def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
             raise UserError(f"tuning.reuse: {giver} is not tuned itself: it reuses {reuse[giver]}")
 
 
-def _check_pruner(says: Tuning, seeds: int) -> None:
-    if says.pruner == "wilcoxon" and seeds < FEWEST_FOR_WILCOXON:
+def _check_pruner(spec: Tuning, seeds: int) -> None:
+    if spec.pruner == "wilcoxon" and seeds < FEWEST_FOR_WILCOXON:
         raise UserError(
             f"tuning.pruner: wilcoxon compares seed by seed and needs {FEWEST_FOR_WILCOXON} of them at "
             f"least, not {seeds}"

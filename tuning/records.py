@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmarks.tracking import database
-from benchmarks.tracking.delivery import troubles, what_happened
+from benchmarks.tracking.delivery import failures, what_happened
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
@@ -67,7 +67,7 @@ class Records:
             return None
         try:
             return work()
-        except troubles() as error:
+        except failures() as error:
             self.away = what_happened(error)
             return None
 

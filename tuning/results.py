@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from benchmarks.suite import tuned
-from benchmarks.suite.suite import Run
-from benchmarks.suite.tuned import Entry, TunedFile
+from benchmarks.suite.suite import PlannedRun
+from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.study import Campaign
@@ -40,7 +40,7 @@ def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
     )
 
 
-def _entry(ledger: Ledger) -> Entry | None:
+def _entry(ledger: Ledger) -> TunedEntry | None:
     """What a study found; None if every seed of every trial diverged."""
     plan, best = ledger.plan, ledger.best()
     if best is None or best.value is None:
@@ -52,7 +52,7 @@ def _entry(ledger: Ledger) -> Entry | None:
     first = next(
         (one for one in ledger.trials() if one.user_attrs.get(ORIGIN) == "paper" and one.value), None
     )
-    return Entry(
+    return TunedEntry(
         scenario=plan.scenario,
         strategy=plan.strategy,
         digest=plan.digest,
@@ -67,7 +67,7 @@ def _entry(ledger: Ledger) -> Entry | None:
     )
 
 
-def _taken_over(run: Run, given: Entry) -> Entry:
+def _taken_over(run: PlannedRun, given: TunedEntry) -> TunedEntry:
     """The same parameters for another strategy; what they are worth for it, nobody has measured."""
     own = tuned.digest(run.experiment.scenario, run.experiment.strategy, given.parameters)
     return given.model_copy(update={"strategy": run.strategy, "digest": own, "reused_from": given.strategy})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.suite import tuned
-from benchmarks.suite.suite import Run, Suite
+from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.metrics import FEDERATED
 from fl_core.scenario import Scenario
@@ -67,7 +67,7 @@ class Study:
         """All that its trials must have in common, by the word for it."""
         objective = self.objective
         target = objective.target if objective.kind in TO_TARGET else None
-        says = {
+        spec = {
             "space": self.space.described(),
             "objective": [objective.kind, objective.metric.name, objective.last, target],
             "seeds": self.seeds,
@@ -76,7 +76,7 @@ class Study:
             "sampler": self.sampler,
             "pruner": self.pruner,
         }
-        return json.loads(json.dumps(says))
+        return json.loads(json.dumps(spec))
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,14 @@ class Campaign:
 
     suite: Suite
     studies: tuple[Study, ...]
-    reused: tuple[tuple[Run, str], ...]  # a run of each strategy that takes over values, and from which label
+    reused: tuple[
+        tuple[PlannedRun, str], ...
+    ]  # a run of each strategy that takes over values, and from which label
 
     @property
-    def says(self) -> Tuning:
+    def spec(self) -> Tuning:
         """How it is tuned."""
-        return self.suite.says.tuning
+        return self.suite.spec.tuning
 
     @property
     def trials(self) -> int:

@@ -17,7 +17,7 @@ from fl_core.recording.recorder import Recorder
 from fl_core.recording.together import Lane, advance
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
-from tuning.objective import Point
+from tuning.objective import CurvePoint
 
 AT_ONCE = 32  # simulations side by side
 
@@ -29,7 +29,7 @@ class Evaluated(Message):
     trial: int  # its number
     seed: int  # the place of the seed
     row: int
-    point: Point
+    point: CurvePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class TrialsJob:
         worker.tell(self, TrialsEnded())
 
     def _simulate(self, places: Sequence[tuple[int, int]], stopped: set[int], worker: Worker) -> None:
-        worlds = worker.shared(Worlds)
+        worlds = worker.shared(TrialWorlds)
         lanes = (SeedOfTrial(self, trial, seed, worlds, stopped) for trial, seed in places)
         for lane, event in advance(lanes, AT_ONCE):
             points = lane.new_points()
@@ -109,7 +109,7 @@ class TrialsJob:
 class SeedOfTrial(Lane):
     """A trial under one seed; it goes on until its trial is stopped."""
 
-    def __init__(self, job: TrialsJob, trial: int, seed: int, worlds: Worlds, stopped: set[int]) -> None:
+    def __init__(self, job: TrialsJob, trial: int, seed: int, worlds: TrialWorlds, stopped: set[int]) -> None:
         super().__init__()
         self.job, self.trial, self.seed = job, trial, seed
         self.worlds, self.stopped = worlds, stopped
@@ -130,13 +130,13 @@ class SeedOfTrial(Lane):
             yield event
         recorder.finish()
 
-    def new_points(self) -> list[tuple[int, Point]]:
+    def new_points(self) -> list[tuple[int, CurvePoint]]:
         """What was evaluated since the last call: rows of the curve, and where they stand in it."""
         curve = self.recorder.record.curve if self.recorder is not None else []
         metric = self.job.metric
         first, self._told = self._told, len(curve)
         return [
-            (row, Point(int(found["iteration"]), int(found["updates"]), found["time"], found[metric]))
+            (row, CurvePoint(int(found["iteration"]), int(found["updates"]), found["time"], found[metric]))
             for row, found in enumerate(curve[first:], first)
         ]
 
@@ -149,7 +149,7 @@ class SeedOfTrial(Lane):
         return SeedEnded(self.trial, self.seed, self.recorder.simulation.status)
 
 
-class Worlds:
+class TrialWorlds:
     """The worlds of one worker: those of the last problem, one for each seed."""
 
     def __init__(self) -> None:

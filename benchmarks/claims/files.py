@@ -147,7 +147,7 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
             for one in members(entry, path.parent):
                 seen = next((said for id_, said in head.seen.items() if _means(id_, one)), None)
                 claim = _placed(_claim(one if seen is None else {**one, "seen": seen}), paper)
-                yield from (f"{here}: claims.{claim.id}: {why}" for why in _amiss(claim, paper, known))
+                yield from (f"{here}: claims.{claim.id}: {why}" for why in _mistakes(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim
         except ValidationError as error:
@@ -186,7 +186,7 @@ def _placed(claim: Claim, paper: Paper) -> Claim:
     return claim.model_copy(update=own)
 
 
-def _amiss(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
+def _mistakes(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
     if claim.id in known:
         yield "another entry has this id"
     for name, sample in claim.samples.items():

@@ -16,14 +16,14 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite.code import guarded
 from benchmarks.suite.document import Setting, nearest, split
-from benchmarks.suite.suite import Run, Suite, build, shipped
+from benchmarks.suite.suite import PlannedRun, Suite, build, shipped
 from fl_core.parts import exact
 
-Picked = dict[int, tuple[Run, ...]]  # seed → the runs that give its number
+Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClaimPlan:
     """What claims of a paper need at one scale, as a suite of its own."""
 
     paper: Paper
@@ -41,7 +41,7 @@ class Plan:
         """What MLflow is told about it."""
         return f"What the claims of {self.paper.title} need, at scale {self.scale}."
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PlannedRun]:
         """The runs that these claims need, each once."""
         needed = (
             runs for claim in self.claims for one in self.picked(claim).values() for runs in one.values()
@@ -61,19 +61,19 @@ class Plan:
         return found
 
     @cached_property
-    def _scenarios(self) -> dict[str, Scenario]:
+    def _scenarios(self) -> dict[str, ClaimScenario]:
         return {}
 
-    def _scenario(self, name: str) -> Scenario:
+    def _scenario(self, name: str) -> ClaimScenario:
         if name not in self._scenarios:
-            self._scenarios[name] = Scenario(
+            self._scenarios[name] = ClaimScenario(
                 self.name, name, expanded(self.paper, name, self.scale, self.seeds)
             )
         return self._scenarios[name]
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ClaimScenario:
     """A scenario of a claims file, expanded."""
 
     recorded: str  # the name under which its runs are recorded
@@ -82,7 +82,7 @@ class Scenario:
 
     def picked(self, sample: Sample) -> Picked:
         """The runs that a sample means, by seed; ValueError if that is not clear."""
-        points = [at for at, says in enumerate(self._said) if matches(says, sample.where)]
+        points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
         if not points:
             places = {
                 " ".join(f"{k}={labels.value(v)}" for k, v in one.place.items()) for one in self.suite.points
@@ -96,18 +96,18 @@ class Scenario:
     @cached_property
     def _said(self) -> list[dict[str, Any]]:
         """The document at every point of the grid, with all defaults."""
-        return [point.says.model_dump(mode="json") for point in self.suite.points]
+        return [point.spec.model_dump(mode="json") for point in self.suite.points]
 
     @cached_property
-    def _runs(self) -> list[list[list[Run]]]:
+    def _runs(self) -> list[list[list[PlannedRun]]]:
         """The runs by point of the grid, strategy and seed."""
         runs = iter(self.suite.runs())
         return [
-            [[self._recorded(next(runs)) for _ in point.says.seeds] for _ in point.says.strategies]
+            [[self._recorded(next(runs)) for _ in point.spec.seeds] for _ in point.spec.strategies]
             for point in self.suite.points
         ]
 
-    def _recorded(self, run: Run) -> Run:
+    def _recorded(self, run: PlannedRun) -> PlannedRun:
         return replace(run, suite=self.recorded, scenario=f"{self.name} · {run.scenario}")
 
     def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
@@ -115,7 +115,7 @@ class Scenario:
         found = [at for at, one in enumerate(there) if wanted is None or contains(one, wanted)]
         if len(found) == 1:
             return found[0]
-        names = labels.strategies(self.suite.points[point].says)
+        names = labels.strategies(self.suite.points[point].spec)
         what = "no strategy" if wanted is None else labels.value(wanted)
         many = len(found) or "none"
         raise ValueError(f"{what} means {many} of those in {self.name}. There are: {', '.join(names)}")
@@ -145,9 +145,9 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
         return build(path, document, settings)
 
 
-def matches(says: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
     """Whether all of these dotted keys of a document hold what is wanted."""
-    return all(contains(_at(says, key), wanted) for key, wanted in where.items())
+    return all(contains(_at(spec, key), wanted) for key, wanted in where.items())
 
 
 def _at(node: Any, key: str) -> Any:
@@ -180,7 +180,7 @@ def mistakes(papers: Iterable[Paper]) -> list[str]:
     """What is wrong with any scenario or sample at any scale, each mistake once; nothing is run."""
     found: dict[str, list[str]] = {}  # what is wrong → where
     for paper in papers:
-        plans = {scale: Plan(paper, scale, ()) for scale in SCALES}
+        plans = {scale: ClaimPlan(paper, scale, ()) for scale in SCALES}
         for claim in paper.claims.values():
             for scale in paper.scales(claim):
                 try:

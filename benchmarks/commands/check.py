@@ -13,7 +13,7 @@ from benchmarks import options
 from fl_core.words import many
 
 if TYPE_CHECKING:
-    from benchmarks.suite.suite import Run
+    from benchmarks.suite.suite import PlannedRun
 
 File = click.Path(dir_okay=False, path_type=Path)
 
@@ -85,7 +85,7 @@ def command(
     sys.exit(1 if any(check.failed for check in checks) else 0)
 
 
-def measured(planned: Sequence[Run], strategies: Collection[str]) -> dict[str, float]:
+def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:
     """The speed of these strategies beside the yardstick."""
     from benchmarks.speed.strategies import first_of_each, ratios
 
@@ -93,7 +93,7 @@ def measured(planned: Sequence[Run], strategies: Collection[str]) -> dict[str, f
     return ratios({name: one for name, one in first_of_each(planned).items() if name in strategies})
 
 
-def _speed(planned: Sequence[Run], before: dict[str, float]) -> dict[str, float]:
+def _speed(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str, float]:
     """The speed now; what seems too slow is measured once more, and the better time counts."""
     from reports.gate.gate import too_slow
 

@@ -19,8 +19,8 @@ from fl_core.words import many
 if TYPE_CHECKING:
     from benchmarks.claims.claim import Claim
     from benchmarks.claims.files import Paper
-    from benchmarks.claims.plan import Plan
-    from benchmarks.suite.suite import Run
+    from benchmarks.claims.plan import ClaimPlan
+    from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
     from reports.claims.cost import Open
 
@@ -201,12 +201,12 @@ def cost(
     *, wanted: str | None, scale: str, folder_of_claims: Path | None, folder: Path, tracking_uri: str | None
 ) -> None:
     """Say what deciding the open claims would still cost, from run times as recorded, or else estimated."""
-    from benchmarks.claims.plan import Plan
+    from benchmarks.claims.plan import ClaimPlan
     from benchmarks.tracking.store import Store
 
     papers = _papers(folder_of_claims, wanted)
     plans = [
-        Plan(one, scale, tuple(claim for claim in one.claims.values() if scale in one.scales(claim)))
+        ClaimPlan(one, scale, tuple(claim for claim in one.claims.values() if scale in one.scales(claim)))
         for one in papers.values()
     ]
     plans = [plan for plan in plans if plan.claims]
@@ -250,9 +250,9 @@ def _chosen(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
     return [one for one in paper.claims.values() if any(fnmatch.fnmatchcase(one.id, id_) for id_ in meant)]
 
 
-def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]) -> Iterator[Plan]:
+def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]) -> Iterator[ClaimPlan]:
     """What is to run of a paper, scale by scale."""
-    from benchmarks.claims.plan import Plan
+    from benchmarks.claims.plan import ClaimPlan
 
     by_scale: dict[str, list[Claim]] = {}
     for claim in claims:
@@ -264,10 +264,10 @@ def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str,
         if possible:
             by_scale.setdefault(possible[0], []).append(claim)
     for at, of in by_scale.items():
-        yield Plan(paper, at, tuple(of))
+        yield ClaimPlan(paper, at, tuple(of))
 
 
-def _forecast(plans: list[Plan]) -> None:
+def _forecast(plans: list[ClaimPlan]) -> None:
     from benchmarks.device import processes
     from benchmarks.runs.estimate import core_seconds
     from benchmarks.suite.summary import duration
@@ -303,7 +303,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     return failed
 
 
-def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet: bool) -> bool:
+def _run(plan: ClaimPlan, store: Store, results: Path, workers: int | None, *, quiet: bool) -> bool:
     """Run what claims need and keep its numbers; whether any run failed."""
     from benchmarks.claims import kept
     from benchmarks.device import processes
@@ -326,12 +326,18 @@ def _run(plan: Plan, store: Store, results: Path, workers: int | None, *, quiet:
 
 
 def _until_decided(
-    plans: list[Plan], store: Store, results: Path, workers: int | None, hours: float | None, *, quiet: bool
+    plans: list[ClaimPlan],
+    store: Store,
+    results: Path,
+    workers: int | None,
+    hours: float | None,
+    *,
+    quiet: bool,
 ) -> None:
     """Look after look, what is decided soonest first; until all is decided, or no time is left."""
     from time import monotonic
 
-    from benchmarks.claims.plan import Plan
+    from benchmarks.claims.plan import ClaimPlan
     from benchmarks.suite.summary import duration
 
     end = monotonic() + 3600 * hours if hours is not None else inf
@@ -354,11 +360,11 @@ def _until_decided(
             f"{plan.name}: {len(batch)} claims to {first.next_look[-1] + 1} seeds, at most {took} of a core."
         )
         claims = tuple(one.claim for one in batch)
-        _run(Plan(plan.paper, plan.scale, claims, first.next_look), store, results, workers, quiet=quiet)
+        _run(ClaimPlan(plan.paper, plan.scale, claims, first.next_look), store, results, workers, quiet=quiet)
     _say_cost(plans, store, results)
 
 
-def _open(plan: Plan, store: Store, results: Path) -> list[Open]:
+def _open(plan: ClaimPlan, store: Store, results: Path) -> list[Open]:
     """The open claims of a plan, with what their runs take: as recorded, or as estimated."""
     from benchmarks.errors import UserError
     from reports.claims.cost import measured_seconds, still_open
@@ -369,7 +375,7 @@ def _open(plan: Plan, store: Store, results: Path) -> list[Open]:
     except UserError:  # nothing was recorded yet
         known = {}
 
-    def seconds(run: Run) -> float:
+    def seconds(run: PlannedRun) -> float:
         return known.get((run.scenario, run.strategy)) or _estimated(run)
 
     return still_open(plan.paper, plan.scale, plan.claims, seconds, results)
@@ -379,7 +385,7 @@ def _open(plan: Plan, store: Store, results: Path) -> list[Open]:
 ESTIMATES: dict[tuple[str, int, str, str], float] = {}
 
 
-def _estimated(run: Run) -> float:
+def _estimated(run: PlannedRun) -> float:
     """Seconds that a run takes on one core, from a second of it; NaN where its data are missing."""
     from benchmarks.runs.estimate import core_seconds
 
@@ -394,7 +400,7 @@ def _estimated(run: Run) -> float:
     return ESTIMATES[about]
 
 
-def _say_cost(plans: list[Plan], store: Store, results: Path) -> None:
+def _say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
     """What is still open, and what deciding it takes."""
     from benchmarks.suite.summary import duration
     from benchmarks.tables import print_table

@@ -12,7 +12,7 @@ from benchmarks import options
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
-    from reports.records.records import Scenario, Suite
+    from reports.records.records import RecordedScenario, RecordedSuite
 
 
 @click.command()
@@ -61,7 +61,7 @@ def command(
         _print(chosen, one, two, metric)
 
 
-def _print(chosen: Sequence[Scenario], first: str, second: str, metric: str) -> None:
+def _print(chosen: Sequence[RecordedScenario], first: str, second: str, metric: str) -> None:
     from benchmarks.tables import print_text
     from reports.statistics.answers import answer
     from reports.statistics.compare import compare, overall
@@ -91,7 +91,7 @@ def _how(tests: int) -> str:
     )
 
 
-def _title(scenario: Scenario, metric: str) -> str:
+def _title(scenario: RecordedScenario, metric: str) -> str:
     from reports.statistics.compare import AREA, REACHES, measured
 
     if metric in REACHES:
@@ -99,7 +99,7 @@ def _title(scenario: Scenario, metric: str) -> str:
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
 
-def _load(tracking_uri: str, suite: str | None) -> Suite:
+def _load(tracking_uri: str, suite: str | None) -> RecordedSuite:
     """The suite's runs; the only suite's where none is named."""
     from mlflow import MlflowClient
 
@@ -117,7 +117,7 @@ def _load(tracking_uri: str, suite: str | None) -> Suite:
     raise _unknown("suite", suite, recorded)
 
 
-def _strategy(suite: Suite, name: str) -> str:
+def _strategy(suite: RecordedSuite, name: str) -> str:
     """The label that a user means, or the one strategy of that name in suite files."""
     labels = suite.strategies
     spellings = {run.strategy: run.params.get("strategy.name", "") for run in suite.runs}
@@ -128,7 +128,7 @@ def _strategy(suite: Suite, name: str) -> str:
     raise _unknown("strategy", name, meant or labels)
 
 
-def _scenarios(suite: Suite, text: str | None, pair: Iterable[str]) -> list[Scenario]:
+def _scenarios(suite: RecordedSuite, text: str | None, pair: Iterable[str]) -> list[RecordedScenario]:
     """Those with the text in their name in which both strategies were tried."""
     everywhere = suite.scenarios()
     wanted = [one for one in everywhere if text is None or text.casefold() in one.label.casefold()]
@@ -140,7 +140,7 @@ def _scenarios(suite: Suite, text: str | None, pair: Iterable[str]) -> list[Scen
     return both
 
 
-def _with_metric(scenarios: Sequence[Scenario], metric: str) -> list[Scenario]:
+def _with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
     """Those in which the question can be asked."""
     from reports.records.records import CLOCKS
     from reports.statistics.compare import AREA, REACHES

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from benchmarks.reference.catalogue import Entry
+    from benchmarks.reference.catalogue import CatalogueEntry
 
 KINDS = (
     "strategies",
@@ -76,5 +76,5 @@ def _print_part(kind: str | None, name: str) -> None:
         print_table(("field", "values", "default", "tuned"), rows)
 
 
-def _row(entry: Entry) -> tuple[str, str, str]:
+def _row(entry: CatalogueEntry) -> tuple[str, str, str]:
     return entry.name, entry.what, entry.paper

@@ -11,10 +11,10 @@ from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
-    from reports.records.records import Suite
+    from reports.records.records import RecordedSuite
 
 
-def write_page(found: Suite, store: Store) -> Path | None:
+def write_page(found: RecordedSuite, store: Store) -> Path | None:
     """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
     from benchmarks.runs.session import warn
     from reports import page

@@ -11,7 +11,7 @@ from benchmarks import options
 from fl_core.words import many
 
 if TYPE_CHECKING:
-    from benchmarks.suite.suite import Run
+    from benchmarks.suite.suite import PlannedRun
 
 
 @click.command()
@@ -30,11 +30,11 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     runs = loaded.runs()
     scenarios = summary.scenarios(runs)
     shared, strategies = summary.strategies(runs)
-    print_text(": ".join(filter(None, [loaded.name, loaded.says.description.strip()])))
+    print_text(": ".join(filter(None, [loaded.name, loaded.spec.description.strip()])))
     if loaded.scale:
         click.echo(f"Scale: {loaded.scale}")
-    if loaded.says.paper:
-        click.echo(f"Paper: {loaded.says.paper}")
+    if loaded.spec.paper:
+        click.echo(f"Paper: {loaded.spec.paper}")
     if loaded.grid:
         click.echo("\nGrid")
         print_table(("key", "values"), summary.grid(loaded))
@@ -45,13 +45,13 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     print_text(f"Strategies, all with {shared}" if shared else "Strategies")
     print_table(("strategy", "hyper-parameters"), strategies)
     click.echo()
-    print_text(f"Each run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.says.seeds))}")
-    per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.says.seeds), 'seed')}"
+    print_text(f"Each run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.spec.seeds))}")
+    per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.spec.seeds), 'seed')}"
     click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
     print_text(_prospect(runs))
 
 
-def _prospect(runs: list[Run]) -> str:
+def _prospect(runs: list[PlannedRun]) -> str:
     """How long the runs will take, or why they cannot run."""
     from benchmarks.errors import users_mistake
     from benchmarks.runs.estimate import core_seconds

@@ -12,7 +12,7 @@ from fl_core.words import many
 
 if TYPE_CHECKING:
     from fl_core.theory.optimum import Optimum
-    from fl_core.theory.routing import Network, Objective
+    from fl_core.theory.routing import Network, RoutingObjective
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def routing(
     from fl_core.theory.routing import G, H, Network, balanced, uniform
 
     mu = np.array([float(speed) for speed in _clients("--speeds", speeds)])
-    bound: Objective = (
+    bound: RoutingObjective = (
         G(lr, distance, noise, rounds, smoothness) if objective == "G" else H(lr, distance, noise, smoothness)
     )
     ends = optimum.optimise(bound, mu, tasks, tied=tied)
@@ -87,7 +87,7 @@ def routing(
     click.echo(f"\n{_starts(ends)}")
 
 
-def _summary(name: str, network: Network, bound: Objective) -> tuple[str, ...]:
+def _summary(name: str, network: Network, bound: RoutingObjective) -> tuple[str, ...]:
     return name, f"{bound.value(network):.6g}", f"{network.throughput:.6g}"
 
 

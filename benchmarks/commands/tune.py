@@ -19,7 +19,7 @@ from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Suite
-    from benchmarks.suite.tuned import Entry
+    from benchmarks.suite.tuned import TunedEntry
     from tuning.campaign import Driver
     from tuning.study import Campaign
 
@@ -95,7 +95,7 @@ def command(
     options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
     loaded = load(suite, [*settings, *options_], scale, tuned=False)
     campaign = plan(loaded)
-    samplers.must_be_there(loaded.says.tuning.sampler)
+    samplers.must_be_there(loaded.spec.tuning.sampler)
     campaign.check()
     if dry_run:
         _show_plan(campaign, workers or processes())
@@ -175,7 +175,7 @@ def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
     click.echo(f"Tuned values: {path}")
 
 
-def _value(one: Entry) -> str:
+def _value(one: TunedEntry) -> str:
     return f"{one.value:.4g}" + (f" ± {one.spread:.2g}" if one.spread is not None else "")
 
 
@@ -188,7 +188,7 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     from benchmarks.tables import print_table
     from tuning.estimate import core_seconds
 
-    study, says = campaign.studies[0], campaign.says
+    study, spec = campaign.studies[0], campaign.spec
     rows = [
         (
             one.scenario,
@@ -202,9 +202,9 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     for run, source in campaign.reused:
         click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
     seeds = ", ".join(map(str, study.seeds))
-    click.echo(f"\nObjective: {says.objective} of {study.objective.metric.name}, {study.objective.direction}")
+    click.echo(f"\nObjective: {spec.objective} of {study.objective.metric.name}, {study.objective.direction}")
     click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
-    click.echo(f"Sampler: {says.sampler}, {many(says.batch, 'trial')} at a time; pruner: {says.pruner}")
+    click.echo(f"Sampler: {spec.sampler}, {many(spec.batch, 'trial')} at a time; pruner: {spec.pruner}")
     size = f"{_studies(campaign)} × {many(study.trials, 'trial')} × {many(len(study.seeds), 'seed')}"
     click.echo(f"Simulations: {size} = {campaign.simulations}")
     seconds = core_seconds(campaign)

@@ -53,13 +53,13 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
 
     from benchmarks.suite.document import nearest
     from benchmarks.tracking import notes, views
-    from benchmarks.tracking.delivery import troubles, what_happened
+    from benchmarks.tracking.delivery import failures, what_happened
 
     client = MlflowClient(tracking_uri)
     try:
         experiment = client.get_experiment_by_name(suite)
         known = [found.name for found in client.search_experiments() if found.name != "Default"]
-    except troubles() as error:
+    except failures() as error:
         raise UserError(f"MLflow at {tracking_uri} cannot be read: {what_happened(error)}") from None
     if experiment is None:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"

@@ -26,7 +26,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """One thing to choose."""
 
     name: str
@@ -34,7 +34,7 @@ class Entry:
     paper: str
 
 
-def entries(kind: str) -> list[Entry]:
+def entries(kind: str) -> list[CatalogueEntry]:
     """All entries of a kind, by name."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
@@ -48,15 +48,15 @@ def family(kind: str) -> type[Part]:
     return found
 
 
-def entry(name: str, member: type[Part]) -> Entry:
+def entry(name: str, member: type[Part]) -> CatalogueEntry:
     """A docstring's first line ends with its source, where it has one: `What it is (Author, venue, year).`"""
     text = first_line(member).rstrip(".")
     found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
-    return Entry(name, found[1], found[2]) if found else Entry(name, text, "")
+    return CatalogueEntry(name, found[1], found[2]) if found else CatalogueEntry(name, text, "")
 
 
-def _suite(name: str) -> Entry:
+def _suite(name: str) -> CatalogueEntry:
     document = read(shipped()[name])
     description = " ".join(str(document.get("description", "")).split())
     first = re.split(r"\. (?=[A-Z])", description)[0]
-    return Entry(name, first.rstrip("."), str(document.get("paper") or ""))
+    return CatalogueEntry(name, first.rstrip("."), str(document.get("paper") or ""))

@@ -8,14 +8,14 @@ from time import perf_counter
 import torch
 
 from benchmarks import device
-from benchmarks.suite.suite import Run
+from benchmarks.suite.suite import PlannedRun
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem, World
 
 MOST = 32  # so many runs are looked at, evenly spaced
 
 
-def core_seconds(runs: Sequence[Run], patience: float = 1.0) -> float:
+def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
     """Seconds that all runs take on one core, tracking left out; measured for about `patience` seconds.
 
     Raises what building a problem raises: data may be missing.
@@ -51,7 +51,7 @@ def _built(problem: Problem, seed: int) -> tuple[World, float, float]:
     return world, building, perf_counter() - began
 
 
-def _simulating(run: Run, world: World, patience: float) -> float:
+def _simulating(run: PlannedRun, world: World, patience: float) -> float:
     """Seconds that a run's simulation takes, from the share of its budget that is used after `patience`."""
     simulation = Simulation(run.experiment, world)
     events = simulate(simulation)

@@ -111,7 +111,7 @@ class RunJob(TaskJob[RunTask]):
 
     def compute(self, worker: Worker) -> None:
         """Leave the records of the run and its companions in the outbox, or checkpoints if it is stopped."""
-        group = Group(self, worker)
+        group = Companions(self, worker)
         for attempt, event in advance(group.attempts(), inf, group.execution):
             if event is None:
                 worker.tell(group.opened.pop(attempt), attempt.finished())
@@ -132,7 +132,7 @@ class RunJob(TaskJob[RunTask]):
         )
 
 
-class Group:
+class Companions:
     """Runs side by side in one worker: the first, and the companions that join it."""
 
     def __init__(self, first: RunJob, worker: Worker) -> None:

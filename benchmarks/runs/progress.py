@@ -117,8 +117,8 @@ def news(task: Task, message: BegunAnew | Finished | Died) -> str:
         return f"{task.name}: its worker was lost ({message.how}); it will be taken up again"
     if message.status == "error":
         return f"{task.name}: error: {message.reason}"
-    amiss = message.status in {"diverged", "stalled"}
-    told = f"{message.status}: {message.reason}" if amiss else value(task, message.value)
+    unusual = message.status in {"diverged", "stalled"}
+    told = f"{message.status}: {message.reason}" if unusual else value(task, message.value)
     return f"{task.name}: {told} ({message.seconds:.1f} s)"
 
 

@@ -18,7 +18,7 @@ from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.tasks import RunTask, Task, tasks
-from benchmarks.suite.suite import Run
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
@@ -39,7 +39,7 @@ class Runs(Protocol):
     def description(self) -> str:
         """What MLflow is told about it."""
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PlannedRun]:
         """All of its runs."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks.suite.code import named
-from benchmarks.suite.suite import Run
+from benchmarks.suite.suite import PlannedRun
 from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
@@ -21,7 +21,7 @@ class RunTask:
     """Simulate one run."""
 
     kind: ClassVar[str] = "run"
-    run: Run
+    run: PlannedRun
 
     @property
     def suite(self) -> str:
@@ -106,7 +106,7 @@ class PooledTask:
 Task = RunTask | PooledTask
 
 
-def tasks(runs: Sequence[Run]) -> list[Task]:
+def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
     """All tasks of a suite, seed by seed: a comparison grows, and a world serves the runs in a row."""
     baselines = {task.key: task for task in _baselines(runs)}
     simulated = [RunTask(run) for run in runs]
@@ -116,7 +116,7 @@ def tasks(runs: Sequence[Run]) -> list[Task]:
     return [*baselines.values(), *simulated]
 
 
-def _baselines(runs: Iterable[Run]) -> Iterable[PooledTask]:
+def _baselines(runs: Iterable[PlannedRun]) -> Iterable[PooledTask]:
     for run in runs:
         problem = run.experiment.scenario.problem
         if type(problem).pooled is not Problem.pooled:  # a user's own problem may have none

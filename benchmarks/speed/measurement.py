@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SpeedPlan:
     """What is measured, and how often."""
 
     cases: tuple[Case, ...]
@@ -37,7 +37,7 @@ class Plan:
     crowd_in_flight: int = 1_000
 
 
-FULL = Plan(
+FULL = SpeedPlan(
     cases=(
         *(Case("logistic", in_flight, updates=1600) for in_flight in (10, 100, 1000)),
         *(Case("cnn", in_flight, updates=16) for in_flight in (10, 100, 1000)),
@@ -46,14 +46,14 @@ FULL = Plan(
     queues=(100, 10_000, 1_000_000),
     repeats=7,
 )
-QUICK = Plan(
+QUICK = SpeedPlan(
     cases=(Case("logistic", 100, updates=800), Case("cnn", 100, updates=8), Case("lstm", 100, updates=8)),
     queues=(100, 10_000),
     repeats=3,
 )
 
 
-def measure(plan: Plan, tell: Tell, device: torch.device = CPU) -> dict[str, Any]:
+def measure(plan: SpeedPlan, tell: Tell, device: torch.device = CPU) -> dict[str, Any]:
     """Everything as plain data, on the CPU, and what `device` gains if it is a GPU; `tell` hears of it.
 
     Times on the CPU are processor time, on an idle machine the same as wall time; `busy` is their ratio.
@@ -128,7 +128,7 @@ def _shared(case: Case, tell: Tell) -> list[dict[str, Any]]:
     return rows
 
 
-def _scheduled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
+def _scheduled(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
     """Events a second without any gradient, the median of repeats in which laws and strategies take turns."""
     rows = []
     for clients in plan.queues:
@@ -146,7 +146,7 @@ def _scheduled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
     return rows
 
 
-def _scaled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
+def _scaled(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
     """Many simulations at once on all cores, for each model where 100 clients are in flight."""
     rows = []
     for case in plan.cases:
@@ -156,7 +156,7 @@ def _scaled(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
     return rows
 
 
-def _on_gpu(plan: Plan, tell: Tell, device: torch.device) -> list[dict[str, Any]]:
+def _on_gpu(plan: SpeedPlan, tell: Tell, device: torch.device) -> list[dict[str, Any]]:
     """Logistic regression and the CNN there; nothing without a GPU."""
     rows = []
     for case in gpu.CASES if device.type == "cuda" else ():
@@ -165,7 +165,7 @@ def _on_gpu(plan: Plan, tell: Tell, device: torch.device) -> list[dict[str, Any]
     return rows
 
 
-def _peaks(plan: Plan, tell: Tell) -> list[dict[str, Any]]:
+def _peaks(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
     """Peak memory of large runs."""
     rows = []
     for strategy in ("fedbuff", "afa_cd"):

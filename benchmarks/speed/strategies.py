@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from benchmarks.speed import yardstick
-from benchmarks.suite.suite import Run
+from benchmarks.suite.suite import PlannedRun
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
@@ -21,7 +21,7 @@ UPDATES, YARD = 60, 80  # that one measurement computes of a strategy, and of th
 REPEATS = 7
 
 
-def first_of_each(runs: Sequence[Run]) -> dict[str, Experiment]:
+def first_of_each(runs: Sequence[PlannedRun]) -> dict[str, Experiment]:
     """One run of every strategy: its first scenario and seed."""
     found: dict[str, Experiment] = {}
     for run in runs:

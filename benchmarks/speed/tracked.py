@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import RunTask
-from benchmarks.suite.suite import Run
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -47,7 +47,9 @@ def _record(outbox: Outbox, seed: int) -> None:
             "seed": seed,
         }
     )
-    run = Run("speed", experiment, "quadratic · 1", "quadratic", "", "1", "FedBuff", "FedBuff (AISTATS 2022)")
+    run = PlannedRun(
+        "speed", experiment, "quadratic · 1", "quadratic", "", "1", "FedBuff", "FedBuff (AISTATS 2022)"
+    )
     random = np.random.default_rng(seed)
     record = Record(status="done", reason="budget of client updates")
     names = ["iteration", "updates", "time", "uploads_bytes"]

@@ -33,11 +33,11 @@ Place = Mapping[str, Any]  # dotted key → its value at one point
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GridPoint:
     """What a suite says at one point of its grid."""
 
     place: Place
-    says: SuiteFile
+    spec: SuiteFile
 
 
 def read_grid(path: Path, document: dict[str, Any]) -> Grid:
@@ -70,7 +70,7 @@ def _wrong(axis: Any, values: Any) -> str | None:
 
 def expand(
     path: Path, document: dict[str, Any], grid: Grid, settings: Sequence[Setting]
-) -> tuple[Point, ...]:
+) -> tuple[GridPoint, ...]:
     """Every point of the grid, validated; UserError with every mistake in the file.
 
     `settings` are in the document already: a mistake in what they set is told where they stand.
@@ -81,24 +81,24 @@ def expand(
             f"{documents.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
         )
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    points: list[Point] = []
-    twins: dict[str, list[Point]] = {}  # scenario → the points that have it
+    points: list[GridPoint] = []
+    twins: dict[str, list[GridPoint]] = {}  # scenario → the points that have it
     mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
     for place in places:
         here = _at(path, document, place)
         try:
-            point = Point(place, SuiteFile.model_validate(here))
+            point = GridPoint(place, SuiteFile.model_validate(here))
         except ValidationError as error:
             found = list(complaints(error, SuiteFile, here))
         else:
-            found = list(_refused(point.says)) or list(_repeated(point, twins))
+            found = list(_refused(point.spec)) or list(_repeated(point, twins))
             points.append(point)
         for complaint in found:
             line = (
                 f"{_source(path, complaint, here, place, grid=grid, settings=settings)}: {complaint.sentence}"
             )
             mistakes.setdefault(line, []).append(place)
-    runs = sum(len(point.says.strategies) * len(point.says.seeds) for point in points)
+    runs = sum(len(point.spec.strategies) * len(point.spec.seeds) for point in points)
     if runs > MOST_RUNS:
         raise UserError(f"{path}: {too_many('runs', runs, MOST_RUNS)}")
     if mistakes:
@@ -118,35 +118,35 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
     return here
 
 
-def _refused(says: SuiteFile) -> Iterator[Complaint]:
+def _refused(spec: SuiteFile) -> Iterator[Complaint]:
     """What does not go together: durations with the number of clients, a strategy with the scenario."""
     try:
-        means(says.timing.durations, says.problem.clients, says.seeds[0])
+        means(spec.timing.durations, spec.problem.clients, spec.seeds[0])
     except ValueError as error:
         yield Complaint(("timing", "durations"), str(error))
         return
-    if why := beyond_this_machine(says.scenario):
+    if why := beyond_this_machine(spec.scenario):
         yield Complaint(("budget",), why)
-    for number, strategy in enumerate(says.strategies):
+    for number, strategy in enumerate(spec.strategies):
         try:
-            Experiment(scenario=says.scenario, strategy=strategy, seed=says.seeds[0])
+            Experiment(scenario=spec.scenario, strategy=strategy, seed=spec.seeds[0])
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 reason = detail["msg"].removeprefix("Value error, ")
                 yield Complaint(("strategies", number), f"{strategy.label()} does not go with this: {reason}")
 
 
-def _repeated(point: Point, before: dict[str, list[Point]]) -> Iterator[Complaint]:
+def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[Complaint]:
     """Strategies that stand there twice, values of the grid that change nothing: each run is made once."""
-    strategies = point.says.strategies
+    strategies = point.spec.strategies
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
             yield Complaint(("strategies", number), f"the same as entry {first}")
-    twins = before.setdefault(point.says.scenario.model_dump_json(), [])
+    twins = before.setdefault(point.spec.scenario.model_dump_json(), [])
     for twin in twins:
         axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
         for strategy in strategies:
-            if strategy in twin.says.strategies:
+            if strategy in twin.spec.strategies:
                 yield Complaint(("grid", *axes), f"makes no difference to {strategy.label()}")
     twins.append(point)
 

@@ -13,7 +13,7 @@ from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
 from benchmarks.suite.code import guarded, not_own
 from benchmarks.suite.document import Setting, assignment, is_path, nearest
-from benchmarks.suite.expansion import Grid, Point, expand, read_grid
+from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
 from benchmarks.suite.file import TUNED, SuiteFile
 from benchmarks.suite.overrides import override
 from benchmarks.suite.tuned import Tuned
@@ -26,7 +26,7 @@ SUITES = Path(__file__).parents[1] / "suites"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlannedRun:
     """One experiment of a suite, with the names under which people find it again."""
 
     suite: str
@@ -53,40 +53,40 @@ class Suite:
     """A validated suite: what its file says at every point of its grid."""
 
     grid: Grid
-    points: tuple[Point, ...]
+    points: tuple[GridPoint, ...]
     scale: str | None = None
     source: Path = Path()  # of its file
     tuned: Tuned | None = None  # what stands in for the file's own values
     as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
 
     @property
-    def says(self) -> SuiteFile:
+    def spec(self) -> SuiteFile:
         """The file at the first point, for all that the grid does not change."""
-        return self.points[0].says
+        return self.points[0].spec
 
     @property
     def name(self) -> str:
         """The name under which its runs are recorded: the file's, the scale, and whether it is tuned."""
-        return scales.recorded(self.says.name, self.scale) + ("-tuned" if self.as_variant else "")
+        return scales.recorded(self.spec.name, self.scale) + ("-tuned" if self.as_variant else "")
 
     @property
     def tuned_values(self) -> Path:
         """Where its tuned values lie: with the package for a shipped suite, beside their file for others."""
-        name = f"{scales.recorded(self.says.name, self.scale)}.yaml"
+        name = f"{scales.recorded(self.spec.name, self.scale)}.yaml"
         shipped = self.source.parent == SUITES
         return tuned_file.FOLDER / name if shipped else self.source.with_name(f"tuned-{name}")
 
     @property
     def description(self) -> str:
         """What it is for."""
-        return self.says.description
+        return self.spec.description
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PlannedRun]:
         """All runs in the order of the file, seeds next to each other."""
-        described = [point.says.scenario for point in self.points]
+        described = [point.spec.scenario for point in self.points]
         names = labels.scenarios(described, [point.place for point in self.points])
         return [
-            Run(
+            PlannedRun(
                 self.name,
                 Experiment(
                     scenario=scenario, strategy=self._tuned(scenario, strategy, name, label), seed=seed
@@ -97,14 +97,14 @@ class Suite:
                 timing=labels.timing(scenario),
                 strategy=label,
                 paper=labels.first_line(type(strategy)),
-                show=self.says.show,
+                show=self.spec.show,
                 scale=self.scale,
-                diagnostics=self.says.diagnostics,
-                execution=self.says.execution,
+                diagnostics=self.spec.diagnostics,
+                execution=self.spec.execution,
             )
             for point, scenario, name in zip(self.points, described, names, strict=True)
-            for strategy, label in zip(point.says.strategies, labels.strategies(point.says), strict=True)
-            for seed in self.says.seeds
+            for strategy, label in zip(point.spec.strategies, labels.strategies(point.spec), strict=True)
+            for seed in self.spec.seeds
         ]
 
     def _tuned(self, scenario: Scenario, strategy: Strategy, *labels: str) -> Strategy:
@@ -131,10 +131,10 @@ def load(
     document = read(path)
     with guarded("" if path.parent == SUITES else not_own(path)):
         suite = build(path, document, map(assignment, overrides), scale)
-    if tuned is False or (tuned is None and suite.says.lr != TUNED):
+    if tuned is False or (tuned is None and suite.spec.lr != TUNED):
         return suite
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
-    values.must_not_know(suite.says.seeds)
+    values.must_not_know(suite.spec.seeds)
     return replace(suite, tuned=values, as_variant=bool(tuned))
 
 

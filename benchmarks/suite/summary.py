@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.suite import labels
-from benchmarks.suite.suite import Run, Suite
+from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
 from fl_core.words import many
@@ -19,12 +19,12 @@ def grid(suite: Suite) -> list[tuple[str, str]]:
     ]
 
 
-def scenarios(runs: list[Run]) -> list[str]:
+def scenarios(runs: list[PlannedRun]) -> list[str]:
     """The labels of the scenarios."""
     return list(dict.fromkeys(run.scenario for run in runs))
 
 
-def strategies(runs: list[Run]) -> tuple[str, list[tuple[str, str]]]:
+def strategies(runs: list[PlannedRun]) -> tuple[str, list[tuple[str, str]]]:
     """The hyper-parameters that all strategies share, and each label with the others, over the whole grid."""
     tables: dict[str, dict[str, dict[str, None]]] = {}
     for run in runs:
@@ -53,14 +53,14 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
 
 def budget(suite: Suite) -> str:
     """Where each run ends, and how often it is evaluated."""
-    says = suite.says
-    budget = says.budget
+    spec = suite.spec
+    budget = spec.budget
     ends = [
         many(budget.iterations, "server iteration") if budget.iterations else "",
         many(budget.updates, "client update") if budget.updates else "",
         f"{float(budget.time):g} units of virtual time" if budget.time else "",
     ]
-    return f"{' or '.join(filter(None, ends))}, {many(says.evaluations, 'evaluation')}"
+    return f"{' or '.join(filter(None, ends))}, {many(spec.evaluations, 'evaluation')}"
 
 
 def duration(seconds: float) -> str:

@@ -28,7 +28,7 @@ CHECKSUM = "# SHA-256 of what follows: "
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
 
 
-class Entry(Frozen):
+class TunedEntry(Frozen):
     """What was found for one strategy in one scenario."""
 
     scenario: str
@@ -58,7 +58,7 @@ class TunedFile(Frozen):
     budget: str
     sampler: str
     versions: dict[str, str]
-    tuned: tuple[Entry, ...]
+    tuned: tuple[TunedEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class Tuned:
     """The tuned values of a suite, and the file that they come from."""
 
     path: Path
-    says: TunedFile
+    spec: TunedFile
 
     def strategy(self, scenario: Scenario, strategy: Strategy, where: str, who: str) -> Strategy:
         """The strategy with its tuned values; by the labels of scenario and strategy. Raises UserError."""
-        entry = next((one for one in self.says.tuned if (one.scenario, one.strategy) == (where, who)), None)
+        entry = next((one for one in self.spec.tuned if (one.scenario, one.strategy) == (where, who)), None)
         if entry is None:
-            known = list(dict.fromkeys(one.scenario for one in self.says.tuned))
+            known = list(dict.fromkeys(one.scenario for one in self.spec.tuned))
             missing = where if where not in known else f"{who} in {where}"
             hint = nearest(where, known) if where not in known else "."
             raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
@@ -85,7 +85,7 @@ class Tuned:
 
     def must_not_know(self, seeds: tuple[int, ...]) -> None:
         """UserError if it was tuned on one of these seeds."""
-        if shared := sorted(set(seeds) & set(self.says.seeds)):
+        if shared := sorted(set(seeds) & set(self.spec.seeds)):
             raise UserError(
                 f"{self.path}: it was tuned on seed {shared[0]}, on which results must not be reported"
             )
@@ -98,15 +98,15 @@ def load(path: Path, suite: str) -> Tuned:
     document = read(path)
     _must_be_whole(path)
     try:
-        says = TunedFile.model_validate(document)
+        spec = TunedFile.model_validate(document)
     except ValidationError as error:
         first = next(told(path, error, TunedFile, document))
         raise UserError(f"{first}: not a file of asyncfl tune") from None
-    if names := [of for one in says.tuned for of in one.parameters.values() if ":" in str(of)]:
+    if names := [of for one in spec.tuned for of in one.parameters.values() if ":" in str(of)]:
         refusal = not_own(path)
         if refusal and not ALLOWED.get():
             raise UserError(f"{path}: '{names[0]}' is not imported, since {refusal}: {HOW}")
-    return Tuned(path, says)
+    return Tuned(path, spec)
 
 
 def _must_be_whole(path: Path) -> None:

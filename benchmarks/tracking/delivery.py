@@ -76,7 +76,7 @@ class Delivery:
         try:
             self._tracking = self._tracking or self._open()
             answer = question(self._tracking)
-        except troubles() as error:
+        except failures() as error:
             if self._tracking is None and database.file(self.store.tracking_uri) is not None:
                 raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
             self._tracking = None  # what it knows may have been overtaken by what failed
@@ -108,7 +108,7 @@ class Delivery:
             try:
                 tracking.write(record)
                 self.outbox.drop(record)
-            except troubles() as error:
+            except failures() as error:
                 if not isinstance(error, MlflowException) or error.error_code not in HOPELESS:
                     raise
                 self.refused[record.key] = what_happened(error)
@@ -122,12 +122,12 @@ def keep_page(store: Store, suite: str, page: Path) -> str:
 
     try:
         Tracking(store).keep_page(suite, page)
-    except troubles() as error:
+    except failures() as error:
         return what_happened(error)
     return ""
 
 
-def troubles() -> tuple[type[Exception], ...]:
+def failures() -> tuple[type[Exception], ...]:
     """How MLflow, its database and its server say that they do not work."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.tracking.outbox import Record, Result
+from benchmarks.tracking.outbox import OutboxRecord, Result
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -33,7 +33,7 @@ def tags_of(result: Result) -> dict[str, str]:
     }
 
 
-def metrics_of(record: Record, result: Result) -> Iterator[Metric]:
+def metrics_of(record: OutboxRecord, result: Result) -> Iterator[Metric]:
     """Every evaluation at its server iteration and real time, with the other clocks; then the whole run."""
     from mlflow.entities import Metric
 

@@ -46,7 +46,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class OutboxRecord:
     """A record in the outbox."""
 
     folder: Path
@@ -104,10 +104,10 @@ class Outbox:
         """Where it keeps the real time that it took so far."""
         return self.folder / suite / f"{key}.stopwatch"
 
-    def get(self, suite: str, key: str) -> Record | None:
+    def get(self, suite: str, key: str) -> OutboxRecord | None:
         """The record of a task, if it waits here."""
         folder = self.folder / suite / key
-        return Record(folder) if folder.is_dir() else None
+        return OutboxRecord(folder) if folder.is_dir() else None
 
     def put(
         self,
@@ -128,19 +128,19 @@ class Outbox:
         for name, columns in (tables or {}).items():
             _write_table(artifacts / f"{name}.parquet", columns)
         (partial / CHECKSUMS).write_text(_json(_digests(partial)))
-        self.drop(Record(folder))
+        self.drop(OutboxRecord(folder))
         partial.rename(folder)
 
-    def waiting(self) -> Iterator[Record]:
+    def waiting(self) -> Iterator[OutboxRecord]:
         """All records, oldest first."""
         folders = (
             path
             for path in self.folder.glob("*/*")
             if path.is_dir() and path.suffix not in {PARTIAL, DAMAGED}
         )
-        yield from map(Record, sorted(folders, key=lambda path: path.stat().st_mtime))
+        yield from map(OutboxRecord, sorted(folders, key=lambda path: path.stat().st_mtime))
 
-    def drop(self, record: Record) -> None:
+    def drop(self, record: OutboxRecord) -> None:
         """Forget a record; what is left of it when the process is killed meanwhile is no record."""
         if record.folder.exists():
             gone = record.folder.with_name(f"{record.folder.name}.{os.getpid()}.gone{PARTIAL}")
@@ -153,7 +153,7 @@ class Outbox:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return [self._set_aside(record) for record in list(self.waiting()) if not record.sound]
 
-    def _set_aside(self, record: Record) -> Path:
+    def _set_aside(self, record: OutboxRecord) -> Path:
         """Out of the way of the task, which is computed again; an older damaged record of it gives way."""
         aside = record.folder.with_name(f"{record.folder.name}{DAMAGED}")
         shutil.rmtree(aside, ignore_errors=True)

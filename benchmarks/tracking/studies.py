@@ -72,7 +72,7 @@ class TrialRecord:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownStudies:
     """A trial's run that is in MLflow already."""
 
     id: str
@@ -90,7 +90,7 @@ class StudyTracking:
         self._name = f"{suite}.tuning"
         self._experiment = ""
         self._studies: dict[str, str] = {}  # name → run id
-        self.trials: dict[tuple[str, int], Known] = {}  # study and number → its run
+        self.trials: dict[tuple[str, int], KnownStudies] = {}  # study and number → its run
 
     def open(self, description: str, studies: Sequence[StudyRecord]) -> None:
         """Find or make the experiment and a run for each study; one process at a time."""
@@ -129,7 +129,7 @@ class StudyTracking:
                 "asyncfl.from": origin,
             }
             run = self._client.create_run(self._experiment, tags=tags, run_name=f"trial {number}")
-            self.trials[study, number] = Known(run.info.run_id, written=False)
+            self.trials[study, number] = KnownStudies(run.info.run_id, written=False)
         return self.trials[study, number].id
 
     def write(self, trial: TrialRecord) -> None:
@@ -184,7 +184,7 @@ class StudyTracking:
             self._studies[tags["asyncfl.study"]] = run.info.run_id
         elif tags.get("asyncfl.kind") == "trial":
             place = (tags["asyncfl.study"], int(tags["asyncfl.trial"]))
-            self.trials[place] = Known(run.info.run_id, run.info.status != UNFINISHED)
+            self.trials[place] = KnownStudies(run.info.run_id, run.info.status != UNFINISHED)
 
 
 def _study_tags(record: StudyRecord) -> dict[str, str]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from benchmarks.tracking import groups, notes, places, views
 from benchmarks.tracking.colours import colours
 from benchmarks.tracking.entries import LONGEST_TAG, cut, metrics_of, params_of, tags_of
-from benchmarks.tracking.outbox import Record, Result
+from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.metrics import from_data, named
@@ -52,7 +52,7 @@ Pair = tuple[str, str]  # scenario, strategy: a group
 
 
 @dataclass(slots=True)
-class Known:
+class KnownRuns:
     """A run that is in MLflow already."""
 
     id: str
@@ -74,13 +74,13 @@ class Group:
 
 
 @dataclass(slots=True)
-class Experiment:
+class TrackedExperiment:
     """A suite in MLflow, and what is in it."""
 
     id: str
     name: str
     tags: dict[str, str] = field(default_factory=dict)
-    runs: dict[str, Known] = field(default_factory=dict)  # by key
+    runs: dict[str, KnownRuns] = field(default_factory=dict)  # by key
     groups: dict[Pair, Group] = field(default_factory=dict)
     meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
     report: str = ""  # id of the run that holds the page
@@ -100,7 +100,7 @@ class Tracking:
         places.settle(store)  # before new files go to where the store once was
         self._artifacts = None if store.is_server else store.artifacts
         self._client = MlflowClient(store.tracking_uri)
-        self._experiments: dict[str, Experiment] = {}
+        self._experiments: dict[str, TrackedExperiment] = {}
 
     def finished(self, suite: str) -> set[str]:
         """Keys of what need not be computed again: all but errors."""
@@ -133,7 +133,7 @@ class Tracking:
             self._sum_up(experiment, pair)
         self._paint(experiment)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: OutboxRecord) -> None:
         """Bring a record into MLflow, if it is not there; an older error of the same run gives way to it."""
         result = record.result
         experiment = self._experiment(result.suite)
@@ -163,14 +163,14 @@ class Tracking:
         self._client.set_terminated(experiment.report, "FINISHED")
         self._annotate(experiment)
 
-    def _begin(self, experiment: Experiment, result: Result) -> Known:
+    def _begin(self, experiment: TrackedExperiment, result: Result) -> KnownRuns:
         tags = tags_of(result)
         if result.kind == "run":
             tags[PARENT] = self._group(experiment, tags, result.began).id
         run = self._client.create_run(experiment.id, result.began, tags, result.name)
         return _known(run)
 
-    def _group(self, experiment: Experiment, of: Mapping[str, str], began: int) -> Group:
+    def _group(self, experiment: TrackedExperiment, of: Mapping[str, str], began: int) -> Group:
         """The parent of a run's seeds, from the tags of one of them."""
         scenario, strategy = pair = of["asyncfl.scenario"], of["asyncfl.strategy"]
         if pair not in experiment.groups:
@@ -180,14 +180,14 @@ class Tracking:
             experiment.groups[pair] = Group(run.info.run_id, of="", finished=False, colour="")
         return experiment.groups[pair]
 
-    def _fill(self, run: str, record: Record, result: Result) -> None:
+    def _fill(self, run: str, record: OutboxRecord, result: Result) -> None:
         from mlflow.entities import Param
 
         params = [Param(name, text) for name, text in params_of(record.description)]
         self._client.log_batch(run, list(metrics_of(record, result)), params, synchronous=True)
         self._client.log_artifacts(run, str(record.artifacts))
 
-    def _sum_up(self, experiment: Experiment, pair: Pair) -> None:
+    def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
         """Log to a group what its seeds came to, once they are all finished."""
         keys = experiment.meant.get(pair, set())
         seeds = sorted(
@@ -217,7 +217,7 @@ class Tracking:
         self._paint(experiment)
 
     def _write_group(
-        self, experiment: Experiment, group: Group, seeds: list[Run], metrics: list[Metric], of: str
+        self, experiment: TrackedExperiment, group: Group, seeds: list[Run], metrics: list[Metric], of: str
     ) -> None:
         from mlflow.entities import RunTag
 
@@ -227,7 +227,7 @@ class Tracking:
         self._client.set_terminated(group.id, "FINISHED", max(seed.info.end_time for seed in seeds))
         group.of, group.finished = of, True
 
-    def _paint(self, experiment: Experiment) -> None:
+    def _paint(self, experiment: TrackedExperiment) -> None:
         """Give each strategy of the suite one colour in all scenarios."""
         wanted = colours(strategy for _, strategy in experiment.meant)
         for pair in experiment.meant.keys() & experiment.groups.keys():
@@ -236,7 +236,7 @@ class Tracking:
                 self._client.set_tag(group.id, COLOUR, colour)
                 group.colour = colour
 
-    def _save_views(self, experiment: Experiment, run: Run) -> None:
+    def _save_views(self, experiment: TrackedExperiment, run: Run) -> None:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
         tags = run.data.tags
         shown = [name for name in tags["asyncfl.show"].split(",") if name in run.data.metrics]
@@ -250,17 +250,17 @@ class Tracking:
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)
 
-    def _annotate(self, experiment: Experiment) -> None:
+    def _annotate(self, experiment: TrackedExperiment) -> None:
         note = notes.of_suite(experiment.name, experiment.id, experiment.tags, experiment.report)
         self._label(experiment, NOTE, note)
 
-    def _label(self, experiment: Experiment, tag: str, value: str) -> None:
+    def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:
         """Tag an experiment, if that changes anything."""
         if experiment.tags.get(tag) != value:
             self._client.set_experiment_tag(experiment.id, tag, value)
             experiment.tags[tag] = value
 
-    def _experiment(self, suite: str) -> Experiment:
+    def _experiment(self, suite: str) -> TrackedExperiment:
         """The suite's experiment with an index of what is in it; made if it is not there."""
         if suite not in self._experiments:
             found = self._client.get_experiment_by_name(suite)
@@ -271,7 +271,7 @@ class Tracking:
                 id_ = found.experiment_id
                 if found.lifecycle_stage == "deleted":
                     self._client.restore_experiment(id_)
-            experiment = Experiment(id_, suite, dict(found.tags) if found else {})
+            experiment = TrackedExperiment(id_, suite, dict(found.tags) if found else {})
             for run in self._runs(id_):
                 _index(experiment, run)
             self._experiments[suite] = experiment
@@ -287,7 +287,7 @@ class Tracking:
                 return
 
 
-def _index(experiment: Experiment, run: Run) -> None:
+def _index(experiment: TrackedExperiment, run: Run) -> None:
     tags = run.data.tags
     if tags.get("asyncfl.kind") == "group":
         pair = tags["asyncfl.scenario"], tags["asyncfl.strategy"]
@@ -300,10 +300,10 @@ def _index(experiment: Experiment, run: Run) -> None:
         experiment.runs[tags["asyncfl.key"]] = _known(run)
 
 
-def _known(run: Run) -> Known:
+def _known(run: Run) -> KnownRuns:
     tags, info = run.data.tags, run.info
     scenario, strategy, seed = (tags.get(f"asyncfl.{name}", "") for name in ("scenario", "strategy", "seed"))
-    return Known(
+    return KnownRuns(
         info.run_id,
         info.status,
         info.start_time,

@@ -68,8 +68,8 @@ class Stack:
     """What `LocalWork.correct` may look at, for J jobs at once."""
 
     start: Tensor  # [J, d]
-    brief: dict[str, Tensor]
-    own: dict[str, Tensor]
+    broadcast: dict[str, Tensor]
+    client_state: dict[str, Tensor]
 
 
 def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
@@ -83,8 +83,8 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     jobs, world = [job for job, _ in pairs], pairs[0][1]
     stack = Stack(
         torch.stack([job.start for job in jobs]),
-        _stacked([job.brief for job in jobs]),
-        _stacked([job.own for job in jobs]),
+        _stacked([job.broadcast for job in jobs]),
+        _stacked([job.client_state for job in jobs]),
     )
     start = total = y = stack.start
     widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
@@ -101,7 +101,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         if active < len(y):
             ended.append((y[active:], total[active:]))
             y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
-            stack = Stack(*_first(active, stack.start, stack.brief, stack.own))
+            stack = Stack(*_first(active, stack.start, stack.broadcast, stack.client_state))
         g = local.correct(world.gradients(y, clients, sample), y, stack)
         y = local.move(y, g, lr, state)
         total = total + g if step else g

@@ -26,17 +26,17 @@ class Scaffold(LocalWork):
     def begin(self, server: Server) -> None:
         server.local.c, server.local.clients = server.zeros(), {}
 
-    def brief(self, server: Server) -> dict[str, Tensor]:
+    def broadcast(self, server: Server) -> dict[str, Tensor]:
         return {"c": server.local.c}
 
-    def own(self, server: Server, client: int) -> dict[str, Tensor]:
+    def client_state(self, server: Server, client: int) -> dict[str, Tensor]:
         return {"c": server.local.clients.get(client, server.zeros())}
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
-        return g - job.own["c"] + job.brief["c"]
+        return g - job.client_state["c"] + job.broadcast["c"]
 
     def receive(self, server: Server, update: Update) -> None:
-        local, old = server.local, self.own(server, update.client)["c"]
-        new = old - update.brief["c"] - update.delta / (update.steps * update.lr)
+        local, old = server.local, self.client_state(server, update.client)["c"]
+        new = old - update.broadcast["c"] - update.delta / (update.steps * update.lr)
         local.c = local.c + (new - old) / server.n
         local.clients[update.client] = new

@@ -22,8 +22,8 @@ class Work(Protocol):
     """What `correct` may look at: one job, or J jobs stacked along a first axis."""
 
     start: Tensor  # [d] or [J, d]
-    brief: dict[str, Tensor]
-    own: dict[str, Tensor]
+    broadcast: dict[str, Tensor]
+    client_state: dict[str, Tensor]
 
 
 class LocalWork(Part):
@@ -81,11 +81,11 @@ class LocalWork(Part):
     def begin(self, server: Server) -> None:
         """Allocate `server.local`."""
 
-    def brief(self, server: Server) -> dict[str, Tensor]:
+    def broadcast(self, server: Server) -> dict[str, Tensor]:
         """What travels down with a version; copied when the version is made."""
         return {}
 
-    def own(self, server: Server, client: int) -> dict[str, Tensor]:
+    def client_state(self, server: Server, client: int) -> dict[str, Tensor]:
         """The client's own memory; copied when its service starts."""
         return {}
 

@@ -182,7 +182,7 @@ class Simulation:
             job.delta,
             job.gradient,
             job.start,
-            job.brief,
+            job.broadcast,
             job.sent,
             job.began,
             state.now,
@@ -231,7 +231,7 @@ class Simulation:
         self._leave_at_zero()
         self.local.begin(self.server)
         self.strategy.begin(self.server)
-        self._freeze_brief()
+        self._freeze_broadcast()
         if self.strategy.first_pass:  # (16)
             for client in range(self.server.n):
                 self._dispatch(Send(client))
@@ -245,7 +245,7 @@ class Simulation:
             self._leave(client, returns)
 
     def _settle(self) -> None:
-        """After the strategy's turn: abandoned jobs, the new version's brief, whom to send to, the alarm."""
+        """After the strategy acted: abandoned jobs, the new version's broadcast, sends, the alarm."""
         state = self.state
         if state.dismissed:  # (8)
             for job in state.dismissed:
@@ -259,7 +259,7 @@ class Simulation:
                     self._collect(job)
             state.collected.clear()
         if state.stepped:
-            self._freeze_brief()
+            self._freeze_broadcast()
         for send in self._sends():
             if isinstance(send, Send):
                 self._dispatch(send)
@@ -275,9 +275,9 @@ class Simulation:
             return ()
         return self.sender.next(self.server)
 
-    def _freeze_brief(self) -> None:
-        brief = self.local.brief(self.server)
-        self.state.briefs[self.state.version] = {key: value.clone() for key, value in brief.items()}
+    def _freeze_broadcast(self) -> None:
+        broadcast = self.local.broadcast(self.server)
+        self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
 
     def _dispatch(self, send: Send) -> None:
         """Pin the job's inputs; it begins at once if the client is there and free (5)."""
@@ -290,7 +290,7 @@ class Simulation:
             index,
             version,
             state.versions[version] if send.start is None else self._copied(send.start),
-            state.briefs[version],
+            state.broadcasts[version],
             send.steps or self.local.count(self.server, client, index),
             state.local_lr * factors[client] if factors else state.local_lr,
             state.now,
@@ -326,8 +326,8 @@ class Simulation:
         state, client = self.state, job.client
         length = self.lengths(client, job.index, job.steps) if job.length is None else max(1, job.length)
         job.began, job.ends = state.now, state.now + length
-        if own := self.local.own(self.server, client):
-            job.own = {key: value.clone() for key, value in own.items()}
+        if kept := self.local.client_state(self.server, client):
+            job.client_state = {key: value.clone() for key, value in kept.items()}
         if not job.waits:
             state.serving += 1
             state.queue.push(job.ends, ARRIVAL, client, job)

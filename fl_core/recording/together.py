@@ -23,7 +23,7 @@ from fl_core.recording.recorder import Record, Recorder
 from fl_core.server.jobs import Job
 
 
-class Clock:
+class LaneClock:
     """Real time of a process, cut into laps without a gap; each is charged to a lane, or shared out."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Lane:
         self.beside = 1  # the most lanes that were open with it, itself among them
         self.need: Need | None = None  # what it waits for; None before its beginning and after its end
         self.error: Exception | None = None  # what ended it, where that was an error
-        self.clock = Clock()  # shared by all that go on together
+        self.clock = LaneClock()  # shared by all that go on together
         self._looked_at: list[Job] = []
         self._events = self.events()
 
@@ -128,7 +128,7 @@ def advance(
     iterable that has none now, and may have one later, yields None: it is asked again in the next round.
     """
     execution = execution or AllInFlight()
-    waiting, opened, clock, places = iter(lanes), list[L](), Clock(), count()
+    waiting, opened, clock, places = iter(lanes), list[L](), LaneClock(), count()
     while True:
         while len(opened) < at_once and (lane := next(waiting, None)):
             lane.clock, lane.place = clock, next(places)
@@ -151,7 +151,7 @@ def advance(
         del lane  # or one that has ended would be held while the next is made
 
 
-def _fill(lanes: Sequence[L], execution: Execution, clock: Clock) -> list[L]:
+def _fill(lanes: Sequence[L], execution: Execution, clock: LaneClock) -> list[L]:
     """Compute what the lanes need, in one call; those that end in an error."""
     needs = [lane.need for lane in lanes if lane.need is not None]
     if not needs:

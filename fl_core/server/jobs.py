@@ -34,7 +34,7 @@ class Job:
     index: int  # the client's index-th job; names its random streams
     version: int
     start: Tensor  # θ_start [d], θ^version unless its sender says otherwise; never written to
-    brief: dict[str, Tensor]  # what travels down with the version
+    broadcast: dict[str, Tensor]  # what travels down with the version
     steps: int  # K; of a job that was collected, the steps finished by then
     lr: float  # η_l
     sent: int  # ticks
@@ -42,7 +42,7 @@ class Job:
     waits: bool = False  # with its update, until it is collected
     began: int | None = None  # ticks; None while it waits in the client's queue
     ends: int | None = None  # ticks, when its steps are made
-    own: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
+    client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
     gradient: Tensor | None = None  # mean corrected gradient over the steps [d]
@@ -61,7 +61,7 @@ class Update:
     delta: Tensor  # θ_end − θ_start [d]
     gradient: Tensor  # mean corrected gradient [d]
     start: Tensor  # θ_start [d]
-    brief: dict[str, Tensor]
+    broadcast: dict[str, Tensor]
     sent: int  # ticks
     began: int  # ticks
     time: int  # ticks, its arrival

@@ -147,7 +147,7 @@ class Server:
         state.version += 1
         state.versions[state.version] = model
         state.versions.pop(state.version - self._history, None)
-        state.briefs.pop(state.version - self._history, None)
+        state.broadcasts.pop(state.version - self._history, None)
         state.roster.step()
 
     def dismiss(self, job: Job) -> None:

@@ -17,7 +17,7 @@ class ServerState:
     """The model, the clients, the jobs in flight, and what strategy and local work remember."""
 
     versions: dict[int, Tensor]  # the last versions that are kept, newest last [d]
-    briefs: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # what travels with each of them
+    broadcasts: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # what travels with each of them
     version: int = 0
     now: int = 0  # ticks
     updates: int = 0  # received so far

@@ -22,7 +22,7 @@ from fl_core.theory.jackson import Array
 
 
 @dataclass(frozen=True)
-class Run:
+class AnarchicSetting:
     """What the bounds need to know."""
 
     lr: float  # η_L
@@ -49,7 +49,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Bound:
+class AnarchicBound:
     """(1/T) Σ E‖∇f(x_t)‖² ≤ 4 gap/(ηη_L T) + 4(α_L σ_L² + α_G σ_G²), where every condition is met."""
 
     start: float  # 4 gap/(ηη_L T)
@@ -68,7 +68,7 @@ class Bound:
         return all(self.conditions.values())
 
 
-def general(run: Run) -> Bound:
+def general(run: AnarchicSetting) -> AnarchicBound:
     """Theorem 2: AFA-CD, whoever arrives. The part 6σ_G² of its bound does not vanish."""
     m, K, tau, step, local = run.arrivals, run.steps, run.delay, run.step, run.local
     alpha_noise = step / m + 3 * tau**2 * step**2 / (2 * m) + 15 / 2 * K * local
@@ -80,7 +80,7 @@ def general(run: Run) -> Bound:
     return _bound(run, alpha_noise, alpha_dissimilarity, conditions)
 
 
-def uniform(run: Run) -> Bound:
+def uniform(run: AnarchicSetting) -> AnarchicBound:
     """Theorem 3: AFA-CD, the m workers of a round drawn uniformly without replacement."""
     m, M, K, tau, local = run.arrivals, run.workers, run.steps, run.delay, run.local
     path = run.step + (tau * run.step) ** 2
@@ -98,7 +98,7 @@ def uniform(run: Run) -> Bound:
     return _bound(run, alpha_noise, alpha_dissimilarity, conditions)
 
 
-def silo(run: Run, fresh: int = 0) -> Bound:
+def silo(run: AnarchicSetting, fresh: int = 0) -> AnarchicBound:
     """Theorem 4: AFA-CS, whoever arrives; `fresh` of the M slots are without delay.
 
     Its series β is taken as small as (5) and (6) allow, β_u = (τ−u) β. Condition (7) is on the iterates,
@@ -117,7 +117,7 @@ def silo(run: Run, fresh: int = 0) -> Bound:
     return _bound(run, alpha_noise, alpha_dissimilarity, conditions)
 
 
-def loud(run: Run, updates: Array, fresh: int = 0) -> float:
+def loud(run: AnarchicSetting, updates: Array, fresh: int = 0) -> float:
     """Share of rounds that meet (7), 3σ_L²/(2M) ≤ (1/2 − β_0 ηη_L) E‖G_t‖², from E‖G_t‖² [T].
 
     Near a stationary point G_t is small and noise is not: a bound that wants 1 there says little.
@@ -139,12 +139,16 @@ def lower_bound(dissimilarity: float) -> tuple[float, float]:
     return dissimilarity, dissimilarity**0.5 / 2
 
 
-def _first_beta(run: Run, fresh: int) -> float:
+def _first_beta(run: AnarchicSetting, fresh: int) -> float:
     """ηη_L β_0, with the smallest series that meets (5) and (6)."""
     share = 9 * (run.workers - fresh) ** 2 / (2 * run.workers**2) * (1 + run.step)
     return 3 * share * (run.delay * run.step) ** 2
 
 
-def _bound(run: Run, alpha_noise: float, alpha_dissimilarity: float, conditions: dict[str, bool]) -> Bound:
+def _bound(
+    run: AnarchicSetting, alpha_noise: float, alpha_dissimilarity: float, conditions: dict[str, bool]
+) -> AnarchicBound:
     start = 4 * run.gap / (run.server_lr * run.lr * run.rounds)
-    return Bound(start, 4 * alpha_noise * run.noise, 4 * alpha_dissimilarity * run.dissimilarity, conditions)
+    return AnarchicBound(
+        start, 4 * alpha_noise * run.noise, 4 * alpha_dissimilarity * run.dissimilarity, conditions
+    )

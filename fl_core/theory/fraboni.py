@@ -19,7 +19,7 @@ from fl_core.theory.jackson import Array
 
 
 @dataclass(frozen=True)
-class Run:
+class FraboniSetting:
     """What a bound needs to know of scheme and step sizes."""
 
     lr: float  # η_l
@@ -71,7 +71,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Bound:
+class FraboniBound:
     """The terms of Theorem 1."""
 
     residual: float  # R: optima of the L^n differ from that of their mean
@@ -91,7 +91,9 @@ class Bound:
         return self.start + self.local + self.joint + self.alone
 
 
-def theorem_1(run: Run, distance: float, residual: float, sigma1: float, sigma2: float) -> Bound:
+def theorem_1(
+    run: FraboniSetting, distance: float, residual: float, sigma1: float, sigma2: float
+) -> FraboniBound:
     """Theorem 1 with the constants of A.5.
 
     `distance` is ‖θ^0 − θ̄‖, θ̄ the optimum of the mean L̄ of the L^n; `residual` is R = mean_n L^n(θ̄) −
@@ -106,7 +108,7 @@ def theorem_1(run: Run, distance: float, residual: float, sigma1: float, sigma2:
     local = 4 * D * residual + 6 * rho * (run.lr * (run.steps - 1)) ** 2 * L * sigma1
     joint = run.alpha * late * (24 * rho * L * residual + 3 * rho**2 * D * sigma1 + 6 * rho**2 * sigma2)
     alone = run.beta * late * (12 * rho * L * residual + 6 * rho**2 * sigma1)
-    return Bound(residual, distance**2 / (run.step * run.steps * run.rounds), local, joint, alone)
+    return FraboniBound(residual, distance**2 / (run.step * run.steps * run.rounds), local, joint, alone)
 
 
 def chi_square(wanted: Array, given: Array) -> Array:
@@ -128,7 +130,7 @@ def theorem_2(
     return float(4 * smoothness * terms)
 
 
-def theorem_4(run: Run, bound: Bound, window: int, gradient: float) -> float:
+def theorem_4(run: FraboniSetting, bound: FraboniBound, window: int, gradient: float) -> float:
     """Bounds the mean of E[L(θ^{n,k})] − min L; Σ q_i(n) = W p_i in windows of W rounds, and E‖g_i‖² ≤ B².
 
     ε_W = ρ η̃ K (W−1) B²: within a window a loss moves by B times a path of at most (W−1)K steps of length

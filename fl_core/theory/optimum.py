@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fl_core.streams import stream
 from fl_core.theory.jackson import Array
-from fl_core.theory.routing import Network, Objective, uniform
+from fl_core.theory.routing import Network, RoutingObjective, uniform
 
 FAVOUR = 2.0  # θ of the client that a restart favours
 SETTLED = 1e-7  # slopes in θ that are so small, relative to the parts they are the difference of, are 0
@@ -38,7 +38,7 @@ class Optimum:
 
 
 def optimise(
-    objective: Objective,
+    objective: RoutingObjective,
     speeds: Array,
     tasks: int,
     *,
@@ -63,14 +63,14 @@ def optimise(
     return sorted(ends, key=lambda end: float(f"{end.value:.9e}"))  # not by rounding errors
 
 
-def best_concurrency(objective: Objective, speeds: Array, limit: int, p: Array | None = None) -> int:
+def best_concurrency(objective: RoutingObjective, speeds: Array, limit: int, p: Array | None = None) -> int:
     """m* ≤ limit, the number of tasks of least bound under routing p [n] (uniform unless given)."""
     p = uniform(len(speeds)) if p is None else p
     return min(range(1, limit + 1), key=lambda tasks: objective.value(Network(p, speeds, tasks)))
 
 
 def _adam(
-    objective: Objective,
+    objective: RoutingObjective,
     speeds: Array,
     tasks: int,
     theta: Array,

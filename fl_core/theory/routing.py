@@ -66,7 +66,7 @@ def balanced(speeds: Array) -> Array:
     return np.asarray(speeds) / np.sum(speeds)
 
 
-class Objective(Protocol):
+class RoutingObjective(Protocol):
     """A bound to minimise over routings."""
 
     def value(self, network: Network) -> float:

@@ -14,13 +14,13 @@ import numpy as np
 
 from benchmarks.claims.claim import Claim, Sample
 from benchmarks.claims.kept import Number
-from benchmarks.claims.plan import Plan
+from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.suite.code import ALLOWED, HOW
 from benchmarks.tracking.provenance import commit, versions
 from fl_core.diagnostics.volatility import volatility
 from reports.claims.rules import flat
-from reports.records.records import Run
+from reports.records.records import RecordedRun
 from reports.records.steps import first_reach, value_at
 
 COLUMN = {"iterations": "iteration", "updates": "updates", "time": "time"}  # clock → column of a curve
@@ -49,7 +49,7 @@ def computed(claim: Claim) -> list[Number]:
     ]
 
 
-def measured(plan: Plan, claim: Claim, recorded: Mapping[str, Run]) -> list[Number]:
+def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:
     """The numbers of a claim, for the seeds of which all runs (by key) have ended."""
     picked = plan.picked(claim)
     seeds = sorted(set.intersection(*(set(of) for of in picked.values())))
@@ -61,7 +61,7 @@ def measured(plan: Plan, claim: Claim, recorded: Mapping[str, Run]) -> list[Numb
     return found
 
 
-def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[Run]]) -> list[Number]:
+def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]]) -> list[Number]:
     shared = _shared(claim, runs)
     return [
         Number(
@@ -77,7 +77,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[Run]]) -> list
     ]
 
 
-def _shared(claim: Claim, runs: Mapping[str, Sequence[Run]]) -> float:
+def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
     """The last reading of the clock that all runs have reached; one that diverged or stalled sets no end."""
     whole = [run for of in runs.values() for run in of if run.done and not run.stalled]
     return min((float(run.files.curve[_column(claim)].iloc[-1]) for run in whole), default=inf)
@@ -87,7 +87,7 @@ def _column(claim: Claim) -> str:
     return COLUMN[claim.clock or "updates"]
 
 
-def _number(claim: Claim, sample: Sample, runs: Sequence[Run], at: float | str | None) -> float:
+def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float | str | None) -> float:
     """What a sample says of one seed."""
     metric = sample.metric or ""
     if ":" in metric:
@@ -97,7 +97,7 @@ def _number(claim: Claim, sample: Sample, runs: Sequence[Run], at: float | str |
     return float(each[0] if sample.over is None else OVER[sample.over](each))
 
 
-def _of_run(claim: Claim, sample: Sample, run: Run, end: float) -> float:
+def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float:
     metric = sample.metric or ""
     if metric == "diverged":
         return float(run.diverged)

@@ -11,14 +11,14 @@ from benchmarks.claims import kept
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import RESULTS, Number
-from benchmarks.claims.plan import Plan
-from benchmarks.suite.suite import Run
+from benchmarks.claims.plan import ClaimPlan
+from benchmarks.suite.suite import PlannedRun
 from reports.claims.stored import judged
-from reports.records.records import Run as Recorded
+from reports.records.records import RecordedRun as Recorded
 from reports.statistics.looks import SEEDS
 
 OPEN = {"not run", "undecided"}
-Seconds = Callable[[Run], float]  # of one core, for a run
+Seconds = Callable[[PlannedRun], float]  # of one core, for a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Open:
     claim: Claim
     seeds: tuple[int, ...]  # that are missing up to the look which would decide it
     next_look: tuple[int, ...]  # those of them that its next look needs
-    runs: tuple[Run, ...]
+    runs: tuple[PlannedRun, ...]
     seconds: float  # of one core, for these runs
 
 
@@ -38,7 +38,7 @@ def still_open(
     """The claims that more seeds may decide, what takes least time first; claims may share runs."""
     verdicts = judged(paper, scale, folder)
     have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder))))
-    plans: dict[tuple[int, ...], Plan] = {}
+    plans: dict[tuple[int, ...], ClaimPlan] = {}
     found = []
     for claim in claims:
         verdict, there = verdicts[claim.id], have.get(claim.id, set())
@@ -48,7 +48,7 @@ def still_open(
             continue
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
-        plan = plans.setdefault(missing, Plan(paper, scale, (), missing))
+        plan = plans.setdefault(missing, ClaimPlan(paper, scale, (), missing))
         runs = tuple(
             {run.key: run for of in plan.picked(claim).values() for rs in of.values() for run in rs}.values()
         )
@@ -59,7 +59,7 @@ def still_open(
 def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
     """The stored numbers of the runs that entries select now; those of an entry that was changed are none."""
     seeds = tuple(sorted({one.seed for one in stored if one.seed is not None}))
-    plan, found = Plan(paper, scale, (), seeds or None), []
+    plan, found = ClaimPlan(paper, scale, (), seeds or None), []
     keys: dict[str, dict[str, dict[int, list[str]]]] = {}
     for one in stored:
         claim = paper.claims.get(one.claim)

@@ -159,7 +159,7 @@ def _to_decide(found: Estimate, ways: Sequence[Sequence[float]], level: float) -
 
 
 def _from_edge(found: Estimate, edge: float, power: float, level: float) -> int | None:
-    if isinstance(found, estimates.Ratio):
+    if isinstance(found, estimates.RatioEstimate):
         return seeds_to_decide(student(found.differences(edge)), power, level=level)
     return seeds_to_decide(found, power, edge, level) if isinstance(found, Effect) else None
 
@@ -187,20 +187,20 @@ def _contrast(claim: Contrast, table: Array) -> Array:
 def _ratio(claim: Ratio, table: Array, level: float) -> Estimate:
     above = np.array([name.startswith("top") for name in claim.samples])
     top, bottom = (_times(claim)[side] @ table[side] for side in (above, ~above))
-    of = estimates.VarianceRatio if claim.of == "variance" else estimates.Ratio
+    of = estimates.VarianceRatio if claim.of == "variance" else estimates.RatioEstimate
     return of(top, bottom, level)
 
 
 def _ranked(claim: Rank, table: Array, level: float) -> Look:
     k = len(claim.compared)
-    found = estimates.Rank(table[:k], table[k:] if claim.against else np.array(claim.order))
+    found = estimates.RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
     if isnan(found.mean):
         raise ValueError("all alike: there is nothing to rank")
     look = _held(found, (claim.at_least, None), level)
     return replace(look, needed=partial(_to_rank, found))
 
 
-def _to_rank(found: estimates.Rank, level: float) -> int:
+def _to_rank(found: estimates.RankEstimate, level: float) -> int:
     """The fewest seeds whose smallest p-value reaches a level; how well ranks agree may ask for more."""
     seeds = found.n + 1
     while 2 * found.least_p**seeds > 1 - level:

@@ -8,7 +8,7 @@ from math import isnan, nan
 
 from benchmarks.tracking.colours import natural
 from reports.records.measures import Measure
-from reports.records.records import Cell, Scenario
+from reports.records.records import Cell, RecordedScenario
 from reports.records.summary import Row
 
 
@@ -41,7 +41,7 @@ class Grid:
         return (min(every), max(every)) if every else (0.0, 0.0)
 
 
-def place(scenario: Scenario) -> tuple[str, str]:
+def place(scenario: RecordedScenario) -> tuple[str, str]:
     """Partition, and what else its label says after that: durations, availability, arrangement."""
     partition = scenario.runs[0].partition
     said = f"{scenario.problem} · {partition}"
@@ -50,9 +50,9 @@ def place(scenario: Scenario) -> tuple[str, str]:
     return partition, scenario.runs[0].timing
 
 
-def grids(scenarios: Iterable[tuple[Scenario, list[Row]]]) -> list[Grid]:
+def grids(scenarios: Iterable[tuple[RecordedScenario, list[Row]]]) -> list[Grid]:
     """One a problem and metric, where its scenarios are all combinations of several partitions and delays."""
-    by_problem: dict[tuple[str, Measure], list[tuple[Scenario, list[Row]]]] = {}
+    by_problem: dict[tuple[str, Measure], list[tuple[RecordedScenario, list[Row]]]] = {}
     for scenario, rows in scenarios:
         by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append((scenario, rows))
     found = []

@@ -13,12 +13,12 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from benchmarks import documents
 from benchmarks.errors import UserError
-from benchmarks.suite.suite import Run as Planned
+from benchmarks.suite.suite import PlannedRun
 from fl_core.keys import is_older
 from fl_core.parts import Frozen
 from fl_core.words import many
 from reports.records.measures import Measure, measure
-from reports.records.records import Run
+from reports.records.records import RecordedRun
 from reports.records.schedules import schedules
 from reports.records.store import load
 from reports.records.summary import time_to_target
@@ -98,7 +98,7 @@ class Baseline(Frozen):
     checksum: str = ""  # SHA-256 of all the rest; empty in files of older versions
 
 
-def take(tracking_uri: str, planned: Sequence[Planned]) -> Baseline:
+def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     """What MLflow's records of a suite come to, without speed. UserError if a run is not there whole."""
     suite = planned[0].suite
     there = {run.key: run for run in load(tracking_uri, suite).runs}
@@ -121,7 +121,7 @@ def take(tracking_uri: str, planned: Sequence[Planned]) -> Baseline:
     )
 
 
-def _goal(run: Run) -> Goal:
+def _goal(run: RecordedRun) -> Goal:
     of = run.measure(run.metric)
     return Goal(
         metric=of.name,
@@ -133,7 +133,7 @@ def _goal(run: Run) -> Goal:
     )
 
 
-def _outcome(run: Run, schedule: str) -> Outcome:
+def _outcome(run: RecordedRun, schedule: str) -> Outcome:
     curve = run.files.curve
     kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
     losses = zip(curve["updates"].iloc[kept], curve[LOSS].iloc[kept], strict=True)
@@ -194,7 +194,7 @@ def shipped(suite: str) -> Path:
     return path
 
 
-def must_fit(baseline: Baseline, planned: Sequence[Planned], path: Path) -> None:
+def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> None:
     """UserError unless the baseline is one of exactly these runs."""
     suite = planned[0].suite
     if baseline.suite != suite:

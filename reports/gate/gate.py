@@ -43,7 +43,7 @@ Cell = tuple[str, str]  # scenario, strategy
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class GateCheck:
     """One comparison, as people read it."""
 
     scenario: str  # empty for what is measured once a strategy
@@ -61,10 +61,10 @@ class Check:
         return self.verdict in {"worse", "changed"}
 
 
-def compare(baseline: Baseline, now: Baseline) -> list[Check]:
+def compare(baseline: Baseline, now: Baseline) -> list[GateCheck]:
     """All checks of the same runs, recorded then and now."""
     before, after = _cells(baseline), _cells(now)
-    found: list[Check] = []
+    found: list[GateCheck] = []
     for scenario, goal in baseline.goals.items():
         cells = {cell: runs for cell, runs in before.items() if cell[0] == scenario}
         final = tolerances({cell: _finals(runs) for cell, runs in cells.items()})
@@ -107,19 +107,21 @@ def _logs(runs: Sequence[Outcome]) -> list[float]:
     return [log(one.reached) for one in runs]
 
 
-def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Check | None:
+def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck | None:
     """What there is to say where other seeds stall than did; a seed more that waits in vain is worse."""
     stalled, stalls = ({one.seed for one in runs if one.status == "stalled"} for runs in (before, now))
     if stalled == stalls:
         return None
     then, today = (f"{len(seeds)} of {len(before)} stalled" for seeds in (stalled, stalls))
     verdict: Verdict = "worse" if stalls - stalled else "better"
-    return Check(*cell, STALLS, verdict, then, today, minus(f"{len(stalls) - len(stalled):+d}"), "none more")
+    return GateCheck(
+        *cell, STALLS, verdict, then, today, minus(f"{len(stalls) - len(stalled):+d}"), "none more"
+    )
 
 
 def _final(
     cell: Cell, goal: Goal, before: Sequence[Outcome], now: Sequence[Outcome], tolerance: float
-) -> Check:
+) -> GateCheck:
     """The final metric, of the seeds that came to an end both times; a seed more that diverges is worse."""
     shown = goal.measure
     what = f"Final {shown.in_text}"
@@ -127,17 +129,17 @@ def _final(
     if lost != loses:
         verdict: Verdict = "worse" if loses > lost else "better"
         then, today = (f"{count} of {len(before)} diverged" for count in (lost, loses))
-        return Check(*cell, what, verdict, then, today, minus(f"{loses - lost:+d}"), "none more")
+        return GateCheck(*cell, what, verdict, then, today, minus(f"{loses - lost:+d}"), "none more")
     pairs = [(a.final, b.final) for a, b in zip(before, now, strict=True) if a.finite and b.finite]
     if not pairs:
-        return Check(*cell, what, "same", "diverged", "diverged")
+        return GateCheck(*cell, what, "same", "diverged", "diverged")
     first, second = (float(np.mean(values)) for values in zip(*pairs, strict=True))
     return _mean(cell, what, shown, (first, second), max(tolerance, GOLDEN * abs(first)))
 
 
 def _reach(
     cell: Cell, goal: Goal, before: Sequence[Outcome], now: Sequence[Outcome], tolerance: float
-) -> Check:
+) -> GateCheck:
     """Updates to the target as geometric means; they are known only to the next evaluation."""
     assert goal.target is not None
     what = f"Updates to {goal.measure.round_text(goal.target)}"
@@ -145,16 +147,16 @@ def _reach(
     factor, allowed = second / first, max(exp(tolerance), 1 + before[0].mark / first)
     verdict: Verdict = "worse" if factor > allowed else "better" if factor < 1 / allowed else "same"
     then, today = count(round(first)), count(round(second))
-    return Check(*cell, what, verdict, then, today, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
+    return GateCheck(*cell, what, verdict, then, today, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
 
 
-def _mean(cell: Cell, what: str, shown: Measure, means: tuple[float, float], tolerance: float) -> Check:
+def _mean(cell: Cell, what: str, shown: Measure, means: tuple[float, float], tolerance: float) -> GateCheck:
     change = means[1] - means[0]
     gain = change if shown.higher else -change
     verdict: Verdict = "worse" if gain < -tolerance else "better" if gain > tolerance else "same"
     then, today = (f"{shown.text(value)}{' %' if shown.share else ''}" for value in means)
     allowed = -tolerance if shown.higher else tolerance
-    return Check(*cell, what, verdict, then, today, _signed(change, shown), _signed(allowed, shown))
+    return GateCheck(*cell, what, verdict, then, today, _signed(change, shown), _signed(allowed, shown))
 
 
 def _signed(value: float, shown: Measure) -> str:
@@ -162,31 +164,33 @@ def _signed(value: float, shown: Measure) -> str:
     return text if text.startswith("−") else f"+{text}"
 
 
-def _schedule(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Check:
+def _schedule(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck:
     """Who arrived when, and with which staleness; of several seeds the first digests are shown."""
     other = [(a, b) for a, b in zip(before, now, strict=True) if a.schedule != b.schedule]
     if not other:
-        return Check(*cell, SCHEDULE, "same")
+        return GateCheck(*cell, SCHEDULE, "same")
     then, today = (one.schedule for one in other[0])
-    return Check(
+    return GateCheck(
         *cell, SCHEDULE, "changed", then, today, f"{len(other)} of {many(len(before), 'seed')}", "none"
     )
 
 
-def _golden(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Check:
+def _golden(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck:
     """The loss at every evaluation of every seed; the first that differs is shown."""
     for a, b in zip(before, now, strict=True):
         if [updates for updates, _ in a.loss] != [updates for updates, _ in b.loss]:
             then, today = (f"after {', '.join(str(at) for at, _ in of.loss)} updates" for of in (a, b))
-            return Check(
+            return GateCheck(
                 *cell, GOLDEN_VALUES, "changed", then, today, f"evaluations of seed {a.seed}", "none"
             )
         for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
             if (off := deviation(was, is_now)) > GOLDEN:
                 what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
                 then, today = f"{was:.8g}", f"{is_now:.8g}"
-                return Check(*cell, what, "changed", then, today, minus(f"{off:.1e}"), minus(f"{GOLDEN:.0e}"))
-    return Check(*cell, GOLDEN_VALUES, "same")
+                return GateCheck(
+                    *cell, what, "changed", then, today, minus(f"{off:.1e}"), minus(f"{GOLDEN:.0e}")
+                )
+    return GateCheck(*cell, GOLDEN_VALUES, "same")
 
 
 def deviation(before: float, now: float) -> float:
@@ -198,12 +202,12 @@ def deviation(before: float, now: float) -> float:
     return abs(now - before) / abs(before)
 
 
-def _speeds(before: Mapping[str, float], now: Mapping[str, float]) -> Iterator[Check]:
+def _speeds(before: Mapping[str, float], now: Mapping[str, float]) -> Iterator[GateCheck]:
     for strategy in (name for name in before if name in now):
         then, today = before[strategy], now[strategy]
         verdict: Verdict = "worse" if then > SLOWER * today else "better" if today > SLOWER * then else "same"
         first, second = number(then, 3), number(today, 3)
-        yield Check("", strategy, SPEED, verdict, first, second, _times(then / today), _times(SLOWER))
+        yield GateCheck("", strategy, SPEED, verdict, first, second, _times(then / today), _times(SLOWER))
 
 
 def _times(factor: float) -> str:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from benchmarks.errors import UserError
 from fl_core.words import many
 from reports.gate.baseline import Baseline
-from reports.gate.gate import Check
+from reports.gate.gate import GateCheck
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,7 +20,7 @@ STYLES = {"worse": "red", "changed": "yellow", "better": "green"}
 HEADINGS = {"worse": "Worse", "changed": "Not what was recorded", "better": "Better"}
 
 
-def verdict(checks: Sequence[Check], suite: str) -> str:
+def verdict(checks: Sequence[GateCheck], suite: str) -> str:
     """The outcome as a sentence."""
     worse, changed, better = (
         [check for check in checks if check.verdict == one] for one in ("worse", "changed", "better")
@@ -44,7 +44,7 @@ def how_compared(before: Baseline, now: Baseline) -> str:
     return f"{said} Other versions: {', '.join(other)}." if other else said
 
 
-def table(checks: Sequence[Check]) -> RenderableType:
+def table(checks: Sequence[GateCheck]) -> RenderableType:
     """What got worse, changed or got better, worst first."""
     from rich import box
     from rich.table import Table
@@ -63,12 +63,12 @@ def table(checks: Sequence[Check]) -> RenderableType:
     return found
 
 
-def _cells(check: Check) -> tuple[str, ...]:
+def _cells(check: GateCheck) -> tuple[str, ...]:
     scenario = check.scenario or "all"
     return scenario, check.strategy, check.what, check.before, check.now, check.change, check.allowed
 
 
-def markdown(checks: Sequence[Check], before: Baseline, now: Baseline) -> str:
+def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline) -> str:
     """A summary for a pull request."""
     failed = any(check.failed for check in checks)
     lines = [f"## {'❌' if failed else '✅'} {verdict(checks, now.suite)}", ""]
@@ -92,7 +92,7 @@ def _escaped(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def junit(checks: Sequence[Check], suite: str) -> str:
+def junit(checks: Sequence[GateCheck], suite: str) -> str:
     """One test case a check, by scenario and strategy."""
     root = ET.Element("testsuites")
     about = {"name": f"asyncfl check {suite}", "tests": str(len(checks))}

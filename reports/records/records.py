@@ -14,7 +14,7 @@ from fl_core.keys import is_older
 from fl_core.metrics import Metric
 from fl_core.words import many
 from reports.records.measures import Measure, measure
-from reports.records.studies import Study
+from reports.records.studies import RecordedStudy
 
 CLOCKS = {  # columns of a curve
     "iteration": "server iterations",
@@ -43,7 +43,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class RecordedRun:
     """One seed of one strategy in one scenario."""
 
     id: str  # MLflow's
@@ -137,26 +137,26 @@ class Cell:
 
     strategy: str
     index: int  # of the strategy in the suite: its colour, dash and marker
-    runs: tuple[Run, ...]
+    runs: tuple[RecordedRun, ...]
 
     @property
-    def done(self) -> tuple[Run, ...]:
+    def done(self) -> tuple[RecordedRun, ...]:
         """The runs that came to an end, stalled ones included."""
         return tuple(run for run in self.runs if run.done)
 
     @property
-    def stalled(self) -> tuple[Run, ...]:
+    def stalled(self) -> tuple[RecordedRun, ...]:
         """The runs that waited for clients that never come."""
         return tuple(run for run in self.runs if run.stalled)
 
     @property
-    def diverged(self) -> tuple[Run, ...]:
+    def diverged(self) -> tuple[RecordedRun, ...]:
         """The runs that diverged."""
         return tuple(run for run in self.runs if run.diverged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scenario:
+class RecordedScenario:
     """Problem × timing × budget, with every strategy that was tried on it."""
 
     label: str
@@ -173,23 +173,25 @@ class Scenario:
         return self.metric if name == self.metric.name else self.runs[0].measure(name)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         """All runs of all cells."""
         return [run for cell in self.cells for run in cell.runs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Suite:
+class RecordedSuite:
     """Everything recorded under one name."""
 
     name: str
     uri: str  # of the tracking store, without credentials
     experiment: str = ""  # MLflow's id of it
     description: str = ""
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RecordedRun, ...] = ()
     pooled: tuple[Pooled, ...] = ()
-    older: tuple[Run, ...] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
-    studies: tuple[Study, ...] = ()  # of its tuning campaign
+    older: tuple[
+        RecordedRun, ...
+    ] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
+    studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
 
     @property
     def strategies(self) -> list[str]:
@@ -208,7 +210,7 @@ class Suite:
         return len(cells) * len(self.seeds) - len(self.runs)
 
     @property
-    def unread(self) -> tuple[Run, ...]:
+    def unread(self) -> tuple[RecordedRun, ...]:
         """Runs that ended and left files that cannot be read."""
         return tuple(
             run for run in self.runs if run.files.unread and run.status in {"done", "diverged", "stalled"}
@@ -229,19 +231,19 @@ class Suite:
             return f"Left out: {many(left_out, 'run')} of an earlier version of asyncfl."
         return ""
 
-    def address(self, run: Run) -> str:
+    def address(self, run: RecordedRun) -> str:
         """Where MLflow shows the run; its place on the page unless it is read from a server."""
         if not self.uri.startswith(("http://", "https://")):
             return f"#run-{run.id}"
         return f"{self.uri.rstrip('/')}/#/experiments/{self.experiment}/runs/{run.id}"
 
-    def scenarios(self) -> list[Scenario]:
+    def scenarios(self) -> list[RecordedScenario]:
         """The runs by scenario and strategy."""
         index = {strategy: at for at, strategy in enumerate(self.strategies)}
         labels = sorted({run.scenario for run in self.runs}, key=natural)
         return [self._scenario(label, index) for label in labels]
 
-    def _scenario(self, label: str, index: Mapping[str, int]) -> Scenario:
+    def _scenario(self, label: str, index: Mapping[str, int]) -> RecordedScenario:
         runs = [run for run in self.runs if run.scenario == label]
         first = runs[0]
         by_strategy = {name: [run for run in runs if run.strategy == name] for name in index}
@@ -261,10 +263,10 @@ class Suite:
         pooled = [one.metrics for one in self.pooled if one.problem == first.problem]
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
-        return Scenario(label, first.problem, cells, own, first.target, columns, shown, values)
+        return RecordedScenario(label, first.problem, cells, own, first.target, columns, shown, values)
 
 
-def latest(runs: Iterable[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:
     """Runs to report on, and older ones that they replace.
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
@@ -274,14 +276,14 @@ def latest(runs: Iterable[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
     """
     everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.id))
     renewed = not all(run.outdated for run in everything)
-    older: list[Run] = []
-    by_age: list[Run] = []
+    older: list[RecordedRun] = []
+    by_age: list[RecordedRun] = []
     for run in everything:
         (older if run.superseded or (renewed and run.outdated) else by_age).append(run)
-    newest: dict[tuple[str, str], Run] = {}
+    newest: dict[tuple[str, str], RecordedRun] = {}
     for run in by_age:
         newest[run.scenario, run.strategy] = run
-    kept: dict[tuple[str, str, int], Run] = {}
+    kept: dict[tuple[str, str, int], RecordedRun] = {}
     for run in by_age:
         if description(run) != description(newest[run.scenario, run.strategy]):
             older.append(run)
@@ -293,6 +295,6 @@ def latest(runs: Iterable[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
     return tuple(kept.values()), tuple(older)
 
 
-def description(run: Run) -> dict[str, str]:
+def description(run: RecordedRun) -> dict[str, str]:
     """What a run shares with the other seeds of its strategy and scenario."""
     return {name: value for name, value in run.params.items() if name != "seed"}

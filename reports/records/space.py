@@ -70,15 +70,15 @@ class Parameter:
         return "lower" if self.place(value) < 0.5 else "upper"
 
 
-def read_parameter(name: str, says: Any) -> Parameter | None:
+def read_parameter(name: str, spec: Any) -> Parameter | None:
     """A parameter as the study describes it; None for what describes none."""
-    if not isinstance(says, dict):
+    if not isinstance(spec, dict):
         return None
-    if isinstance(choices := says.get("choices"), list) and choices:
+    if isinstance(choices := spec.get("choices"), list) and choices:
         found = tuple(clean(one) if isinstance(one, str) else one for one in choices)
         numbers = all(is_number(one) for one in found)
         return Parameter(clean(name), choices=tuple(sorted(found)) if numbers else found)
-    low, high, in_log = (says.get(key, 0) for key in ("low", "high", "log"))
+    low, high, in_log = (spec.get(key, 0) for key in ("low", "high", "log"))
     if not (is_number(low) and is_number(high)) or not low < high or (in_log and low <= 0):
         return None
     return Parameter(clean(name), float(low), float(high), bool(in_log))

@@ -17,8 +17,8 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking.places import place
 from fl_core.keys import is_older
-from reports.records.records import CLOCKS, Files, Pooled, Run, Suite, latest
-from reports.records.studies import SUFFIX, Study, read_studies
+from reports.records.records import CLOCKS, Files, Pooled, RecordedRun, RecordedSuite, latest
+from reports.records.studies import SUFFIX, RecordedStudy, read_studies
 from reports.records.tags import read_run
 from reports.records.values import clean
 
@@ -29,7 +29,7 @@ PAGE = 500  # runs a request
 DOWNLOADS = 8  # at a time, from a server
 
 
-def load(tracking_uri: str, suite: str) -> Suite:
+def load(tracking_uri: str, suite: str) -> RecordedSuite:
     """All runs of a suite, and its tuning studies; a Suite without any if MLflow knows none of that name.
 
     Raises UserError if the store cannot be read.
@@ -47,12 +47,12 @@ def load(tracking_uri: str, suite: str) -> Suite:
         reason = redacted(str(error).strip().partition("\n")[0])
         raise UserError(f"MLflow at {address} cannot be read: {reason}") from None
     if experiment is None:
-        return Suite(suite, address, studies=studies)
+        return RecordedSuite(suite, address, studies=studies)
 
     kinds = [(run, run.data.tags.get("asyncfl.kind")) for run in found]
     runs, older = latest(_run(r) for r, kind in kinds if kind == "run")
     folders = {run.info.run_id: run.info.artifact_uri for run in found}
-    return Suite(
+    return RecordedSuite(
         suite,
         address,
         experiment.experiment_id,
@@ -87,7 +87,7 @@ def _runs(client: MlflowClient, experiment: str) -> Iterator[Any]:
             return
 
 
-def _studies(client: MlflowClient, suite: str) -> tuple[Study, ...]:
+def _studies(client: MlflowClient, suite: str) -> tuple[RecordedStudy, ...]:
     """The studies of a suite's campaign, which has an experiment of its own; that may be asked for, too."""
     experiment = client.get_experiment_by_name(f"{suite.removesuffix(SUFFIX)}{SUFFIX}")
     if experiment is None:
@@ -99,7 +99,7 @@ def _studies(client: MlflowClient, suite: str) -> tuple[Study, ...]:
     return read_studies(_runs(client, experiment.experiment_id), by_seed)
 
 
-def _run(run: Any) -> Run:
+def _run(run: Any) -> RecordedRun:
     return read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
 
 
@@ -116,7 +116,9 @@ def _baseline(run: Any) -> Pooled:
     return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.data.metrics))
 
 
-def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: str) -> tuple[Run, ...]:
+def _with_files(
+    runs: tuple[RecordedRun, ...], folders: dict[str, str], tracking_uri: str
+) -> tuple[RecordedRun, ...]:
     """The runs with what their artifacts say, read in place, or fetched if they lie on another machine."""
     places = [place(folders[run.id], tracking_uri) for run in runs]
     if all(where is not None for where in places):
@@ -125,7 +127,7 @@ def _with_files(runs: tuple[Run, ...], folders: dict[str, str], tracking_uri: st
         )
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(DOWNLOADS) as pool:
 
-        def fetch(number: int, run: Run) -> Run:
+        def fetch(number: int, run: RecordedRun) -> RecordedRun:
             into = Path(scratch) / str(number)  # not its id: a foreign server may call it ../x
             files = _fetched(folders[run.id], tracking_uri, into, diagnosed=run.diagnosed)
             return replace(run, files=files)

@@ -42,7 +42,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class RecordedStudy:
     """The search for one strategy's parameters in one scenario; trials by their numbers."""
 
     id: str
@@ -92,7 +92,7 @@ class Study:
         return tuple(one for one in self.counted if one.diverged)
 
 
-def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]]) -> tuple[Study, ...]:
+def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]]) -> tuple[RecordedStudy, ...]:
     """The studies among MLflow's runs, each with its trials; those that others replaced are left out.
 
     `by_seed` gives the objective of each seed of a trial's run.
@@ -102,7 +102,7 @@ def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]])
     for run in everything:
         if run.data.tags.get("asyncfl.kind") == "trial":
             trials.setdefault(run.data.tags.get("mlflow.parentRunId", ""), []).append(run)
-    newest: dict[tuple[str, str], Study] = {}
+    newest: dict[tuple[str, str], RecordedStudy] = {}
     for run in sorted(everything, key=lambda one: (one.info.start_time or 0, one.info.run_id)):
         tags = run.data.tags
         if tags.get("asyncfl.kind") == "study" and "asyncfl.superseded" not in tags:
@@ -114,17 +114,17 @@ def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]])
     )
 
 
-def _study(run: Any, trials: Iterable[Any]) -> Study:
+def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
     def tag(name: str, otherwise: str = "") -> str:
         return clean(run.data.tags.get(f"asyncfl.{name}", "")) or otherwise
 
     space = tuple(
-        one for name, says in _json(tag("space"), {}).items() if (one := read_parameter(name, says))
+        one for name, spec in _json(tag("space"), {}).items() if (one := read_parameter(name, spec))
     )
     importance = _json(tag("importance"), {}).items()
     judged_on, objective = tag("judged_on", "data that nobody named"), tag("objective", "final")
     higher = tag("direction") != "minimize"
-    return Study(
+    return RecordedStudy(
         id=run.info.run_id,
         experiment=run.info.experiment_id,
         scenario=tag("scenario", "(unnamed scenario)"),

@@ -9,7 +9,7 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 
-from reports.records.records import Cell, Run, Scenario
+from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import first_reach
 
 
@@ -85,7 +85,7 @@ class Row:
         return sum(run.unreadable for run in self.cell.runs)
 
 
-def summarise(scenario: Scenario) -> list[Row]:
+def summarise(scenario: RecordedScenario) -> list[Row]:
     """The strategies of a scenario, best first; those with diverged runs come after those without."""
     rows = [summarise_cell(cell, scenario) for cell in scenario.cells]
     ranks = scenario.columns[0]
@@ -98,7 +98,7 @@ def summarise(scenario: Scenario) -> list[Row]:
     return sorted(rows, key=rank)
 
 
-def summarise_cell(cell: Cell, scenario: Scenario) -> Row:
+def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Row:
     """One strategy in one scenario."""
     ended = [run for run in cell.runs if run.ended_somehow]
     late = {
@@ -120,7 +120,7 @@ def summarise_cell(cell: Cell, scenario: Scenario) -> Row:
     )
 
 
-def time_to_target(run: Run, clock: str, target: float | None) -> float:
+def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
     """The clock when the run's metric first reached the target; ∞ if never, or if there is no target."""
     curve = run.files.curve
     if target is None or run.metric not in curve:
@@ -139,12 +139,12 @@ def best(rows: Sequence[Row], metric: str, higher: bool | None) -> float:
     return max(known) if higher else min(known)
 
 
-def frame(scenarios: Sequence[tuple[Scenario, list[Row]]]) -> pd.DataFrame:
+def frame(scenarios: Sequence[tuple[RecordedScenario, list[Row]]]) -> pd.DataFrame:
     """All rows as a table for reading by other programs; ∞ is written as inf."""
     return pd.DataFrame([_record(scenario, row) for scenario, rows in scenarios for row in rows])
 
 
-def _record(scenario: Scenario, row: Row) -> dict[str, object]:
+def _record(scenario: RecordedScenario, row: Row) -> dict[str, object]:
     record: dict[str, object] = {
         "scenario": scenario.label,
         "strategy": row.strategy,

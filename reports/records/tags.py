@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reports.records.records import Run
+from reports.records.records import RecordedRun
 from reports.records.values import clean, declared, moment, number, table
 
 
 def read_run(
     info: Any, tags: Mapping[str, str], params: Mapping[str, str], metrics: Mapping[str, float]
-) -> Run:
+) -> RecordedRun:
     """A run from what MLflow says of it; files come later."""
 
     def tag(name: str, otherwise: str = "") -> str:
         return clean(tags.get(f"asyncfl.{name}", "")) or otherwise
 
-    return Run(
+    return RecordedRun(
         id=info.run_id,
         key=tag("key"),
         scenario=tag("scenario", "(unnamed scenario)"),

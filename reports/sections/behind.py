@@ -13,11 +13,11 @@ from reports import numbers
 from reports.downloads import file_name, link
 from reports.figures import svg
 from reports.records.measures import Measure
-from reports.records.records import Scenario
+from reports.records.records import RecordedScenario
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, Table, figures
 from reports.statistics.differences import Difference
-from reports.statistics.ranking import Entry
+from reports.statistics.ranking import RankingEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def section(results: Results) -> Section | None:
     return Section("behind", "Behind the best", "cards.html.j2", _note(found), shows, figures(cards), tables)
 
 
-def _note(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> str:
+def _note(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> str:
     n = [one.effect.n for _, of in found for one in of if one.effect]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
@@ -68,7 +68,7 @@ def _note(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> str:
     return text
 
 
-def _caption(scenario: Scenario, of: Sequence[Difference]) -> str:
+def _caption(scenario: RecordedScenario, of: Sequence[Difference]) -> str:
     """What is open, and what would settle the nearest question."""
     from reports.statistics.paired import seeds_to_decide
 
@@ -87,25 +87,25 @@ def _caption(scenario: Scenario, of: Sequence[Difference]) -> str:
     return text
 
 
-def text(one: Difference, of: Measure) -> Entry:
+def text(one: Difference, of: Measure) -> RankingEntry:
     """A difference and its interval, in percentage points where the metric is a share."""
     if one.effect is None:
-        return Entry("")
+        return RankingEntry("")
     mean, low, high = (
         numbers.percent(value) if of.share else numbers.number(value, 3)
         for value in (one.effect.mean, one.effect.low, one.effect.high)
     )
-    return Entry(mean, f"[{low}, {high}]" if one.effect.n > 1 else "", one.effect.mean)
+    return RankingEntry(mean, f"[{low}, {high}]" if one.effect.n > 1 else "", one.effect.mean)
 
 
-def _table(scenario: Scenario, of: Sequence[Difference]) -> Table:
+def _table(scenario: RecordedScenario, of: Sequence[Difference]) -> Table:
     ranks = scenario.columns[0]
     lines = [
         (
-            Entry(one.row.strategy),
-            text(one, ranks) if one.effect else Entry("best" if one is of[0] else numbers.MISSING),
-            Entry(numbers.number(one.p, 2) if one.effect else ""),
-            Entry("" if one.effect is None else "yes" if one.worse else "no"),
+            RankingEntry(one.row.strategy),
+            text(one, ranks) if one.effect else RankingEntry("best" if one is of[0] else numbers.MISSING),
+            RankingEntry(numbers.number(one.p, 2) if one.effect else ""),
+            RankingEntry("" if one.effect is None else "yes" if one.worse else "no"),
         )
         for one in of
     ]
@@ -114,7 +114,7 @@ def _table(scenario: Scenario, of: Sequence[Difference]) -> Table:
     return Table(scenario.label, frame([(scenario, of)]), headings, lines)
 
 
-def frame(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> pd.DataFrame:
+def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.DataFrame:
     """One row a comparison; differences are positive where the strategy is worse than the best."""
     return pd.DataFrame(
         {
@@ -136,7 +136,7 @@ def frame(found: Sequence[tuple[Scenario, Sequence[Difference]]]) -> pd.DataFram
     )
 
 
-def _draw(scenario: Scenario, of: Sequence[Difference]) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, of: Sequence[Difference]) -> svg.Drawing:
     description = f"How far strategies stay behind {of[0].row.strategy}, {scenario.label}"
     cells = [one.row.cell for one in of]
     return draw(cells, ROW, partial(_paint, of=of, ranks=scenario.columns[0]), description)

@@ -10,10 +10,10 @@ import pandas as pd
 
 from reports import numbers
 from reports.downloads import file_name, link
-from reports.records.records import Run, Scenario
+from reports.records.records import RecordedRun, RecordedScenario
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import Entry
+from reports.statistics.ranking import RankingEntry
 
 NOTE = (
     "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "
@@ -25,7 +25,7 @@ NOTE = (
 
 def section(results: Results) -> Section | None:
     """A table a problem: what strategies cost hardly depends on partition and delay."""
-    by_problem: dict[str, list[Scenario]] = {}
+    by_problem: dict[str, list[RecordedScenario]] = {}
     for scenario, _ in results.scenarios:
         by_problem.setdefault(scenario.problem, []).append(scenario)
     found = [(problem, of, table(problem, of)) for problem, of in by_problem.items()]
@@ -48,14 +48,14 @@ def section(results: Results) -> Section | None:
     return Section("cost", "Cost", "cost.html.j2", NOTE, shows, tables=[its for _, _, its in found])
 
 
-def table(problem: str, scenarios: Sequence[Scenario]) -> Table:
+def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
     """One line a strategy, over all scenarios of a problem."""
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[RecordedRun]] = {}
     for scenario in scenarios:
         for cell in scenario.cells:
             runs.setdefault(cell.strategy, []).extend(run for run in cell.runs if run.ended_somehow)
     runs = {strategy: of for strategy, of in sorted(runs.items(), key=lambda one: one[0].casefold()) if of}
-    columns: dict[str, tuple[Callable[[Run], float], Callable[[float], str]]] = {
+    columns: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
         "Updates": (lambda run: at_end(run, "updates"), numbers.count),
         "Local steps": (local_steps, numbers.count),
         "Sent": (lambda run: at_end(run, "uploads_bytes"), numbers.size),
@@ -74,7 +74,7 @@ def table(problem: str, scenarios: Sequence[Scenario]) -> Table:
         else []
     )
     lines = [
-        (Entry(strategy), *(entry(values[heading][strategy], columns[heading][1]) for heading in said))
+        (RankingEntry(strategy), *(entry(values[heading][strategy], columns[heading][1]) for heading in said))
         for strategy in runs
     ]
     return Table(
@@ -82,17 +82,19 @@ def table(problem: str, scenarios: Sequence[Scenario]) -> Table:
     )
 
 
-def entry(values: Sequence[float], write: Callable[[float], str]) -> Entry:
+def entry(values: Sequence[float], write: Callable[[float], str]) -> RankingEntry:
     """Median and range; ∞ counts, what is unknown does not."""
     known = [value for value in values if not np.isnan(value)]
     if not known:
-        return Entry(numbers.MISSING, value=nan)
+        return RankingEntry(numbers.MISSING, value=nan)
     middle = float(np.median(known)) if all(map(isfinite, known)) else float(np.sort(known)[len(known) // 2])
     low, high = write(min(known)), write(max(known))
-    return Entry(write(middle), f"({low} to {high})" if low != high else "", middle)
+    return RankingEntry(write(middle), f"({low} to {high})" if low != high else "", middle)
 
 
-def frame(scenarios: Sequence[Scenario], columns: dict[str, Callable[[Run], float]]) -> pd.DataFrame:
+def frame(
+    scenarios: Sequence[RecordedScenario], columns: dict[str, Callable[[RecordedRun], float]]
+) -> pd.DataFrame:
     """One row a run that is over, bytes and seconds."""
     return pd.DataFrame(
         {
@@ -109,29 +111,29 @@ def frame(scenarios: Sequence[Scenario], columns: dict[str, Callable[[Run], floa
     )
 
 
-def at_end(run: Run, column: str) -> float:
+def at_end(run: RecordedRun, column: str) -> float:
     """A column of the curve in its last row."""
     curve = run.files.curve
     return float(curve[column].iloc[-1]) if column in curve and len(curve) else nan
 
 
-def sent_to_target(run: Run) -> float:
+def sent_to_target(run: RecordedRun) -> float:
     """Bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
     if run.target is None or "uploads_bytes" not in run.files.curve:
         return nan
     return time_to_target(run, "uploads_bytes", run.target)
 
 
-def local_steps(run: Run) -> float:
+def local_steps(run: RecordedRun) -> float:
     """All local steps of all updates; NaN where K is not the same for every update."""
-    says = run.params.get
-    steps = says("strategy.local.steps", "")
+    spec = run.params.get
+    steps = spec("strategy.local.steps", "")
     changes = ("strategy.local.epochs", "arrangement.most_steps")
     if (
         not steps.isdecimal()
-        or says("strategy.local.dynamic") == "true"
-        or any(says(name, "null") not in {"null", "None", ""} for name in changes)
-        or says("strategy.name") == "asyncfeded"  # it sets K anew for every job
+        or spec("strategy.local.dynamic") == "true"
+        or any(spec(name, "null") not in {"null", "None", ""} for name in changes)
+        or spec("strategy.name") == "asyncfeded"  # it sets K anew for every job
     ):
         return nan
     return int(steps) * at_end(run, "updates")

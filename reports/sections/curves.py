@@ -13,7 +13,7 @@ from reports.downloads import file_name, link
 from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.measures import Measure
-from reports.records.records import CLOCKS, Scenario
+from reports.records.records import CLOCKS, RecordedScenario
 from reports.sections.section import Results, Section, Table, mean_over
 from reports.statistics.bands import Band, band
 
@@ -70,7 +70,7 @@ def _note(results: Results) -> str:
     )
 
 
-def _bands(measure: Measure, scenarios: Sequence[Scenario]) -> Bands:
+def _bands(measure: Measure, scenarios: Sequence[RecordedScenario]) -> Bands:
     return {
         (scenario.label, clock): [band(cell, measure.name, clock) for cell in scenario.cells]
         for scenario in scenarios
@@ -79,7 +79,7 @@ def _bands(measure: Measure, scenarios: Sequence[Scenario]) -> Bands:
     }
 
 
-def _block(measure: Measure, scenarios: Sequence[Scenario], bands: Bands) -> dict[str, Any] | None:
+def _block(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands) -> dict[str, Any] | None:
     among = [one for one in scenarios if measure in one.shown]
     cards = []
     for scenario in among:
@@ -106,7 +106,7 @@ def _caption(bands: Sequence[Band]) -> str:
     return f"{lines} in ✕: diverged, not in the mean."
 
 
-def levels(scenario: Scenario, measure: Measure) -> list[tuple[str, float]]:
+def levels(scenario: RecordedScenario, measure: Measure) -> list[tuple[str, float]]:
     """Horizontal lines: the centralised baseline, the target."""
     pooled = scenario.pooled.get(measure.name, ())
     found = [("trained centrally", float(np.mean(pooled)))] if pooled else []
@@ -115,7 +115,7 @@ def levels(scenario: Scenario, measure: Measure) -> list[tuple[str, float]]:
     return found
 
 
-def scale(measure: Measure, scenarios: Sequence[Scenario], bands: Bands) -> Scale:
+def scale(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands) -> Scale:
     """The vertical axis, shared by all scenarios of one problem: room for results, baseline and target.
 
     The untrained model may lie outside: the curves that come from there are cut, not squeezed.
@@ -133,7 +133,7 @@ def scale(measure: Measure, scenarios: Sequence[Scenario], bands: Bands) -> Scal
 class Plot:
     """One metric against one clock in one scenario."""
 
-    scenario: Scenario
+    scenario: RecordedScenario
     measure: Measure
     clock: str
     bands: Sequence[Band]

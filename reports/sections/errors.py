@@ -15,10 +15,10 @@ from reports import numbers
 from reports.downloads import file_name, link
 from reports.figures import look, svg
 from reports.figures.scale import Scale
-from reports.records.records import Cell, Scenario
+from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import Entry
+from reports.statistics.ranking import RankingEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ NOTE = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class ErrorLine:
     """One term of one strategy over server iterations, mean over seeds."""
 
     cell: Cell
@@ -52,7 +52,7 @@ class Line:
     mean: float  # over the whole run
 
 
-def line(cell: Cell, term: str) -> Line | None:
+def line(cell: Cell, term: str) -> ErrorLine | None:
     """Of the runs that recorded it; None if none did."""
     tables = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
     rows = [table[["iteration", term]].dropna() for table in tables]
@@ -61,7 +61,7 @@ def line(cell: Cell, term: str) -> Line | None:
     means = pd.concat(rows).groupby("iteration")[term].mean()
     parts = np.array_split(np.arange(len(means)), min(len(means), POINTS))
     iteration, value = means.index.to_numpy(float), means.to_numpy(float)
-    return Line(
+    return ErrorLine(
         cell,
         np.array([iteration[part].mean() for part in parts]),
         np.array([value[part].mean() for part in parts]),
@@ -69,7 +69,7 @@ def line(cell: Cell, term: str) -> Line | None:
     )
 
 
-def lines(scenario: Scenario, term: str) -> list[Line]:
+def lines(scenario: RecordedScenario, term: str) -> list[ErrorLine]:
     """Of every strategy that recorded the term."""
     return [found for cell in scenario.cells if (found := line(cell, term))]
 
@@ -113,7 +113,7 @@ def section(results: Results) -> Section | None:
     return Section("errors", "What the error is made of", "errors.html.j2", note, shows, figures, tables)
 
 
-def _caption(scenario: Scenario, errors: dict[str, list[Line]], scale: Scale) -> str:
+def _caption(scenario: RecordedScenario, errors: dict[str, list[ErrorLine]], scale: Scale) -> str:
     """Which strategies are missing from a panel, and why."""
     parts = []
     for term, of in errors.items():
@@ -125,22 +125,24 @@ def _caption(scenario: Scenario, errors: dict[str, list[Line]], scale: Scale) ->
     return " ".join(parts)
 
 
-def _table(scenario: Scenario, terms: dict[str, list[Line]]) -> Table:
+def _table(scenario: RecordedScenario, terms: dict[str, list[ErrorLine]]) -> Table:
     """Means over the whole run; the least of each column in bold."""
     columns = {term: {one.cell.strategy: one.mean for one in of} for term, of in terms.items()}
     least = {term: min(of.values()) for term, of in columns.items()}
 
-    def entry(term: str, strategy: str) -> Entry:
+    def entry(term: str, strategy: str) -> RankingEntry:
         value = columns[term].get(strategy, float("nan"))
         best = (
             not isnan(value)
             and len(columns[term]) > 1
             and numbers.number(value, 3) == numbers.number(least[term], 3)
         )
-        return Entry(numbers.number(value, 3), "", value, best)
+        return RankingEntry(numbers.number(value, 3), "", value, best)
 
     measured = [cell for cell in scenario.cells if any(cell.strategy in of for of in columns.values())]
-    rows = [(Entry(cell.strategy), *(entry(term, cell.strategy) for term in columns)) for cell in measured]
+    rows = [
+        (RankingEntry(cell.strategy), *(entry(term, cell.strategy) for term in columns)) for cell in measured
+    ]
     return Table(
         scenario.label,
         frame([(scenario, terms)]),
@@ -149,7 +151,7 @@ def _table(scenario: Scenario, terms: dict[str, list[Line]]) -> Table:
     )
 
 
-def frame(found: Sequence[tuple[Scenario, dict[str, list[Line]]]]) -> pd.DataFrame:
+def frame(found: Sequence[tuple[RecordedScenario, dict[str, list[ErrorLine]]]]) -> pd.DataFrame:
     """One row a strategy and term: the mean over the whole run and seeds."""
     return pd.DataFrame(
         {"scenario": scenario.label, "strategy": one.cell.strategy, "term": term, "mean": one.mean}
@@ -159,7 +161,7 @@ def frame(found: Sequence[tuple[Scenario, dict[str, list[Line]]]]) -> pd.DataFra
     )
 
 
-def _scale(of: Sequence[Line]) -> Scale:
+def _scale(of: Sequence[ErrorLine]) -> Scale:
     """Room for everything that is more than rounding."""
     values = np.concatenate([np.zeros(0), *(one.value for one in of)])
     most = float(values[np.isfinite(values)].max(initial=0.0))
@@ -168,13 +170,13 @@ def _scale(of: Sequence[Line]) -> Scale:
     return Scale(float(values[values > most / DEEP].min()) / 1.5, most * 1.5, "log")
 
 
-def _draw(scenario: Scenario, term: str, of: Sequence[Line], scale: Scale) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, term: str, of: Sequence[ErrorLine], scale: Scale) -> svg.Drawing:
     about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
     legend = [(one.cell.index, one.cell.strategy) for one in of]
     return svg.figure(SIZE, MARGINS, partial(_paint, term=term, of=of, scale=scale), about, legend)
 
 
-def _paint(axes: Axes, term: str, of: Sequence[Line], scale: Scale) -> None:
+def _paint(axes: Axes, term: str, of: Sequence[ErrorLine], scale: Scale) -> None:
     for one in of:
         _paint_line(axes, one, scale)
     ends = [float(one.iteration[-1]) for one in of]
@@ -194,7 +196,7 @@ def _paint(axes: Axes, term: str, of: Sequence[Line], scale: Scale) -> None:
     svg.heading(axes, TERMS[term], Scale(0, 1), MARGINS[0])
 
 
-def _paint_line(axes: Axes, one: Line, scale: Scale) -> None:
+def _paint_line(axes: Axes, one: ErrorLine, scale: Scale) -> None:
     index = one.cell.index
     style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
     value = np.where(one.value > scale.low, one.value, np.nan)

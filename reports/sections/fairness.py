@@ -11,7 +11,7 @@ import numpy as np
 
 from reports.figures import svg
 from reports.records.measures import Measure
-from reports.records.records import Cell, Scenario
+from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, figures, mean_over
@@ -76,7 +76,7 @@ def section(results: Results) -> Section | None:
     )
 
 
-def compared_by(scenario: Scenario) -> Measure:
+def compared_by(scenario: RecordedScenario) -> Measure:
     """What clients are compared by: the metric that ranks where each has a value of it, else their loss."""
     own = scenario.metric
     recorded = any(own.short in run.files.clients for run in scenario.runs)
@@ -84,7 +84,7 @@ def compared_by(scenario: Scenario) -> Measure:
     return plain if recorded and own.higher is not None else Measure("loss", "Loss", higher=False)
 
 
-def _draw(scenario: Scenario, of: Measure, rows: Sequence[Clients]) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, of: Measure, rows: Sequence[Clients]) -> svg.Drawing:
     description = f"Final {of.in_text} of every client by strategy, {scenario.label}"
     return draw([row.cell for row in rows], ROW, partial(_paint, of=of, rows=rows), description)
 

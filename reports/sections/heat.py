@@ -13,7 +13,7 @@ from reports.figures import look, svg
 from reports.figures.grids import Grid, grids
 from reports.records.records import Cell
 from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import Entry
+from reports.statistics.ranking import RankingEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,8 +95,8 @@ def _table(grid: Grid, cell: Cell) -> Table:
     numbers = frame(grid)
     lines = [
         (
-            Entry(down),
-            *(Entry(_text(grid, grid.value(cell.strategy, (down, across)))) for across in grid.across),
+            RankingEntry(down),
+            *(RankingEntry(_text(grid, grid.value(cell.strategy, (down, across)))) for across in grid.across),
         )
         for down in grid.down
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from reports.figures import look, svg
 from reports.figures.scale import Scale
-from reports.records.records import Cell, Run, Scenario
+from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import Array
 from reports.sections.section import Card, Results, Section, figures
 
@@ -29,7 +29,7 @@ def shares(cell: Cell) -> Array:
     return np.mean(same, axis=0) if same else np.zeros(0)
 
 
-def _of_run(run: Run) -> Array:
+def _of_run(run: RecordedRun) -> Array:
     counts, table = run.files.participation, run.files.clients
     slowness = np.zeros(len(counts))
     slowness[table["client"].to_numpy(int)] = table["mean_time"].to_numpy(float)
@@ -51,7 +51,7 @@ def section(results: Results) -> Section | None:
     return Section("participation", "Participation", "cards.html.j2", note, {"cards": cards}, figures(cards))
 
 
-def _card(scenario: Scenario, lines: Sequence[tuple[Cell, Array]]) -> Card:
+def _card(scenario: RecordedScenario, lines: Sequence[tuple[Cell, Array]]) -> Card:
     description = f"Share of updates by client and strategy, {scenario.label}"
     legend = tuple((cell.index, cell.strategy) for cell, _ in lines)
     figure = svg.figure(SIZE, MARGINS, partial(_paint, lines=lines), description, legend)

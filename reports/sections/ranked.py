@@ -11,10 +11,10 @@ import pandas as pd
 
 from reports.downloads import file_name, link
 from reports.records.measures import Measure
-from reports.records.records import Scenario
+from reports.records.records import RecordedScenario
 from reports.records.summary import Row, best, frame
 from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import STALLED, Entry, Ranking, seeds, spread_text
+from reports.statistics.ranking import STALLED, Ranking, RankingEntry, seeds, spread_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,19 @@ def section(results: Results) -> Section:
 
 def _table(found: Ranking, rows: list[Row]) -> Table:
     headings = ["Strategy", *(column.title for column in found.columns), "Seeds"]
-    lines = [(Entry(line.row.strategy), *line.entries, Entry(seeds(line.row))) for line in found.lines]
+    lines = [
+        (RankingEntry(line.row.strategy), *line.entries, RankingEntry(seeds(line.row)))
+        for line in found.lines
+    ]
     if any(entry.text for entry in found.pooled):
-        lines.append((Entry("Trained centrally"), *found.pooled, Entry("")))
+        lines.append((RankingEntry("Trained centrally"), *found.pooled, RankingEntry("")))
     return Table(found.scenario.label, frame([(found.scenario, rows)]), headings, lines)
 
 
 def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> Table:
     headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
     lines = [
-        (Entry(label), *(Entry(one.text, one.detail, best=one.best) for one in glances))
+        (RankingEntry(label), *(RankingEntry(one.text, one.detail, best=one.best) for one in glances))
         for label, glances, _ in glance["lines"]
     ]
     return Table("overview", numbers, headings, lines)
@@ -114,7 +117,9 @@ def _glance_title(ranks: Measure) -> str:
     return f"Final {ranks.in_text}, mean ± standard deviation over seeds{' (%)' if ranks.share else ''}"
 
 
-def _glances(scenario: Scenario, rows: list[Row], order: list[str], left_open: set[str]) -> list[Glance]:
+def _glances(
+    scenario: RecordedScenario, rows: list[Row], order: list[str], left_open: set[str]
+) -> list[Glance]:
     ranks = scenario.columns[0]
     best_text = ranks.text(best(rows, ranks.name, ranks.higher))
     means = {row.strategy: row.final[ranks.name].mean for row in rows}

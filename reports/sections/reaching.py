@@ -13,7 +13,7 @@ import pandas as pd
 from reports.downloads import file_name, link
 from reports.figures import look, svg
 from reports.figures.scale import Scale
-from reports.records.records import CLOCKS, Cell, Scenario
+from reports.records.records import CLOCKS, Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
@@ -94,17 +94,17 @@ def section(results: Results) -> Section | None:
     return Section("target", "Time to target", "curves.html.j2", note, shows, figures, tables)
 
 
-def _nobody(scenario: Scenario) -> dict[str, Any]:
+def _nobody(scenario: RecordedScenario) -> dict[str, Any]:
     return {"scenario": scenario.label, "clocks": []}
 
 
-def _all(scenario: Scenario, clock: str) -> list[Reached]:
+def _all(scenario: RecordedScenario, clock: str) -> list[Reached]:
     assert scenario.target is not None
     found = [reached(cell, clock, scenario.target) for cell in scenario.cells]
     return [one for one in found if one is not None]
 
 
-def _frame(scenario: Scenario, clock: str, one: Reached) -> pd.DataFrame:
+def _frame(scenario: RecordedScenario, clock: str, one: Reached) -> pd.DataFrame:
     """One row a seed; inf where it never met the target."""
     return pd.DataFrame(
         {
@@ -117,7 +117,7 @@ def _frame(scenario: Scenario, clock: str, one: Reached) -> pd.DataFrame:
     )
 
 
-def _draw(scenario: Scenario, clock: str, of: Sequence[Reached]) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, clock: str, of: Sequence[Reached]) -> svg.Drawing:
     about = f"Share of seeds that met the target against {CLOCKS[clock]}, {scenario.label}"
     legend = [(one.cell.index, one.cell.strategy) for one in of]
     return svg.figure(SIZE, MARGINS, lambda axes: _paint(axes, clock, of), about, legend)

@@ -9,21 +9,21 @@ from typing import Any
 import pandas as pd
 
 from reports.figures.svg import Drawing
-from reports.records.records import Cell, Scenario, Suite
+from reports.records.records import Cell, RecordedScenario, RecordedSuite
 from reports.records.summary import Row, summarise
 from reports.statistics.differences import Difference, differences
-from reports.statistics.ranking import Entry, Ranking, ranking
+from reports.statistics.ranking import Ranking, RankingEntry, ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
     """A suite with its scenarios summarised, once for all sections."""
 
-    suite: Suite
-    scenarios: tuple[tuple[Scenario, list[Row]], ...]
+    suite: RecordedSuite
+    scenarios: tuple[tuple[RecordedScenario, list[Row]], ...]
 
     @classmethod
-    def of(cls, suite: Suite) -> Results:
+    def of(cls, suite: RecordedSuite) -> Results:
         """The results of a suite."""
         return cls(suite, tuple((scenario, summarise(scenario)) for scenario in suite.scenarios()))
 
@@ -48,7 +48,7 @@ class Table:
     name: str
     numbers: pd.DataFrame
     headings: Sequence[str] = ()
-    lines: Sequence[Sequence[Entry]] = ()
+    lines: Sequence[Sequence[RankingEntry]] = ()
 
 
 @dataclass(frozen=True, slots=True)

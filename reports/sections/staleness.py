@@ -10,7 +10,7 @@ import numpy as np
 
 from reports.figures import svg
 from reports.numbers import tick
-from reports.records.records import Cell, Scenario
+from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.sections.rows import draw, paint_names
 from reports.sections.section import Card, Results, Section, figures
@@ -60,7 +60,7 @@ def section(results: Results) -> Section | None:
     return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": cards}, figures(cards))
 
 
-def _draw(scenario: Scenario, rows: Sequence[tuple[Cell, Array]]) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, rows: Sequence[tuple[Cell, Array]]) -> svg.Drawing:
     description = f"Distribution of staleness by strategy, {scenario.label}"
     return draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from reports.records.records import Cell, Run
+from reports.records.records import Cell, RecordedRun
 from reports.records.steps import Array, common_grid, value_at
 
 
@@ -40,6 +40,6 @@ def band(cell: Cell, metric: str, clock: str) -> Band:
     return Band(cell, grid, values.mean(0), values.min(0), values.max(0), len(curves), tuple(lost))
 
 
-def _curve(run: Run, metric: str, clock: str) -> tuple[Array, Array]:
+def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
     curve = run.files.curve
     return curve[clock].to_numpy(float), curve[metric].to_numpy(float)

@@ -9,7 +9,7 @@ from math import isfinite, isnan, nan
 import numpy as np
 
 from reports.records.measures import Measure
-from reports.records.records import Cell, Run, Scenario
+from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import value_at
 from reports.records.summary import time_to_target
 from reports.statistics.paired import LEVEL, Effect, effect, holm
@@ -72,7 +72,7 @@ def direction(of: Measure) -> int:
     return -1 if of.higher is False else 1
 
 
-def compare(scenarios: Sequence[Scenario], first: str, second: str, metric: str) -> list[Comparison]:
+def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metric: str) -> list[Comparison]:
     """A comparison for each scenario in which both were tried, adjusted for their number.
 
     Intervals hold together at 95 % (Bonferroni), p-values are Holm's. An interval of Student's t that leaves
@@ -97,7 +97,7 @@ def _together(one: Comparison, p: float, tests: int) -> Comparison:
     return replace(one, effect=wide, p=p, tests=tests)
 
 
-def overall(scenarios: Sequence[Scenario], found: Sequence[Comparison]) -> Comparison | None:
+def overall(scenarios: Sequence[RecordedScenario], found: Sequence[Comparison]) -> Comparison | None:
     """The mean over scenarios, over the seeds that all of them have.
 
     None where such a mean says nothing: of one scenario, of different problems, of times to a target.
@@ -112,7 +112,7 @@ def overall(scenarios: Sequence[Scenario], found: Sequence[Comparison]) -> Compa
     return _comparison(f"mean of {len(found)} scenarios", found[0].measure, pairs) if seeds else None
 
 
-def _in_scenario(scenario: Scenario, first: Cell, second: Cell, metric: str) -> Comparison:
+def _in_scenario(scenario: RecordedScenario, first: Cell, second: Cell, metric: str) -> Comparison:
     reach = metric in REACHES
     of = measured(scenario, metric)
     pairs, remarks = {}, []
@@ -120,20 +120,20 @@ def _in_scenario(scenario: Scenario, first: Cell, second: Cell, metric: str) -> 
     for seed in sorted(sides[0].keys() | sides[1].keys()):
         runs = [side.get(seed) for side in sides]
         pair = _values(runs[0], runs[1], scenario, metric) if runs[0] and runs[1] else (0.0, 0.0)
-        amiss = [
+        reasons = [
             what
             for cell, run, value in zip((first, second), runs, pair, strict=True)
-            if (what := _amiss(cell.strategy, run, value))
+            if (what := _mistakes(cell.strategy, run, value))
         ]
         diverged = any(run and run.diverged for run in runs)
-        if not amiss or (reach and all(run and run.ended_somehow for run in runs)):
+        if not reasons or (reach and all(run and run.ended_somehow for run in runs)):
             pairs[seed] = pair
         for cell, run in zip((first, second), runs, strict=True):
             if run and run.stalled:
                 remarks.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
-        if amiss:
+        if reasons:
             counts = " (never, unless the target was met before)" if diverged and seed in pairs else ""
-            remarks.append(f"seed {seed}: {' and '.join(amiss)}{counts}")
+            remarks.append(f"seed {seed}: {' and '.join(reasons)}{counts}")
     target = scenario.metric.round_text(scenario.target) if reach and scenario.target is not None else ""
     return replace(_comparison(scenario.label, of, pairs), target=target, remarks=tuple(remarks))
 
@@ -158,7 +158,7 @@ def _sign_test(wins: tuple[int, int]) -> float:
     return float(binomtest(wins[0], sum(wins)).pvalue) if sum(wins) else 1.0
 
 
-def measured(scenario: Scenario, metric: str) -> Measure:
+def measured(scenario: RecordedScenario, metric: str) -> Measure:
     """What the question is about."""
     if metric in REACHES:
         clock = {"updates": "client updates", "time": "units of virtual time"}[REACHES[metric]]
@@ -169,7 +169,7 @@ def measured(scenario: Scenario, metric: str) -> Measure:
     return scenario.measure(metric)
 
 
-def _values(first: Run, second: Run, scenario: Scenario, metric: str) -> Pair:
+def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario, metric: str) -> Pair:
     if metric in REACHES:
         clock = REACHES[metric]
         return time_to_target(first, clock, scenario.target), time_to_target(second, clock, scenario.target)
@@ -178,7 +178,7 @@ def _values(first: Run, second: Run, scenario: Scenario, metric: str) -> Pair:
     return first.final(metric), second.final(metric)
 
 
-def _areas(first: Run, second: Run) -> Pair:
+def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
     """Over the client updates that both had: means of step functions, exactly."""
     curves = [run.files.curve for run in (first, second)]
     if any(curve.empty or first.metric not in curve for curve in curves):
@@ -196,7 +196,7 @@ def _areas(first: Run, second: Run) -> Pair:
     return one, other
 
 
-def _amiss(strategy: str, run: Run | None, value: float) -> str:
+def _mistakes(strategy: str, run: RecordedRun | None, value: float) -> str:
     """What is wrong with a strategy's run; empty if nothing is. To be late is not wrong."""
     if run is None:
         return f"{strategy} was not run"

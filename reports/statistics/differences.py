@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
-from reports.records.records import Scenario
+from reports.records.records import RecordedScenario
 from reports.records.summary import Row
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Difference:
         return self.effect is not None and not self.worse
 
 
-def differences(scenario: Scenario, rows: Sequence[Row]) -> list[Difference]:
+def differences(scenario: RecordedScenario, rows: Sequence[Row]) -> list[Difference]:
     """Of all rows, in their order, the first one being the best; none where no two seeds can be paired.
 
     Paired over the seeds that both strategies brought to an end, in the metric that ranks. The best is taken

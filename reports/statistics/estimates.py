@@ -47,7 +47,7 @@ class Estimate(Protocol):
         """One-sided p-value of a test for less."""
 
 
-class Ratio:
+class RatioEstimate:
     """Ratio of two paired means (Fieller): all r for which t does not tell top − r · bottom from 0.
 
     Exact for normal values, where a bootstrap of so few seeds is not. All of R where the lower mean may be 0.
@@ -110,7 +110,7 @@ class VarianceRatio:
 
 
 @dataclass(frozen=True, eq=False)
-class Rank:
+class RankEstimate:
     """Spearman's ρ of means over seeds [k, n] with others [k, n], or with given numbers [k].
 
     The test is of agreement against chance: in every seed the k values are ranked, and so are the others; the

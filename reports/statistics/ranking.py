@@ -8,7 +8,7 @@ from math import inf, isnan
 
 from reports import numbers
 from reports.records.measures import Measure
-from reports.records.records import Scenario
+from reports.records.records import RecordedScenario
 from reports.records.summary import Reach, Row, Spread, best
 
 STALLED = "Stalled: waits for clients that never come; its last model counts."
@@ -24,7 +24,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RankingEntry:
     """One number of the table."""
 
     text: str
@@ -34,21 +34,21 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RankingLine:
     """One strategy."""
 
     row: Row
-    entries: tuple[Entry, ...]
+    entries: tuple[RankingEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """A table: one line a strategy, best first; one entry a column."""
 
-    scenario: Scenario
+    scenario: RecordedScenario
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
-    pooled: tuple[Entry, ...]  # the centralised baseline; empty entries where it says nothing
+    lines: tuple[RankingLine, ...]
+    pooled: tuple[RankingEntry, ...]  # the centralised baseline; empty entries where it says nothing
 
     @property
     def detailed(self) -> list[bool]:
@@ -62,7 +62,7 @@ class Ranking:
         return any(entry.text == numbers.INFINITE for line in self.lines for entry in line.entries)
 
 
-def ranking(scenario: Scenario, rows: Sequence[Row]) -> Ranking:
+def ranking(scenario: RecordedScenario, rows: Sequence[Row]) -> Ranking:
     """The table of a scenario from its summarised rows."""
     columns = [
         Column(one.heading, f"{one.title} at the end, mean ± standard deviation over seeds", one.higher)
@@ -88,23 +88,23 @@ def ranking(scenario: Scenario, rows: Sequence[Row]) -> Ranking:
         Column("Max", "The greatest staleness of all updates of all seeds"),
     ]
     entries += [
-        [Entry(numbers.number(row.mean_staleness, 3), value=row.mean_staleness) for row in rows],
-        [Entry(numbers.count(row.max_staleness), value=row.max_staleness) for row in rows],
+        [RankingEntry(numbers.number(row.mean_staleness, 3), value=row.mean_staleness) for row in rows],
+        [RankingEntry(numbers.count(row.max_staleness), value=row.max_staleness) for row in rows],
     ]
     eligible = [not row.diverged for row in rows]
     marked = [_mark(column, of, eligible) for column, of in zip(columns, entries, strict=True)]
-    lines = [Line(row, tuple(of[at] for of in marked)) for at, row in enumerate(rows)]
+    lines = [RankingLine(row, tuple(of[at] for of in marked)) for at, row in enumerate(rows)]
     pooled = [_pooled(scenario, one) for one in scenario.columns]
-    nothing = [Entry("")] * (len(columns) - len(pooled))
+    nothing = [RankingEntry("")] * (len(columns) - len(pooled))
     return Ranking(scenario, tuple(columns), tuple(lines), (*pooled, *nothing))
 
 
-def _pooled(scenario: Scenario, of: Measure) -> Entry:
+def _pooled(scenario: RecordedScenario, of: Measure) -> RankingEntry:
     values = scenario.pooled.get(of.name, ())
-    return _final(Spread.of(values), of) if values else Entry("")
+    return _final(Spread.of(values), of) if values else RankingEntry("")
 
 
-def leader(scenario: Scenario, rows: Sequence[Row]) -> list[str]:
+def leader(scenario: RecordedScenario, rows: Sequence[Row]) -> list[str]:
     """The strategies with the best mean of the metric that ranks; none where there is nothing to compare."""
     ranks = scenario.columns[0]
     top = best(rows, ranks.name, ranks.higher)
@@ -119,8 +119,8 @@ def seeds(row: Row) -> str:
         "unfinished": row.unfinished,
         "unreadable": row.unreadable,
     }
-    amiss = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-    return f"{len(row.cell.runs)} ({amiss})" if amiss else str(len(row.cell.runs))
+    exceptions = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    return f"{len(row.cell.runs)} ({exceptions})" if exceptions else str(len(row.cell.runs))
 
 
 def spread_text(spread: Spread, of: Measure) -> tuple[str, str]:
@@ -137,27 +137,27 @@ def spread_text(spread: Spread, of: Measure) -> tuple[str, str]:
     return text, f"± {numbers.number(spread.std, 2)}" if small else f"± {spread.std:,.{decimals}f}"
 
 
-def _final(spread: Spread, of: Measure) -> Entry:
+def _final(spread: Spread, of: Measure) -> RankingEntry:
     text, detail = spread_text(spread, of)
-    return Entry(text, detail, spread.mean)
+    return RankingEntry(text, detail, spread.mean)
 
 
-def _reach(reach: Reach, write: Callable[[float], str]) -> Entry:
+def _reach(reach: Reach, write: Callable[[float], str]) -> RankingEntry:
     detail = (
         ""
         if reach.reached == reach.of
         else f"{reach.reached}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{reach.of}"
     )
-    return Entry(write(reach.median), detail, reach.median)
+    return RankingEntry(write(reach.median), detail, reach.median)
 
 
-def _mark(column: Column, entries: list[Entry], eligible: list[bool]) -> list[Entry]:
+def _mark(column: Column, entries: list[RankingEntry], eligible: list[bool]) -> list[RankingEntry]:
     """The entries with the best of them marked, and those that read the same; a single line needs no mark."""
     known = [one for one, may in zip(entries, eligible, strict=True) if may and abs(one.value) < inf]
     if column.higher is None or len(entries) < 2 or not known:
         return entries
     top = (max if column.higher else min)(known, key=lambda one: one.value)
     return [
-        Entry(entry.text, entry.detail, entry.value, best=may and entry.text == top.text)
+        RankingEntry(entry.text, entry.detail, entry.value, best=may and entry.text == top.text)
         for entry, may in zip(entries, eligible, strict=True)
     ]

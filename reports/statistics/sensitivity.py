@@ -15,7 +15,7 @@ import numpy as np
 
 from reports.records.space import Parameter
 from reports.records.steps import Array
-from reports.records.studies import Study, Trial
+from reports.records.studies import RecordedStudy, Trial
 
 POINTS = 4096
 ROUNDING = 1e-9  # of a value that lies just so far from the best
@@ -31,7 +31,7 @@ class Sensitivity:
     of_space: bool  # or of the trials
 
 
-def sensitivity(study: Study) -> Sensitivity:
+def sensitivity(study: RecordedStudy) -> Sensitivity:
     """Of a study."""
     judged, best = study.judged, study.best
     if study.sampler in {"grid", "random"}:

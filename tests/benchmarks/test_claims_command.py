@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from benchmarks.claims import kept
 from benchmarks.claims.files import papers
-from benchmarks.claims.plan import Plan
+from benchmarks.claims.plan import ClaimPlan
 from benchmarks.commands.claims import command
 from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
@@ -167,7 +167,7 @@ def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:
     """The same numbers from runs in this process, in one go."""
     paper = papers(toy)["toy"]
     claim = paper.claims["T-better/slow"]
-    picked = Plan(paper, "small", ()).picked(claim)
+    picked = ClaimPlan(paper, "small", ()).picked(claim)
     return {
         (claim.id, name, seed): measure.run(runs[0].experiment).curve[-1]["distance"]
         for name, by_seed in picked.items()

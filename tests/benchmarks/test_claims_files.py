@@ -10,7 +10,7 @@ from benchmarks.claims import kept
 from benchmarks.claims.families import filled, members
 from benchmarks.claims.files import Paper, papers
 from benchmarks.claims.kept import Number
-from benchmarks.claims.plan import Plan, contains, mistakes
+from benchmarks.claims.plan import ClaimPlan, contains, mistakes
 from benchmarks.errors import UserError
 
 SCENARIOS: dict[str, Any] = {
@@ -63,7 +63,7 @@ def written(folder: Path, *claims: dict[str, Any], **scenarios: Any) -> Paper:
 def test_a_sample_picks_the_runs_that_it_describes(tmp_path: Path) -> None:
     paper = written(tmp_path, CLAIM)
     claim = paper.claims["T-row/case"]
-    picked = Plan(paper, "small", ()).picked(claim)
+    picked = ClaimPlan(paper, "small", ()).picked(claim)
     for name, cache in (("a", None), ("b", "int8")):
         assert list(picked[name]) == [0, 1, 2]
         for seed, [run] in picked[name].items():
@@ -74,7 +74,7 @@ def test_a_sample_picks_the_runs_that_it_describes(tmp_path: Path) -> None:
             assert description["strategy"]["local_lr"] == 0.1
             assert description["scenario"]["budget"]["updates"] == 100
             assert (run.suite, run.scenario.partition(" · ")[0]) == ("claims-toy-small", "inline")
-    large = Plan(paper, "paper", ()).picked(claim)
+    large = ClaimPlan(paper, "paper", ()).picked(claim)
     assert large["a"][0][0].experiment.scenario.budget.updates == 1000
     assert paper.needs(claim, "paper") == "patience" and paper.needs(claim, "small") == ""
 
@@ -85,9 +85,9 @@ def test_several_points_need_a_word_on_what_to_do_with_them(tmp_path: Path) -> N
     with pytest.raises(
         UserError, match=r"toy\.yaml: claims\.T-row/case: a: `where` picks 2 points of inline"
     ):
-        Plan(paper, "small", ()).picked(paper.claims["T-row/case"])
+        ClaimPlan(paper, "small", ()).picked(paper.claims["T-row/case"])
     paper = written(tmp_path, {**wide, "over": "mean"})
-    assert len(Plan(paper, "small", ()).picked(paper.claims["T-row/case"])["a"][0]) == 2
+    assert len(ClaimPlan(paper, "small", ()).picked(paper.claims["T-row/case"])["a"][0]) == 2
 
 
 def test_shared_runs_are_made_once_and_unused_ones_never(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_shared_runs_are_made_once_and_unused_ones_never(tmp_path: Path) -> None
         {**CLAIM, "id": "T-row/again", "metric": "excess_loss"},
         {**value, "id": "T-row/twin", "scenario": "twin"},
     )
-    runs = Plan(paper, "small", tuple(paper.claims.values())).runs()
+    runs = ClaimPlan(paper, "small", tuple(paper.claims.values())).runs()
     assert len(runs) == len({run.key for run in runs}) == 2 * 3 + 1
 
 
@@ -109,7 +109,7 @@ def test_a_shipped_suite_is_changed_by_set(tmp_path: Path) -> None:
     more = {"scenario": "shipped", "metric": "test/accuracy", "b": {"strategy": "fedbuff"}}
     place = {"problem.partition": "iid", "timing.durations": {"name": "fx", "spread": 80}}
     paper = written(tmp_path, {**CLAIM, **more, "where": place})
-    [run] = Plan(paper, "small", ()).picked(paper.claims["T-row/case"])["b"][3]
+    [run] = ClaimPlan(paper, "small", ()).picked(paper.claims["T-row/case"])["b"][3]
     assert run.experiment.scenario.budget.updates == 50
     assert run.experiment.strategy.local_lr == 0.5  # as in the suite
 

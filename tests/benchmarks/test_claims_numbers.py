@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from test_claims_files import CLAIM, written
 
-from benchmarks.claims.plan import Plan
+from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.suite.code import ALLOWED
 from reports.claims.claims import computed, measured
-from reports.records.records import Files, Run
+from reports.records.records import Files, RecordedRun
 
 CURVES: Mapping[str, Sequence[float]] = {"a": [0.9, 0.5, 0.7, 0.3], "b": [0.8, 0.6, 0.4]}
 
@@ -27,14 +27,14 @@ def _code_is_allowed() -> Iterator[None]:
     ALLOWED.reset(token)
 
 
-def recorded(key: str, seed: int, distances: Sequence[float], status: str = "done") -> Run:
+def recorded(key: str, seed: int, distances: Sequence[float], status: str = "done") -> RecordedRun:
     """A run that was evaluated every 10 updates, an iteration every fifth update, time 2 an update."""
     at = np.arange(len(distances))
     curve = pd.DataFrame({"iteration": 2 * at, "updates": 10 * at, "time": 20.0 * at, "distance": distances})
     texts = dict.fromkeys(
         ("scenario", "problem", "partition", "timing", "strategy", "paper", "reason", "version"), ""
     )
-    return Run(
+    return RecordedRun(
         id="r", key=key, seed=seed, status=status, metric="distance", higher_is_better=False, target=None,
         show=(), params={}, totals={"staleness/mean": 1.5}, started=None, ended=None, wall_seconds=1.0,
         commit="abc", versions={"torch": "2"}, data={}, execution="", machine="", **texts,
@@ -45,7 +45,7 @@ def recorded(key: str, seed: int, distances: Sequence[float], status: str = "don
 def numbers(folder: Path, status: str = "done", **change: Any) -> dict[str, float]:
     """The numbers of the claim, so changed, for its first seed."""
     paper = written(folder, {**CLAIM, "higher": False, **change})
-    claim, plan = paper.claims["T-row/case"], Plan(paper, "small", ())
+    claim, plan = paper.claims["T-row/case"], ClaimPlan(paper, "small", ())
     runs = {
         run.key: recorded(
             run.key, seed, [value + seed for value in CURVES[name]], status if name == "b" else "done"
@@ -93,7 +93,7 @@ def test_a_run_that_diverged_has_no_value_and_sets_no_end(tmp_path: Path) -> Non
 
 def test_seeds_that_are_not_finished_are_left_out(tmp_path: Path) -> None:
     paper = written(tmp_path, CLAIM)
-    claim, plan = paper.claims["T-row/case"], Plan(paper, "small", ())
+    claim, plan = paper.claims["T-row/case"], ClaimPlan(paper, "small", ())
     runs = [(seed, run) for of in plan.picked(claim).values() for seed, [run] in of.items()]
     there = {
         run.key: recorded(run.key, seed, [1.0], "running" if seed == 2 else "done") for seed, run in runs[1:]
@@ -106,7 +106,7 @@ def test_seeds_that_are_not_finished_are_left_out(tmp_path: Path) -> None:
 )
 def test_several_points_become_one_number(tmp_path: Path, ends: tuple[str, str], expected: float) -> None:
     paper = written(tmp_path, {**CLAIM, "where": {"problem.noise": 0}, "over": "max", "at": "end"})
-    claim, plan = paper.claims["T-row/case"], Plan(paper, "small", ())
+    claim, plan = paper.claims["T-row/case"], ClaimPlan(paper, "small", ())
     keys = [run.key for run in plan.picked(claim)["a"][0]]
     runs = {
         key: recorded(key, 0, [0.1 * at, 0.2 * at], end)

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.claims.files import Paper, papers
 from reports.page import SECTIONS, render
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 from reports.sections.about import claims
 from reports.sections.section import Results, Section
 
@@ -16,7 +16,7 @@ def paper() -> Paper:
 
 def shown(name: str) -> Section | None:
     """The section on the page of that name."""
-    return claims.section(Results.of(Suite(name, "sqlite://")))
+    return claims.section(Results.of(RecordedSuite(name, "sqlite://")))
 
 
 def test_verdicts_come_first_and_scales_are_never_mixed(paper: Paper) -> None:
@@ -44,4 +44,4 @@ def test_the_template_says_all_of_it(paper: Paper) -> None:
     text = _environment().get_template(section.template).render(shows=section.shows)
     for line in section.shows["blocks"][0]["lines"]:
         assert f"<small>{line['claim'].id} · {line['claim'].place}" in text
-    assert render(Suite("claims-fraboni-small", "sqlite://"))  # a page without runs is a page
+    assert render(RecordedSuite("claims-fraboni-small", "sqlite://"))  # a page without runs is a page

@@ -14,7 +14,7 @@ from benchmarks.claims import kept
 from benchmarks.claims.claim import SCALES, Claim, Exact, Value
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kept import COMPUTED
-from benchmarks.claims.plan import Plan, mistakes
+from benchmarks.claims.plan import ClaimPlan, mistakes
 from benchmarks.commands.claims import command
 from benchmarks.suite import tuned as tuned_values
 from benchmarks.suite.suite import load
@@ -50,7 +50,7 @@ def test_every_function_that_is_named_is_there(claims: list[tuple[Paper, Claim]]
 
 def test_small_claims_have_five_seeds_at_least(shipped: dict[str, Paper]) -> None:
     for paper in shipped.values():
-        plan = Plan(paper, "small", ())
+        plan = ClaimPlan(paper, "small", ())
         for claim in paper.claims.values():
             if "small" in paper.scales(claim):
                 for name, runs in plan.picked(claim).items():
@@ -99,7 +99,7 @@ def test_stored_numbers_are_those_of_the_runs_that_entries_select(shipped: dict[
         for scale in SCALES:
             stored = kept.read(kept.path(paper.name, scale))
             seeds = tuple(sorted({one.seed for one in stored if one.seed is not None}))
-            plan = Plan(paper, scale, (), seeds or None)
+            plan = ClaimPlan(paper, scale, (), seeds or None)
             for one in stored:
                 runs = plan.picked(paper.claims[one.claim])[one.sample][
                     one.seed if one.seed is not None else -1
@@ -180,7 +180,7 @@ def test_readme_and_docs_show_what_the_command_prints() -> None:
     ],
 )
 def test_small_rates_of_ace_are_those_that_were_tuned(suite: str, tuned: str) -> None:
-    found = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).says.tuned
+    found = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec.tuned
     rates = {one.strategy.partition(" (")[0]: one.parameters["local_lr"] for one in found}
     runs = load(suite, scale="small").runs()
     assert {run.strategy.partition(" (")[0] for run in runs} <= rates.keys()

@@ -23,8 +23,8 @@ def rewritten_baseline(path: Path) -> Callable[[], object]:
 
 
 def rewritten_tuned(path: Path) -> Callable[[], object]:
-    tuned.write(path, tuned.load(SHIPPED / "tuned/quickstart.yaml", "quickstart").says)
-    return lambda: tuned.load(path, "quickstart").says
+    tuned.write(path, tuned.load(SHIPPED / "tuned/quickstart.yaml", "quickstart").spec)
+    return lambda: tuned.load(path, "quickstart").spec
 
 
 KINDS = {"baseline.json": rewritten_baseline, "tuned.yaml": rewritten_tuned}
@@ -55,7 +55,7 @@ def test_no_damage_changes_what_is_read(tmp_path: Path, name: str) -> None:
 def test_files_without_a_checksum_are_still_read() -> None:
     """Those of versions before there were checksums."""
     for path in (SHIPPED / "tuned").glob("*.yaml"):
-        assert tuned.load(path, path.stem).says.tuned
+        assert tuned.load(path, path.stem).spec.tuned
     assert baseline.read(SHIPPED / "baselines/ci.json").checksum == ""
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from benchmarks.runs.estimate import core_seconds
-from benchmarks.suite.suite import Run
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.suite.summary import duration
 from fl_core.experiment import Experiment
 from fl_core.local.sgd import SGD
@@ -35,7 +35,7 @@ def test_a_little_is_measured_and_the_rest_extrapolated() -> None:
     scenario = Scenario(problem=Slow(), budget=Budget(updates=updates), evaluations=1)
     strategy = ASGD(local=SGD(steps=steps))
     runs = [
-        Run("a suite", Experiment(scenario=scenario, strategy=strategy, seed=seed), *["a label"] * 6)
+        PlannedRun("a suite", Experiment(scenario=scenario, strategy=strategy, seed=seed), *["a label"] * 6)
         for seed in range(seeds)
     ]
     truth = updates * steps * seeds * GRADIENT  # 240 s, and a little for the rest

@@ -11,7 +11,7 @@ from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.runs.tasks import PooledTask, RunTask, Task, tasks
 from benchmarks.suite.suite import load
-from benchmarks.tracking.outbox import Outbox, Record
+from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from fl_core.recording import recorder as measure
 
 
@@ -28,7 +28,7 @@ def one_run(folder: Path, **suite: object) -> RunTask:
     return next(task for task in suite_tasks(folder, **suite) if isinstance(task, RunTask))
 
 
-def record_of(outbox: Outbox, task: Task) -> Record:
+def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
     record = outbox.get(task.suite, task.key)
     assert record is not None
     return record

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from benchmarks.documents import read
-from benchmarks.suite.suite import Run, load, recorded_name, shipped
+from benchmarks.suite.suite import PlannedRun, load, recorded_name, shipped
 
 AT_SCALES = [
     (name, scale) for name, path in shipped().items() for scale in read(path).get("scales") or [None]
@@ -14,7 +14,7 @@ SCALED = sorted({name for name, scale in AT_SCALES if scale})
 
 
 @functools.cache
-def runs(name: str, scale: str | None) -> list[Run]:
+def runs(name: str, scale: str | None) -> list[PlannedRun]:
     return load(name, (), scale).runs()
 
 
@@ -52,7 +52,7 @@ def test_a_small_scale_has_the_strategies_of_the_full_one_and_fewer_updates(name
     assert _size(small[0]) <= _size(large[0])
 
 
-def _strategies(found: list[Run]) -> list[object]:
+def _strategies(found: list[PlannedRun]) -> list[object]:
     first = found[0]
     return [
         run.experiment.strategy
@@ -61,11 +61,11 @@ def _strategies(found: list[Run]) -> list[object]:
     ]
 
 
-def _size(run: Run) -> float:
+def _size(run: PlannedRun) -> float:
     budget = run.experiment.scenario.budget
     return float(budget.updates or budget.time or 0)
 
 
 @pytest.mark.parametrize("name", SCALED)
 def test_the_description_says_what_small_leaves_out(name: str) -> None:
-    assert " Small: " in " ".join(load(name).says.description.split())
+    assert " Small: " in " ".join(load(name).spec.description.split())

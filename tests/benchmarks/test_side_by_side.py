@@ -19,7 +19,7 @@ from benchmarks.runs.messages import Advanced, BegunAnew
 from benchmarks.runs.progress import Board, TaskMessage
 from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import load
-from benchmarks.tracking.outbox import Outbox, Record
+from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import Need
@@ -63,7 +63,7 @@ def capacities(worker: InProcess) -> list[int]:
     return [message.jobs for _, message in worker.told if isinstance(message, Capacity)]
 
 
-def record_of(outbox: Outbox, task: Task) -> Record:
+def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
     record = outbox.get(task.suite, task.key)
     assert record is not None
     return record

@@ -107,7 +107,9 @@ def test_shares_are_shares() -> None:
 def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small measurement from end to end: table, JSON, SVG."""
     monkeypatch.setattr(Auto, "known", {})
-    plan = measurement.Plan(cases=(Case("logistic", in_flight=100, updates=50),), queues=(20,), repeats=2)
+    plan = measurement.SpeedPlan(
+        cases=(Case("logistic", in_flight=100, updates=50),), queues=(20,), repeats=2
+    )
     monkeypatch.setattr(measurement, "QUICK", plan)
     monkeypatch.setattr(memory, "peak", lambda *_: 12.0)  # a process of its own each: see below
     arguments = ["--quick", "--store", str(tmp_path)]

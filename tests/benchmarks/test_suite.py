@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.suite.suite import Run, load, recorded_name, shipped
+from benchmarks.suite.suite import PlannedRun, load, recorded_name, shipped
 from fl_core.arrangements.rounds import Rounds
 from fl_core.experiment import Experiment
 from fl_core.local.prox import Prox
@@ -47,7 +47,7 @@ def write(tmp_path: Path) -> Write:
     return _write
 
 
-def scenarios(runs: list[Run]) -> list[str]:
+def scenarios(runs: list[PlannedRun]) -> list[str]:
     return list(dict.fromkeys(run.scenario for run in runs))
 
 

@@ -72,7 +72,7 @@ def test_scales_are_recorded_apart(tmp_path: Path) -> None:
 
 
 def test_what_is_set_on_the_command_line_comes_last(tmp_path: Path) -> None:
-    budget = suite(tmp_path, settings=("budget.updates=7",)).says.budget
+    budget = suite(tmp_path, settings=("budget.updates=7",)).spec.budget
     assert budget.updates == 7
 
 

@@ -20,7 +20,7 @@ ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for n
 
 def tiny(name: str) -> Suite:
     """A shipped suite on handwritten digits dealt out evenly, one seed of a few rounds."""
-    usual = load(name, tuned=False).says
+    usual = load(name, tuned=False).spec
     clients = usual.problem.clients
     budget = [f"budget.{key}={BUDGETS[key]}" for key, limit in usual.budget if limit is not None]
     # A grid over the partition would multiply the runs; networks need time, and other data sets files.

@@ -46,7 +46,7 @@ from fl_core.strategies.tables.ringleader import Ringleader
 
 
 def test_1_order_within_an_event() -> None:
-    """Clock, flight, local.receive, receive, the client's queued job, the brief, next, dispatch, yield."""
+    """Clock, flight, local.receive, receive, the client's queued job, broadcast, next, dispatch, yield."""
     log: list[Any] = []
 
     class Noting(LocalWork):
@@ -54,11 +54,11 @@ def test_1_order_within_an_event() -> None:
             queued = update.client in {job.client for job in server.jobs}
             log.append(("local.receive", server.now, server.in_flight, queued))
 
-        def brief(self, server: Server) -> dict[str, torch.Tensor]:
-            log.append(("brief", server.version))
+        def broadcast(self, server: Server) -> dict[str, torch.Tensor]:
+            log.append(("broadcast", server.version))
             return {}
 
-        def own(self, server: Server, client: int) -> dict[str, torch.Tensor]:
+        def client_state(self, server: Server, client: int) -> dict[str, torch.Tensor]:
             log.append(("begin", client, server.now))
             return {}
 
@@ -80,13 +80,13 @@ def test_1_order_within_an_event() -> None:
     first = next(iter(simulate(simulation)))
     assert (first.kind, first.time, first.version, first.stepped) == (Kind.ARRIVAL, 3, 1, True)
     assert log == [
-        ("brief", 0),
+        ("broadcast", 0),
         ("next", 0, 0),
         ("begin", 0, 0),
         ("local.receive", 3, 1, True),  # the job has left flight, the queued one has not begun
         ("receive", 0),
         ("begin", 0, 3),
-        ("brief", 1),
+        ("broadcast", 1),
         ("next", 1, 1),
         ("begin", 1, 3),
     ]

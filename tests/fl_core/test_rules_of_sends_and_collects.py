@@ -62,16 +62,16 @@ def test_18_a_start_is_pinned_as_it_was_sent() -> None:
 
 
 def test_18_version_and_brief_are_the_servers() -> None:
-    """Staleness counts from the version at the sending, whose brief travels along."""
+    """Staleness counts from the version at the sending, whose broadcast travels along."""
 
     class Counting(LocalWork):
-        def brief(self, server: Server) -> dict[str, torch.Tensor]:
+        def broadcast(self, server: Server) -> dict[str, torch.Tensor]:
             return {"made": torch.tensor(float(server.version))}
 
     got: list[tuple[int, float, int]] = []
 
     def receive(server: Server, update: Update) -> None:
-        got.append((update.version, update.brief["made"].item(), update.staleness))
+        got.append((update.version, update.broadcast["made"].item(), update.staleness))
         server.step()
 
     def following(server: Server) -> list[Send]:

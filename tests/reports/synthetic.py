@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fl_core.keys import key
-from reports.records.records import Files, Pooled, Suite, latest
+from reports.records.records import Files, Pooled, RecordedSuite, latest
 from reports.records.tags import read_run
 
 START = 1_760_000_000_000  # milliseconds
@@ -118,7 +118,7 @@ def _key(suite: str, fake: Fake) -> str:
     return new.partition("-")[2] if fake.outdated else new
 
 
-def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") -> Suite:
+def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") -> RecordedSuite:
     """The suite as it would be read from MLflow."""
     runs = []
     for at, fake in enumerate(fakes):
@@ -126,7 +126,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
         run = read_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)}, fake.totals)
         runs.append(replace(run, files=fake.files()))
     kept, older = latest(runs)
-    return Suite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
+    return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
 
 
 def write_store(

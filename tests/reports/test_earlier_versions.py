@@ -13,7 +13,7 @@ from benchmarks.cli import asyncfl
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load as load_suite
 from reports.records.store import load
-from reports.sections.about.overview import what_is_amiss
+from reports.sections.about.overview import remarks
 
 OLD = [
     Fake(strategy=strategy, seed=seed, curve=curve([0.1, 0.5, 0.8 + seed / 100], [0, 10, 20]), outdated=True)
@@ -48,7 +48,7 @@ def test_an_older_store_is_read_and_said_to_be_older(tmp_path: Path) -> None:
     uri = write(tmp_path, OLD)
     suite = load(uri, "two")
     assert len(suite.runs) == 6 and not suite.older
-    assert what_is_amiss(suite) == [ALL_OLD]
+    assert remarks(suite) == [ALL_OLD]
     where = ("--store", str(tmp_path), "--tracking-uri", uri)
     table = invoke("report", "two", *where)
     assert table.count(ALL_OLD) == 1 and "FedBuff" in table
@@ -64,13 +64,13 @@ def test_a_store_that_is_being_renewed_shows_new_runs_only(last: list[Fake]) -> 
     suite = records(*others, *(replace(one, started=START + 90_000) for one in last))
     assert [(run.strategy, run.seed) for run in suite.runs] == [("FedBuff", 0), ("FedBuff", 1)]
     assert [run.final("test/accuracy") for run in suite.runs] == [0.95, 0.95]
-    assert what_is_amiss(suite) == [LEFT_OUT]
+    assert remarks(suite) == [LEFT_OUT]
     assert len(suite.older) == 6
 
 
 def test_a_new_store_says_nothing() -> None:
     suite = records(*NEW)
-    assert suite.outdated == "" and what_is_amiss(suite) == []
+    assert suite.outdated == "" and remarks(suite) == []
 
 
 def test_baselines_of_an_earlier_version_do_not_mix_either(tmp_path: Path) -> None:

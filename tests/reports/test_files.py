@@ -17,27 +17,27 @@ from benchmarks.errors import UserError
 from reports import latex
 from reports.files import write_files
 from reports.page import sections
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 from reports.sections.section import Results
-from reports.statistics.ranking import Entry
+from reports.statistics.ranking import RankingEntry
 
 NASTY = r"50 % & $x_1$ {a}^2 ~ \input{/etc/passwd} #1 <b>"
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
+def suite() -> RecordedSuite:
     return records(*quickstart(2), pooled=POOLED, name="quickstart")
 
 
 @pytest.fixture(scope="module")
-def folder(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(suite: RecordedSuite, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("paper") / "new"
     written = write_files(sections(Results.of(suite)), path)
     assert len(set(written)) == len(written) and sorted(written) == sorted(path.iterdir())
     return path
 
 
-def test_every_figure_and_table_is_there(suite: Suite, folder: Path) -> None:
+def test_every_figure_and_table_is_there(suite: RecordedSuite, folder: Path) -> None:
     found = sections(Results.of(suite))
     figures = sum(len(section.figures) for section in found)
     tables = sum(len(section.tables) for section in found)
@@ -60,14 +60,14 @@ def test_figures_have_real_colours_and_a_legend(folder: Path) -> None:
     assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF-")
 
 
-def test_the_same_runs_give_the_same_files(suite: Suite, folder: Path, tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_files(suite: RecordedSuite, folder: Path, tmp_path: Path) -> None:
     one = [section for section in sections(Results.of(suite)) if section.anchor == "staleness"]
     for path in write_files(one, tmp_path):
         assert path.read_bytes() == (folder / path.name).read_bytes()
 
 
 def test_latex_is_escaped() -> None:
-    made = latex.table([NASTY, "x"], [(Entry(NASTY), Entry("1.5", "± 0.2", best=True))])
+    made = latex.table([NASTY, "x"], [(RankingEntry(NASTY), RankingEntry("1.5", "± 0.2", best=True))])
     escaped = (
         r"50 \% \& \$x\_1\$ \{a\}\textasciicircum{}2 \textasciitilde{} "
         r"\textbackslash{}input\{/etc/passwd\} \#1 \textless{}b\textgreater{}"
@@ -120,7 +120,7 @@ def test_the_command_writes_them(store: str, tmp_path: Path) -> None:
     assert isinstance(done.exception, UserError) and "--files" in str(done.exception)
 
 
-def test_a_figure_without_legend_keeps_its_size(suite: Suite) -> None:
+def test_a_figure_without_legend_keeps_its_size(suite: RecordedSuite) -> None:
     (section,) = [one for one in sections(Results.of(suite)) if one.anchor == "behind"]
     assert all(not drawing.legend for _, drawing in section.figures)
     assert replace(section.figures[0][1], legend=[(0, "a")]).legend

@@ -13,7 +13,7 @@ from synthetic import POOLED, diverged, plausible, quickstart, records
 
 from reports.figures import look
 from reports.page import write
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 
 SCENARIOS = ("digits · i.i.d. · F80", "digits · Dirichlet 0.1 · two-speed")
 WIDTHS = {"phone": 375, "desktop": 1280}
@@ -133,7 +133,7 @@ def test_a_key_fades_the_other_strategies(opened: Any, page: str) -> None:
 
 
 def test_an_empty_page(opened: Any, tmp_path: Path) -> None:
-    path = write(Suite("nothing", "sqlite:///mlflow.db"), tmp_path / "page.html")
+    path = write(RecordedSuite("nothing", "sqlite:///mlflow.db"), tmp_path / "page.html")
     tab = opened(path.as_uri(), viewport={"width": 375, "height": 800})
     assert "No run of this suite is recorded" in tab.locator("body").inner_text()
 

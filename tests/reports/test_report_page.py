@@ -22,7 +22,7 @@ from synthetic import POOLED, Fake, curve, diverged, plausible, quickstart, reco
 
 from benchmarks.errata import errata
 from reports.page import render, write
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 
 HOSTILE = (
     '<img src=x onerror="document.title=\'owned\'"> $\\frac{1}$ {{7*7}} "\'&</script>\x07☃ id="figure_1"'
@@ -62,12 +62,12 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
+def suite() -> RecordedSuite:
     return records(*quickstart(), pooled=POOLED, name="quickstart")
 
 
 @pytest.fixture(scope="module")
-def made(suite: Suite) -> tuple[str, float]:
+def made(suite: RecordedSuite) -> tuple[str, float]:
     """The page, and the seconds of computing that it took."""
     began = time.process_time()
     return render(suite), time.process_time() - began
@@ -218,7 +218,7 @@ def test_names_do_no_harm() -> None:
 
 
 def test_nothing_recorded_is_a_sentence() -> None:
-    page = Page(render(Suite("quickstart", "sqlite:///mlflow.db")))
+    page = Page(render(RecordedSuite("quickstart", "sqlite:///mlflow.db")))
     assert "No run of this suite is recorded at sqlite:///mlflow.db." in page.text
     assert not any(tag in {"section", "svg"} for tag, _ in page.tags)
 
@@ -288,8 +288,8 @@ def test_more_strategies_than_colours() -> None:
     assert len(swatches) >= 20
 
 
-def test_a_reader_never_meets_half_a_page(tmp_path: Path, suite: Suite) -> None:
-    path = write(Suite("empty", "sqlite:///x.db"), tmp_path / "new" / "folder" / "page.html")
+def test_a_reader_never_meets_half_a_page(tmp_path: Path, suite: RecordedSuite) -> None:
+    path = write(RecordedSuite("empty", "sqlite:///x.db"), tmp_path / "new" / "folder" / "page.html")
     assert [one.name for one in path.parent.iterdir()] == ["page.html"]
 
 

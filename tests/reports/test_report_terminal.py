@@ -6,11 +6,11 @@ import pytest
 from rich.console import Console
 from synthetic import POOLED, Fake, curve, diverged, quickstart, records
 
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 from reports.terminal import tables
 
 
-def printed(suite: Suite, width: int) -> str:
+def printed(suite: RecordedSuite, width: int) -> str:
     console = Console(width=width, record=True, file=None, force_terminal=False)
     with console.capture() as captured:
         console.print(tables(suite))
@@ -79,4 +79,7 @@ def test_stalled_runs_are_counted_and_explained() -> None:
 
 
 def test_nothing_recorded_is_a_sentence() -> None:
-    assert printed(Suite("quickstart", "sqlite:///x.db"), 80).strip() == "No run of 'quickstart' is recorded."
+    assert (
+        printed(RecordedSuite("quickstart", "sqlite:///x.db"), 80).strip()
+        == "No run of 'quickstart' is recorded."
+    )

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
-from reports.records.records import Pooled, Scenario, Suite
+from reports.records.records import Pooled, RecordedScenario, RecordedSuite
 from reports.records.summary import Row, Spread, frame, summarise
 from reports.sections import fairness, participation, staleness
-from reports.sections.about.overview import what_is_amiss, who_leads
+from reports.sections.about.overview import remarks, who_leads
 from reports.sections.section import Results
 from reports.statistics.bands import band
 from reports.statistics.ranking import leader, ranking, seeds
@@ -24,7 +24,7 @@ REACHES_AT_10 = Fake(seed=2, curve=curve([0.1, 0.85, 0.2, 0.85], MARKS))
 THREE = (REACHES_AT_20, NEVER_REACHES, REACHES_AT_10)
 
 
-def only(suite: Suite) -> tuple[Scenario, list[Row]]:
+def only(suite: RecordedSuite) -> tuple[RecordedScenario, list[Row]]:
     (scenario,) = suite.scenarios()
     return scenario, summarise(scenario)
 
@@ -96,7 +96,7 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
     assert (row.updates_to_target.reached, row.updates_to_target.of) == (1, 2)
     assert seeds(row) == "2 (1 stalled)"
     assert frame([(scenario, [row])]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
-    assert "1 run stalled, waiting for clients that never come." in what_is_amiss(suite)
+    assert "1 run stalled, waiting for clients that never come." in remarks(suite)
     assert band(row.cell, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
 
 
@@ -158,9 +158,9 @@ def test_what_is_missing_or_went_wrong_is_said() -> None:
     other = replace(REACHES_AT_20, strategy="ACE")
     suite = records(*THREE, other, diverged(replace(other, seed=1)))
     assert suite.missing == 1
-    said = " ".join(what_is_amiss(suite))
+    said = " ".join(remarks(suite))
     assert "1 run of the grid is not recorded yet" in said and "1 run diverged" in said
-    assert what_is_amiss(records(*THREE)) == []
+    assert remarks(records(*THREE)) == []
 
 
 def test_the_lead_names_who_is_ahead_most_often() -> None:

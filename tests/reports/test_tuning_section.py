@@ -24,10 +24,10 @@ from synthetic import Fake, curve, records
 
 from benchmarks.cli import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
-from reports.records.records import Suite
+from reports.records.records import RecordedSuite
 from reports.records.space import Parameter
 from reports.records.store import load
-from reports.records.studies import Study, read_studies
+from reports.records.studies import RecordedStudy, read_studies
 from reports.sections.about import methods
 from reports.sections.section import Results, Section
 from reports.sections.tuning import tuning
@@ -54,7 +54,7 @@ def tried(
 
 def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", **tags: Any) -> list[Any]:
     """A study and its trials as MLflow gives them."""
-    says = {
+    spec = {
         "kind": "study",
         "scenario": at,
         "strategy": strategy,
@@ -74,7 +74,7 @@ def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", 
     study = f"{strategy} in {at}"
     parent = SimpleNamespace(
         info=SimpleNamespace(run_id=study, experiment_id="7", start_time=1),
-        data=SimpleNamespace(tags={f"asyncfl.{k}": v for k, v in says.items()}, params={}, metrics={}),
+        data=SimpleNamespace(tags={f"asyncfl.{k}": v for k, v in spec.items()}, params={}, metrics={}),
     )
     children = []
     for number, one in enumerate(made):
@@ -92,20 +92,20 @@ def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", 
     return [parent, *children]
 
 
-def read(*made: list[Any], by_seed: Sequence[float] = ()) -> tuple[Study, ...]:
+def read(*made: list[Any], by_seed: Sequence[float] = ()) -> tuple[RecordedStudy, ...]:
     return read_studies([run for of in made for run in of], lambda trial: by_seed)
 
 
-def one(made: Sequence[Tried], /, **tags: Any) -> Study:
+def one(made: Sequence[Tried], /, **tags: Any) -> RecordedStudy:
     (study,) = read(runs("FedBuff", made, **tags))
     return study
 
 
-def campaign(*made: list[Any], name: str = "suite.tuning", by_seed: Sequence[float] = ()) -> Suite:
-    return Suite(name, "sqlite:///mlflow.db", "1", studies=read(*made, by_seed=by_seed))
+def campaign(*made: list[Any], name: str = "suite.tuning", by_seed: Sequence[float] = ()) -> RecordedSuite:
+    return RecordedSuite(name, "sqlite:///mlflow.db", "1", studies=read(*made, by_seed=by_seed))
 
 
-def shown(suite: Suite) -> Section:
+def shown(suite: RecordedSuite) -> Section:
     (found,) = [one for one in sections(Results.of(suite)) if one.anchor == "tuning"]
     return found
 
@@ -249,7 +249,7 @@ def test_lost_failed_pruned_and_running_trials() -> None:
     assert study.best is not None and study.best.number == 2 and len(study.diverged) == 1
     assert best_so_far(study) == pytest.approx([0.8, 0.9, 0.9, 0.9, 0.9])
     suite = campaign(runs("FedBuff", made, trials="6"))
-    told = " ".join(tuning_says.amiss(suite))
+    told = " ".join(tuning_says.remarks(suite))
     assert "1 planned trial has not ended yet." in told and "1 trial failed" in told
     (row,) = shown(suite).shows["blocks"][0]["table"].lines
     assert row[3].text == "20 %" and row[3].detail.startswith("(1 of 5, ")
@@ -274,17 +274,17 @@ def test_equal_shares_are_stated_and_unequal_ones_too() -> None:
     assert "validation accuracy, on validation data" in said and "Seeds 1000, 1001" in said and "TPE" in said
     other = campaign(runs("ACE", made), runs("FedBuff", made[:1], seeds="[1000]"))
     assert "the same" not in tuning_says.shares(other)
-    assert "unequal shares: trials and seeds." in tuning_says.amiss(other)[0]
+    assert "unequal shares: trials and seeds." in tuning_says.remarks(other)[0]
 
 
 def test_seeds_that_the_suite_runs_on_are_told() -> None:
     own = records(*(Fake(seed=seed, curve=curve([0.1, 0.9], [0, 10])) for seed in (0, 1000)))
     suite = replace(own, studies=read(runs("FedBuff", [tried(0.9, **rate(0.1))])))
-    assert any("seeds of the suite’s own runs: 1000." in sentence for sentence in tuning_says.amiss(suite))
+    assert any("seeds of the suite’s own runs: 1000." in sentence for sentence in tuning_says.remarks(suite))
     assert "none of them" not in tuning_says.shares(suite)
 
 
-def fraboni() -> Suite:
+def fraboni() -> RecordedSuite:
     """Asynchronous FedAvg good at one rate and lost above it, FedFix good everywhere."""
     grid = [0.001, 0.01, 0.1, 1]
     space = {"local_lr": {"choices": grid}, "server_lr": {"choices": [0.5, 1.0, 2.0]}}
@@ -341,7 +341,7 @@ def test_figures_and_tables_come_as_files(tmp_path: Path) -> None:
     assert len(trials) == 24 and (trials["diverged seeds"] > 0).sum() == 6
 
 
-ODD: dict[str, Suite] = {
+ODD: dict[str, RecordedSuite] = {
     "nothing complete": campaign(runs("ACE", [tried(None, "failed", **rate(0.1))])),
     "nothing ended": campaign(runs("ACE", [tried(None, "running", **rate(0.1))])),
     "all diverged": campaign(runs("ACE", [tried(0.0, diverged=2, **rate(0.1))])),
@@ -377,7 +377,7 @@ ODD: dict[str, Suite] = {
 
 
 @pytest.mark.parametrize("suite", ODD.values(), ids=ODD)
-def test_odd_campaigns_have_a_page_and_files(suite: Suite, tmp_path: Path) -> None:
+def test_odd_campaigns_have_a_page_and_files(suite: RecordedSuite, tmp_path: Path) -> None:
     page = render(suite)
     assert 'id="tuning"' in page and 'id="provenance"' in page
     assert "<script>alert" not in page and "\x00" not in page

@@ -11,7 +11,7 @@ from benchmarks.claims.claim import Claim
 from fl_core.streams import stream
 from reports.claims import verdicts as rules
 from reports.claims.rules import Values, Verdict, flat
-from reports.statistics.estimates import Rank, Ratio, VarianceRatio
+from reports.statistics.estimates import RankEstimate, RatioEstimate, VarianceRatio
 
 REPEATS = 500
 
@@ -245,7 +245,7 @@ def test_fiellers_interval_has_its_coverage() -> None:
     inside = []
     for _ in range(REPEATS):
         bottom = rng.normal(1, 0.2, 6)
-        one = Ratio(truth * bottom + rng.normal(0, 0.3, 6), bottom)
+        one = RatioEstimate(truth * bottom + rng.normal(0, 0.3, 6), bottom)
         inside.append(one.low <= truth <= one.high)
     assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
 
@@ -292,7 +292,9 @@ def test_rank_correlation_of_means() -> None:
     rng = stream(11, "rank")
     early = np.arange(6)[:, None] + rng.normal(0, 0.1, (6, 5))
     late = early + rng.normal(0, 0.1, (6, 5))
-    assert Rank(early, late).mean == pytest.approx(stats.spearmanr(early.mean(1), late.mean(1)).statistic)
+    assert RankEstimate(early, late).mean == pytest.approx(
+        stats.spearmanr(early.mean(1), late.mean(1)).statistic
+    )
     k: list[dict[str, Any]] = [{}] * 6
     stays = claim("rank", samples=k, against=k)
     named = {f"sample_{at}": row for at, row in enumerate(early, 1)}
@@ -319,7 +321,7 @@ def test_ranks_are_tested_by_all_their_permutations() -> None:
     assert (found(2).word, found(2).more) == ("undecided", 3)
     assert found(3).word == "confirmed"
     assert found(3).p == pytest.approx(2 / 216)
-    one = Rank(np.array([[1.0, 1], [2, 3], [3, 2]]), level)  # sums of products: 14 and 13 of 10 … 14
+    one = RankEstimate(np.array([[1.0, 1], [2, 3], [3, 2]]), level)  # sums of products: 14 and 13 of 10 … 14
     sums = [10, 11, 11, 13, 13, 14]
     assert one.p_above(-1) == pytest.approx(np.mean([x + y >= 27 for x in sums for y in sums]))
 

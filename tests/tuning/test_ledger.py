@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small import RATE, Make
 
 from benchmarks.errors import UserError
-from tuning.ledger import ATTEMPTS, LOST, ORIGIN, Ledger, Result
+from tuning.ledger import ATTEMPTS, LOST, ORIGIN, Ledger, TrialResult
 from tuning.storage import Storage, open_storage
 
 
@@ -19,7 +19,7 @@ def storage(tmp_path: Path) -> Storage:
 
 def tell_all(ledger: Ledger, trials: list) -> None:
     for trial in trials:
-        assert ledger.tell(trial, "complete", trial.params["local_lr"], Result((0.0, 0.0)), None)
+        assert ledger.tell(trial, "complete", trial.params["local_lr"], TrialResult((0.0, 0.0)), None)
 
 
 def test_two_processes_share_what_is_planned(make: Make, storage: Storage) -> None:
@@ -82,7 +82,7 @@ def test_who_was_thought_dead_is_not_heard(make: Make, storage: Storage) -> None
     (trial,) = first.take(1)  # without holding the lock of its name, as if the connection had broken
     with storage.locks.held("worker second"):
         tell_all(second, second.take(study.trials))
-    assert not first.tell(trial, "complete", 1.0, Result(), None)
+    assert not first.tell(trial, "complete", 1.0, TrialResult(), None)
     assert len(second.ended()) == study.trials
 
 

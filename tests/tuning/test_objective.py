@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.scenario import Budget
-from tuning.objective import HOPELESS, Curve, Objective, Point
+from tuning.objective import HOPELESS, Curve, CurvePoint, Objective
 
 BUDGET = 100
 
@@ -22,7 +22,7 @@ def objective(kind: str = "final", **changed: Any) -> Objective:
 
 def curve(*values: float, status: str = "done") -> Curve:
     """Evaluated every 10 updates."""
-    return Curve([Point(at, 10 * at, 5.0 * at, value) for at, value in enumerate(values)], status)
+    return Curve([CurvePoint(at, 10 * at, 5.0 * at, value) for at, value in enumerate(values)], status)
 
 
 def test_final_is_the_mean_of_the_last_evaluations() -> None:
@@ -35,7 +35,9 @@ def test_auc_is_the_mean_of_the_step_function_over_the_updates() -> None:
 
 
 def test_auc_weighs_what_lies_between_two_evaluations() -> None:
-    uneven = Curve([Point(0, 0, 0.0, 1.0), Point(1, 90, 1.0, 0.0), Point(2, 100, 2.0, 0.5)], "done")
+    uneven = Curve(
+        [CurvePoint(0, 0, 0.0, 1.0), CurvePoint(1, 90, 1.0, 0.0), CurvePoint(2, 100, 2.0, 0.5)], "done"
+    )
     assert objective("auc").of(uneven) == pytest.approx(0.9)
 
 
@@ -73,7 +75,7 @@ def test_the_mean_orders_by_diverged_then_unreached_then_time(ends: list[str]) -
 
 def test_one_seed_that_does_not_arrive_is_worse_than_any_trial_that_does() -> None:
     to_target = objective("updates_to_target")
-    latest = [Curve([Point(0, BUDGET, 50.0, 0.9)], "done")] * 3
+    latest = [Curve([CurvePoint(0, BUDGET, 50.0, 0.9)], "done")] * 3
     one_missing = [curve(0.95), curve(0.95), curve(0.1)]
     all_missing, one_diverged = [curve(0.1)] * 3, [curve(0.95), curve(0.95), curve(0.1, status="diverged")]
     ordered = [to_target.mean(trial) for trial in (latest, one_missing, all_missing, one_diverged)]

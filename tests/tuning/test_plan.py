@@ -18,8 +18,8 @@ GRID = [1.0e-4, 2.0e-4, 5.0e-4, 1.0e-3, 2.0e-3, 5.0e-3, 0.01, 0.02, 0.05, 0.1, 0
 @given(st.lists(st.integers(0, 10_000), min_size=1, unique=True), st.integers(1, 50))
 def test_tuning_seeds_are_never_those_of_the_suite(own: list[int], count: int) -> None:
     document = {"name": "s", "seeds": own, "problem": "quadratic", "budget": {"updates": 1}}
-    says = SuiteFile.model_validate({**document, "strategies": ["asgd"], "tuning": {"seeds": count}})
-    seeds = tuning_seeds(says)
+    spec = SuiteFile.model_validate({**document, "strategies": ["asgd"], "tuning": {"seeds": count}})
+    seeds = tuning_seeds(spec)
     assert len(set(seeds)) == count and not set(seeds) & set(own)
 
 

@@ -162,7 +162,7 @@ def step_limit_suffices(*, clients: int, spread: int, steps: int) -> bool:
     """Whether the printed limit of η_l meets all that the proof asks of asynchronous FedAvg."""
     column = schemes.async_fedavg(equal(clients), hardware(clients, spread))
     weight = float(max(column.weights))
-    run = fraboni.Run(1.0, 1, 0.0, float(column.beta), column.delay, steps=steps, weight=weight)
+    run = fraboni.FraboniSetting(1.0, 1, 0.0, float(column.beta), column.delay, steps=steps, weight=weight)
     return all(replace(run, lr=run.lr_limit()).conditions().values())
 
 

@@ -137,9 +137,9 @@ def theorem_1_share(
     return float(np.mean(measured <= np.array(bounds)))
 
 
-def _largest_step(column: schemes.Scheme, steps: int, rounds: int, weight: float) -> fraboni.Run:
+def _largest_step(column: schemes.Scheme, steps: int, rounds: int, weight: float) -> fraboni.FraboniSetting:
     alpha, beta = float(column.alpha), float(column.beta)
-    run = fraboni.Run(1.0, rounds, alpha, beta, column.delay, steps=steps, weight=weight)
+    run = fraboni.FraboniSetting(1.0, rounds, alpha, beta, column.delay, steps=steps, weight=weight)
     smaller = (replace(run, lr=lr) for lr in np.logspace(0, -6, 300))
     return next(run for run in smaller if all(run.conditions().values()))
 
@@ -181,7 +181,7 @@ def _excess(q: Array, virtual: Array) -> Array:
     return np.stack([_losses(q, virtual[:, :, k]) - best for k in range(virtual.shape[2])], axis=2)
 
 
-def _bound(q: Array, run: fraboni.Run) -> float:
+def _bound(q: Array, run: fraboni.FraboniSetting) -> float:
     """Theorem 1's bound for weights q [N, M] given, with the constants of this problem."""
     pull = q.mean(0) * CURVATURE
     centre = float(pull @ np.array(CENTRES) / pull.sum())  # θ̄

@@ -6,7 +6,7 @@ import socket
 import tempfile
 from pathlib import Path
 
-from fl_core.vision import mend
+from fl_core.vision import repair
 
 PATIENCE = 20  # seconds without an answer after which a download is given up
 
@@ -16,7 +16,7 @@ def download(name: str, folder: str, root: Path) -> None:
 
     Raises what torchvision raises where there is no network: OSError or RuntimeError.
     """
-    mend()
+    repair()
     from torchvision import datasets
 
     root.mkdir(parents=True, exist_ok=True)

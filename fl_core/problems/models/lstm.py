@@ -32,10 +32,10 @@ class LSTM(Model):
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         widths = [self.embedding, *[self.hidden] * (self.layers - 1)]
-        return NextSymbol(classes, self.embedding, [Layer(width, self.hidden) for width in widths])
+        return NextSymbolNetwork(classes, self.embedding, [Layer(width, self.hidden) for width in widths])
 
 
-class NextSymbol(nn.Module):
+class NextSymbolNetwork(nn.Module):
     """Symbols [B, T] → logits [B, symbols] of the one that follows."""
 
     def __init__(self, symbols: int, embedding: int, layers: list[Layer]) -> None:

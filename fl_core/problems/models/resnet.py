@@ -48,9 +48,9 @@ class ResNet18(Convolutional):
         return groups
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        from fl_core.vision import mend
+        from fl_core.vision import repair
 
-        mend()
+        repair()
         from torchvision.models import resnet18
 
         norm: Any = partial(nn.GroupNorm, self.groups)

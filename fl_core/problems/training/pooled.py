@@ -18,7 +18,7 @@ from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream
 
 
-class Pool(Dataset[Batch]):
+class PooledData(Dataset[Batch]):
     """All clients' data together; an item is a whole mini-batch, so that it is gathered in one go."""
 
     def __init__(self, world: SupervisedWorld) -> None:
@@ -32,12 +32,12 @@ class Pool(Dataset[Batch]):
         return self.world.batch(self.held[items].to(self.world.device))
 
 
-class PooledData(pl.LightningDataModule):
+class PooledBatches(pl.LightningDataModule):
     """Mini-batches of shuffled epochs, from the stream "pooled"."""
 
     def __init__(self, world: SupervisedWorld, batch: int, seed: int) -> None:
         super().__init__()
-        self.pool, self.batch, self.seed = Pool(world), batch, seed
+        self.pool, self.batch, self.seed = PooledData(world), batch, seed
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Lightning asks for it once."""
@@ -60,7 +60,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
             enable_model_summary=False,
             enable_progress_bar=False,
         )
-        trainer.fit(task, PooledData(world, batch, seed))
+        trainer.fit(task, PooledBatches(world, batch, seed))
     world.to(device)  # Lightning leaves the task on the CPU
     return world.flat.vector(task)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.tracking.colours import natural
-from reports.records.records import Run
+from reports.records.records import RecordedRun
 from reports.sections.section import Results, Section
 
 PREFIX = "strategy."
@@ -29,7 +29,7 @@ def section(results: Results) -> Section:
     return Section("strategies", "Strategies", "methods.html.j2", note, {"entries": entries})
 
 
-def settings(runs: list[Run]) -> list[tuple[str, str]]:
+def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
     """The hyper-parameters of a strategy; all values of one that changes from scenario to scenario."""
     found: dict[str, set[str]] = {}
     for run in runs:

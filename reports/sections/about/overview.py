@@ -8,12 +8,12 @@ from datetime import datetime
 
 from fl_core.words import many
 from reports.numbers import duration
-from reports.records.records import Run, Suite
+from reports.records.records import RecordedRun, RecordedSuite
 from reports.sections.section import Results
 from reports.statistics.ranking import leader
 
 
-def what_ran(suite: Suite) -> str:
+def what_ran(suite: RecordedSuite) -> str:
     """The suite in a sentence or two."""
     scenarios = len({run.scenario for run in suite.runs})
     text = (
@@ -24,7 +24,7 @@ def what_ran(suite: Suite) -> str:
     return f"{text}. {when(suite.runs)}{f', {duration(wall)} of computing in all' if wall else ''}."
 
 
-def what_was_tuned(suite: Suite) -> str:
+def what_was_tuned(suite: RecordedSuite) -> str:
     """The suite's campaign in a sentence; empty without one."""
     if not suite.studies:
         return ""
@@ -36,7 +36,7 @@ def what_was_tuned(suite: Suite) -> str:
     )
 
 
-def when(runs: Sequence[Run]) -> str:
+def when(runs: Sequence[RecordedRun]) -> str:
     """From the first start to the last end, in universal time."""
     starts = [run.started for run in runs if run.started]
     if not starts:
@@ -51,7 +51,7 @@ def _day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def what_is_amiss(suite: Suite) -> list[str]:
+def remarks(suite: RecordedSuite) -> list[str]:
     """Whatever a reader must know before believing a table: one sentence each."""
     runs = suite.runs
     status = Counter(run.status for run in runs)

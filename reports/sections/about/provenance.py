@@ -9,7 +9,7 @@ import pandas as pd
 from fl_core.words import many
 from reports.downloads import file_name, link
 from reports.numbers import duration
-from reports.records.records import Run, Suite
+from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
 
@@ -31,7 +31,7 @@ def section(results: Results) -> Section:
     return Section("provenance", "Provenance", "provenance.html.j2", note, shows, tables=tables)
 
 
-def facts(suite: Suite) -> list[tuple[str, list[str]]]:
+def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
     """What was recorded, and all its values: more than one where runs differ."""
     runs = suite.runs
     # A campaign may be all there is of a suite; its experiment is another one.
@@ -55,7 +55,7 @@ def facts(suite: Suite) -> list[tuple[str, list[str]]]:
     return [(name, values) for name, values in found if values]
 
 
-def _campaign(suite: Suite) -> list[str]:
+def _campaign(suite: RecordedSuite) -> list[str]:
     """Where the studies of the suite's campaign are."""
     found = sorted({one.experiment for one in suite.studies})
     return (
@@ -63,7 +63,7 @@ def _campaign(suite: Suite) -> list[str]:
     )
 
 
-def _texts(runs: Iterable[Run], of: Callable[[Run], str]) -> list[str]:
+def _texts(runs: Iterable[RecordedRun], of: Callable[[RecordedRun], str]) -> list[str]:
     return sorted({text for run in runs if (text := of(run))})
 
 
@@ -80,12 +80,12 @@ def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
     return [f"{name}: {', '.join(sorted(values))}" for name, values in sorted(found.items())]
 
 
-def frame(runs: Iterable[Run]) -> pd.DataFrame:
+def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
     """One row a run: what it is, how it ended, its final metrics."""
     return pd.DataFrame([_record(run) for run in runs])
 
 
-def _record(run: Run) -> dict[str, object]:
+def _record(run: RecordedRun) -> dict[str, object]:
     curve = run.files.curve
     metrics = {str(name): run.final(name) for name in curve.columns if "/" in str(name) or name == run.metric}
     late = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from reports.figures import look, svg
 from reports.records.steps import Array
-from reports.records.studies import Study
+from reports.records.studies import RecordedStudy
 from reports.sections.tuning.objectives import vertical
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SIZE, MARGINS = (520, 300), (46, 14, 30, 44)
 
 
-def history(studies: Sequence[Study], indices: Sequence[int]) -> svg.Drawing:
+def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Drawing:
     """The best value so far against the number of trials, a line a strategy."""
     about = f"Best {studies[0].measure.in_text} so far by trial and strategy, {studies[0].scenario}"
     legend = tuple((index, study.strategy) for index, study in zip(indices, studies, strict=True))
@@ -27,14 +27,14 @@ def history(studies: Sequence[Study], indices: Sequence[int]) -> svg.Drawing:
     return svg.figure(SIZE, MARGINS, paint, about, legend)
 
 
-def best_so_far(study: Study) -> Array:
+def best_so_far(study: RecordedStudy) -> Array:
     """Of every counted trial, the best complete value up to it; NaN before the first."""
     values = [one.worth if one.complete else np.nan for one in study.counted]
     best = np.fmax if study.measure.higher else np.fmin
     return best.accumulate(values) if values else np.zeros(0)
 
 
-def _paint(axes: Axes, studies: Sequence[Study], indices: Sequence[int]) -> None:
+def _paint(axes: Axes, studies: Sequence[RecordedStudy], indices: Sequence[int]) -> None:
     lines, measure = [best_so_far(study) for study in studies], studies[0].measure
     scale = vertical(measure, np.concatenate(lines))
     longest = max(1, *map(len, lines))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports.figures import look, svg
-from reports.records.studies import Study, Trial
+from reports.records.studies import RecordedStudy, Trial
 from reports.sections.tuning.objectives import Amounts, heading, vertical
 from reports.sections.tuning.parameter_axes import axes_of, name_choices, place, rank, scale_axis, title
 from reports.statistics.sensitivity import is_near
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
 
 
-def landscape(study: Study, index: int, amounts: Amounts) -> svg.Drawing:
+def landscape(study: RecordedStudy, index: int, amounts: Amounts) -> svg.Drawing:
     """Cells for a grid of both rates, points for samples of them, a curve where there is one rate."""
     across, up = axes_of(study)
     about = f"{study.measure.title} over {across.name}{f' and {up.name}' if up else ''}, {study.strategy}"
@@ -33,7 +33,7 @@ def landscape(study: Study, index: int, amounts: Amounts) -> svg.Drawing:
     return svg.figure(SIZE, (left, *MARGINS[1:]), paint, f"{about}, {study.scenario}")
 
 
-def _paint_points(axes: Axes, study: Study, amounts: Amounts) -> None:
+def _paint_points(axes: Axes, study: RecordedStudy, amounts: Amounts) -> None:
     across, up = axes_of(study)
     assert up is not None
     places = {trial.id: (place(across, trial), place(up, trial)) for trial in study.judged}
@@ -64,7 +64,7 @@ def _paint_points(axes: Axes, study: Study, amounts: Amounts) -> None:
     heading(axes, title(up), amounts, MARGINS[0])
 
 
-def _paint_curve(axes: Axes, study: Study, index: int, amounts: Amounts) -> None:
+def _paint_curve(axes: Axes, study: RecordedStudy, index: int, amounts: Amounts) -> None:
     across, measure = axes_of(study)[0], study.measure
     scale = vertical(measure, [amounts.scale.low, amounts.scale.high])
     complete = sorted((one for one in study.judged if one.complete), key=lambda one: place(across, one))
@@ -84,7 +84,7 @@ def _paint_curve(axes: Axes, study: Study, index: int, amounts: Amounts) -> None
     svg.heading(axes, measure.heading, scale, MARGINS[0])
 
 
-def _paint_cells(axes: Axes, study: Study, amounts: Amounts) -> None:
+def _paint_cells(axes: Axes, study: RecordedStudy, amounts: Amounts) -> None:
     """The best trial of each cell, should other parameters make it more than one."""
     from matplotlib.patches import Rectangle
 
@@ -118,7 +118,7 @@ def _paint_cells(axes: Axes, study: Study, amounts: Amounts) -> None:
     heading(axes, title(up, cells=True), amounts, MARGINS[0])
 
 
-def _mark(axes: Axes, at: tuple[float, float], trial: Trial, study: Study) -> None:
+def _mark(axes: Axes, at: tuple[float, float], trial: Trial, study: RecordedStudy) -> None:
     """A square around the suite's and the paper's own values, a star on the best."""
     if trial.origin == "paper":
         axes.plot(*at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False)
@@ -127,5 +127,5 @@ def _mark(axes: Axes, at: tuple[float, float], trial: Trial, study: Study) -> No
         axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
 
 
-def _sign(study: Study) -> int:
+def _sign(study: RecordedStudy) -> int:
     return 1 if study.measure.higher else -1

@@ -13,7 +13,7 @@ from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.measures import Measure
 from reports.records.steps import Array
-from reports.records.studies import Study
+from reports.records.studies import RecordedStudy
 from reports.sections.heat import level
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Amounts:
     scale: Scale
 
     @classmethod
-    def of(cls, studies: Sequence[Study]) -> Amounts:
+    def of(cls, studies: Sequence[RecordedStudy]) -> Amounts:
         """From the worst to the best complete trial without a diverged seed."""
         fine = [one.worth for of in studies for one in of.judged if one.complete and not one.diverged]
         every = [one.worth for of in studies for one in of.judged if one.complete]

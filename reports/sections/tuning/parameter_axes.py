@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reports.figures import svg
 from reports.records.space import Parameter
-from reports.records.studies import Study, Trial
+from reports.records.studies import RecordedStudy, Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ LETTERS = 16  # of a name at an axis
 Which = Literal["x", "y"]
 
 
-def axes_of(study: Study) -> tuple[Parameter, Parameter | None]:
+def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:
     """What lies across, the local rate if it was searched, and what lies up: the server rate, or nothing."""
     by_name = {one.name: one for one in study.space}
     names = [*(name for name in LOCAL if name in by_name), *by_name]

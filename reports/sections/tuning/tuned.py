@@ -9,14 +9,14 @@ from statistics import stdev
 import pandas as pd
 
 from reports import numbers
-from reports.records.studies import Study
+from reports.records.studies import RecordedStudy
 from reports.sections.section import Table
 from reports.sections.tuning.words import Found, percent
-from reports.statistics.ranking import Entry
+from reports.statistics.ranking import RankingEntry
 from reports.statistics.sensitivity import Sensitivity
 
 
-def table(studies: Sequence[Study], found: Found) -> Table:
+def table(studies: Sequence[RecordedStudy], found: Found) -> Table:
     """One line a strategy."""
     parameters = list(dict.fromkeys(one.name for study in studies for one in study.space))
     measure = studies[0].measure
@@ -25,7 +25,7 @@ def table(studies: Sequence[Study], found: Found) -> Table:
     headings = ["Strategy", measure.heading, "Within 5 %", "Diverged", *parameters, "Importance"]
     lines = [
         (
-            Entry(study.strategy),
+            RankingEntry(study.strategy),
             _objective(study, measure.text(top)),
             _near(found[study.id]),
             _diverged(study, found[study.id]),
@@ -37,50 +37,50 @@ def table(studies: Sequence[Study], found: Found) -> Table:
     return Table(studies[0].scenario, best_frame(studies, found), headings, lines)
 
 
-def _objective(study: Study, top: str) -> Entry:
+def _objective(study: RecordedStudy, top: str) -> RankingEntry:
     if study.best is None:
-        return Entry(numbers.MISSING, "no trial is complete", nan)
+        return RankingEntry(numbers.MISSING, "no trial is complete", nan)
     text = study.measure.text(study.best.worth)
     spread = stdev(study.by_seed) if len(study.by_seed) > 1 else nan
     detail = "" if isnan(spread) else f"± {study.measure.text(spread)}"
-    return Entry(text, detail, study.best.worth, best=text == top)
+    return RankingEntry(text, detail, study.best.worth, best=text == top)
 
 
-def _near(found: Sensitivity) -> Entry:
+def _near(found: Sensitivity) -> RankingEntry:
     if isnan(found.near):
-        return Entry(numbers.MISSING, value=nan)
-    return Entry(percent(found.near), "of the space" if found.of_space else "of trials", found.near)
+        return RankingEntry(numbers.MISSING, value=nan)
+    return RankingEntry(percent(found.near), "of the space" if found.of_space else "of trials", found.near)
 
 
-def _diverged(study: Study, found: Sensitivity) -> Entry:
+def _diverged(study: RecordedStudy, found: Sensitivity) -> RankingEntry:
     lost, of = len(study.diverged), len(study.counted)
     if not of:
-        return Entry(numbers.MISSING, value=nan)
+        return RankingEntry(numbers.MISSING, value=nan)
     space = f", {percent(found.diverges)} of the space" if lost and found.of_space else ""
-    return Entry(percent(lost / of), f"({lost} of {of}{space})", lost / of)
+    return RankingEntry(percent(lost / of), f"({lost} of {of}{space})", lost / of)
 
 
-def _best(study: Study, name: str) -> Entry:
+def _best(study: RecordedStudy, name: str) -> RankingEntry:
     parameter = next((one for one in study.space if one.name == name), None)
     if parameter is None or study.best is None:
-        return Entry(numbers.MISSING, value=nan)
+        return RankingEntry(numbers.MISSING, value=nan)
     value = study.best.parameters[name]
     distance, edge = parameter.to_edge(value), study.edge(parameter)
     if not parameter.ordered:
-        return Entry(str(value))
+        return RankingEntry(str(value))
     where = f"({edge} edge, {percent(distance)})" if edge else f"({percent(distance)} to edge)"
-    return Entry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else where, float(value))
+    return RankingEntry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else where, float(value))
 
 
-def _importance(study: Study) -> Entry:
+def _importance(study: RecordedStudy) -> RankingEntry:
     order = sorted(study.importance.items(), key=lambda one: -one[1])
     if not order:
-        return Entry(numbers.MISSING, value=nan)
+        return RankingEntry(numbers.MISSING, value=nan)
     first, *others = (f"{name} {percent(share)}" for name, share in order)
-    return Entry(first, f"({', '.join(others)})" if others else "", order[0][1])
+    return RankingEntry(first, f"({', '.join(others)})" if others else "", order[0][1])
 
 
-def best_frame(studies: Sequence[Study], found: Found) -> pd.DataFrame:
+def best_frame(studies: Sequence[RecordedStudy], found: Found) -> pd.DataFrame:
     """One row a study and parameter."""
     return pd.DataFrame(
         {
@@ -109,7 +109,7 @@ def best_frame(studies: Sequence[Study], found: Found) -> pd.DataFrame:
     )
 
 
-def trials_frame(studies: Sequence[Study]) -> pd.DataFrame:
+def trials_frame(studies: Sequence[RecordedStudy]) -> pd.DataFrame:
     """One row a trial."""
     return pd.DataFrame(
         {

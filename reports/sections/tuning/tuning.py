@@ -8,14 +8,14 @@ from typing import Any
 
 from benchmarks.tracking.colours import natural
 from reports.downloads import file_name, link
-from reports.records.records import Suite
-from reports.records.studies import Study, Trial
+from reports.records.records import RecordedSuite
+from reports.records.studies import RecordedStudy, Trial
 from reports.sections.section import Results, Section, Table
 from reports.sections.tuning.best_so_far import history
 from reports.sections.tuning.landscapes import landscape
 from reports.sections.tuning.objectives import Amounts
 from reports.sections.tuning.tuned import best_frame, table, trials_frame
-from reports.sections.tuning.words import Found, amiss, at_edges, leads, shares
+from reports.sections.tuning.words import Found, at_edges, leads, remarks, shares
 from reports.statistics.sensitivity import POINTS, sensitivity
 
 NOTE = (
@@ -45,7 +45,7 @@ def section(results: Results) -> Section | None:
     shows = {
         "leads": leads(studies, found),
         "shares": shares(results.suite),
-        "amiss": amiss(results.suite),
+        "remarks": remarks(results.suite),
         "blocks": blocks,
         "address": _addresses(results.suite),
         "trials_file": file_name(results.suite.name, "trials"),
@@ -75,23 +75,23 @@ def section(results: Results) -> Section | None:
     )
 
 
-def indices(suite: Suite) -> dict[str, int]:
+def indices(suite: RecordedSuite) -> dict[str, int]:
     """Colours: those that the suite's runs have, and further ones for strategies that were only tuned."""
     tuned = sorted({study.strategy for study in suite.studies}, key=natural)
     order = dict.fromkeys([*suite.strategies, *tuned])
     return {strategy: at for at, strategy in enumerate(order)}
 
 
-def by_scenario(studies: Sequence[Study]) -> list[list[Study]]:
+def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
     """Studies that are worth the same kind of number in the same scenario, in the order of the alphabet."""
-    groups: dict[tuple[str, str, str], list[Study]] = {}
+    groups: dict[tuple[str, str, str], list[RecordedStudy]] = {}
     for study in sorted(studies, key=lambda one: (natural(one.scenario), natural(one.strategy))):
         if study.trials:
             groups.setdefault((study.scenario, study.objective, study.measure.title), []).append(study)
     return list(groups.values())
 
 
-def _block(studies: Sequence[Study], index: Mapping[str, int], found: Found) -> dict[str, Any]:
+def _block(studies: Sequence[RecordedStudy], index: Mapping[str, int], found: Found) -> dict[str, Any]:
     shown = [study for study in studies if study.judged and study.space]
     amounts = Amounts.of(studies)
     return {
@@ -115,7 +115,7 @@ def _note(found: Found, error: bool) -> str:
     return f"{note} Within 5 %: {said}." if ways else note
 
 
-def _addresses(suite: Suite) -> Callable[[Study | Trial, Study], str]:
+def _addresses(suite: RecordedSuite) -> Callable[[RecordedStudy | Trial, RecordedStudy], str]:
     """Where MLflow shows a run; empty unless it is a server."""
     if not suite.uri.startswith(("http://", "https://")):
         return lambda run, study: ""

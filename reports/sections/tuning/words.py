@@ -10,8 +10,8 @@ from statistics import fmean
 from benchmarks.tracking.colours import natural
 from fl_core.words import many
 from reports import numbers
-from reports.records.records import Suite
-from reports.records.studies import Study
+from reports.records.records import RecordedSuite
+from reports.records.studies import RecordedStudy
 from reports.statistics.sensitivity import Sensitivity
 
 SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
@@ -19,7 +19,7 @@ SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 Found = Mapping[str, Sensitivity]  # by id of the study
 
 
-def leads(studies: Sequence[Study], found: Found) -> str:
+def leads(studies: Sequence[RecordedStudy], found: Found) -> str:
     """Which strategies have wide basins, and which diverge; means over their scenarios."""
     basins = _means(studies, lambda study: found[study.id].near)
     scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
@@ -40,7 +40,7 @@ def leads(studies: Sequence[Study], found: Found) -> str:
     return " ".join([*said, _who_diverges(studies)])
 
 
-def _who_diverges(studies: Sequence[Study]) -> str:
+def _who_diverges(studies: Sequence[RecordedStudy]) -> str:
     lost = _means(studies, lambda study: len(study.diverged) / len(study.counted) if study.counted else nan)
     some = sorted((name for name in lost if lost[name] > 0), key=lambda name: -lost[name])
     if not lost:
@@ -53,7 +53,7 @@ def _who_diverges(studies: Sequence[Study]) -> str:
     return f"Diverged: {listed(told)}{rest}."
 
 
-def shares(suite: Suite) -> str:
+def shares(suite: RecordedSuite) -> str:
     """What every strategy was given, counted from what is stored."""
     studies = [study for study in suite.studies if study.trials]
     total = sum(len(study.counted) for study in studies)
@@ -77,9 +77,9 @@ def shares(suite: Suite) -> str:
     )
 
 
-def unequal(studies: Sequence[Study]) -> list[str]:
+def unequal(studies: Sequence[RecordedStudy]) -> list[str]:
     """What strategies of the same scenario had unequal shares of."""
-    shared: dict[str, Callable[[Study], object]] = {
+    shared: dict[str, Callable[[RecordedStudy], object]] = {
         "trials": lambda one: len(one.counted),
         "seeds": lambda one: one.seeds,
         "budget": lambda one: one.budget,
@@ -87,7 +87,7 @@ def unequal(studies: Sequence[Study]) -> list[str]:
         "sampler": lambda one: one.sampler,
         "data": lambda one: one.judged_on,
     }
-    groups: dict[str, list[Study]] = {}
+    groups: dict[str, list[RecordedStudy]] = {}
     for study in studies:
         groups.setdefault(study.scenario, []).append(study)
     return [
@@ -95,7 +95,7 @@ def unequal(studies: Sequence[Study]) -> list[str]:
     ]
 
 
-def amiss(suite: Suite) -> list[str]:
+def remarks(suite: RecordedSuite) -> list[str]:
     """What a reader must know before believing what was found: one sentence each."""
     studies = suite.studies
     parts = []
@@ -118,7 +118,7 @@ def amiss(suite: Suite) -> list[str]:
     return parts
 
 
-def at_edges(studies: Sequence[Study]) -> str:
+def at_edges(studies: Sequence[RecordedStudy]) -> str:
     """Whose best lies at an edge, of which parameter, and which one; empty if nobody's does."""
     told = [
         f"{study.strategy} ({', '.join(f'{name}: {edge}' for name, edge in of)})"
@@ -128,7 +128,7 @@ def at_edges(studies: Sequence[Study]) -> str:
     return f"At an edge of the space: {listed(told)}." if told else ""
 
 
-def _means(studies: Sequence[Study], of: Callable[[Study], float]) -> dict[str, float]:
+def _means(studies: Sequence[RecordedStudy], of: Callable[[RecordedStudy], float]) -> dict[str, float]:
     """A number of each strategy, mean over the scenarios in which it is known."""
     known: dict[str, list[float]] = {}
     for study in sorted(studies, key=lambda one: natural(one.strategy)):
@@ -137,7 +137,7 @@ def _means(studies: Sequence[Study], of: Callable[[Study], float]) -> dict[str, 
     return {name: fmean(values) for name, values in known.items()}
 
 
-def _all(studies: Sequence[Study], name: str) -> list[str]:
+def _all(studies: Sequence[RecordedStudy], name: str) -> list[str]:
     return list(dict.fromkeys(getattr(study, name) for study in studies))
 
 

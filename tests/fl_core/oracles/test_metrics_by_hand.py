@@ -17,7 +17,7 @@ from fl_core.metrics import Metric
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget
 from reports.records.steps import first_reach
-from tuning.objective import Curve, Objective, Point
+from tuning.objective import Curve, CurvePoint, Objective
 
 
 def recorded(experiment: Experiment) -> Recorder:
@@ -158,7 +158,8 @@ def test_time_to_a_target(budget: dict[str, int], evaluations: int, when: float,
         clocks = np.array([row[clock] for row in curve])
         assert first_reach(clocks, values, TARGET, higher=False) == expected
         points = [
-            Point(int(row["iteration"]), int(row["updates"]), row["time"], row["distance"]) for row in curve
+            CurvePoint(int(row["iteration"]), int(row["updates"]), row["time"], row["distance"])
+            for row in curve
         ]
         limits = Budget(updates=20, time=10)
         objective = Objective(f"{clock}_to_target", Metric("distance", higher=False), 1, TARGET, limits, 1)

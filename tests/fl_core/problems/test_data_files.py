@@ -153,9 +153,9 @@ def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> N
     """Same images and labels as torchvision reads; the constants of normalisation are those of the data."""
     folder = {MNIST: "MNIST", FashionMNIST: "FashionMNIST"}[problem]
     real(folder)
-    from fl_core.vision import mend
+    from fl_core.vision import repair
 
-    mend()
+    repair()
     from torchvision import datasets
 
     data = problem().load()
@@ -223,9 +223,9 @@ def test_stratified_keeps_order_and_shares() -> None:
 def test_a_download_arrives_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complete: bool
 ) -> None:
-    from fl_core.vision import mend
+    from fl_core.vision import repair
 
-    mend()
+    repair()
     from torchvision import datasets
 
     def torchvisions(root: str, download: bool) -> None:

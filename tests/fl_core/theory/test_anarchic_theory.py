@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fl_core.theory import anarchic
-from fl_core.theory.anarchic import Run
+from fl_core.theory.anarchic import AnarchicSetting
 
 CENTRES, NOISE, FIRST = np.array([1.0, -2.0, 3.0, -1.0, 0.5]), 0.5, 4.0  # f_i = (x − c_i)²/2, L = 1
 WORKERS = len(CENTRES)
-RUN = Run(
+RUN = AnarchicSetting(
     lr=1.0,
     server_lr=1.0,
     rounds=600,

@@ -65,7 +65,7 @@ class Measured:
         sigma1, sigma2 = ((self.share**k * square).sum(1).mean() for k in (1, 2))
         weight = max(1.0, self.totals.max())
         alpha, beta = float(scheme.alpha), float(scheme.beta)
-        run = fraboni.Run(1.0, ROUNDS, alpha, beta, scheme.delay, steps=steps, weight=weight)
+        run = fraboni.FraboniSetting(1.0, ROUNDS, alpha, beta, scheme.delay, steps=steps, weight=weight)
         rates = np.logspace(0, -6, 300)
         self.run = next(r for r in (replace(run, lr=lr) for lr in rates) if all(r.conditions().values()))
         self.bound = fraboni.theorem_1(self.run, FIRST - self.centre, residual, sigma1, sigma2)
@@ -156,18 +156,20 @@ def test_corollary_3_is_theorem_1_without_residual():
 @pytest.mark.parametrize(("delay", "steps"), [(0, 1), (1, 1), (3, 5), (10, 10)])
 def test_the_printed_limit_implies_the_proofs_conditions(delay, steps):
     """For α, β ≤ 1, as the paper says; not for a larger β."""
-    run = fraboni.Run(1.0, 10, alpha=1.0, beta=1.0, delay=delay, steps=steps, smoothness=2.0, server_lr=0.7)
+    run = fraboni.FraboniSetting(
+        1.0, 10, alpha=1.0, beta=1.0, delay=delay, steps=steps, smoothness=2.0, server_lr=0.7
+    )
     assert all(replace(run, lr=run.lr_limit()).conditions().values())
     assert not all(replace(run, lr=run.lr_limit(), beta=1000.0).conditions().values())
 
 
 def test_step_sizes_outside_of_the_theorem_are_refused():
     with pytest.raises(ValueError, match="too large for Theorem 1: Lemma 11"):
-        fraboni.theorem_1(fraboni.Run(1.0, 10, alpha=1.0, beta=0.0, delay=2), 1, 0, 0, 0)
+        fraboni.theorem_1(fraboni.FraboniSetting(1.0, 10, alpha=1.0, beta=0.0, delay=2), 1, 0, 0, 0)
 
 
 def test_what_the_terms_scale_with():
-    run = fraboni.Run(1e-4, 100, alpha=1.0, beta=0.5, delay=3)
+    run = fraboni.FraboniSetting(1e-4, 100, alpha=1.0, beta=0.5, delay=3)
     bound = fraboni.theorem_1(run, 2.0, 0.1, 1.0, 0.5)
     assert bound.local == 0  # K = 1
     longer = fraboni.theorem_1(replace(run, rounds=200), 2.0, 0.1, 1.0, 0.5)
@@ -188,7 +190,7 @@ def test_corollary_5():
 def test_corollary_5_by_the_bound(window, delay, lr):
     values = []
     for rounds in (1e8, 1e12, 1e16):
-        run = fraboni.Run(1e-3 * rounds**-lr, int(rounds), 1.0, 1.0, int(rounds**delay))
+        run = fraboni.FraboniSetting(1e-3 * rounds**-lr, int(rounds), 1.0, 1.0, int(rounds**delay))
         bound = fraboni.theorem_1(run, 1.0, 0.1, 1.0, 1.0)
         values.append(fraboni.theorem_4(run, bound, int(rounds**window), 1.0))
     falls = values[0] > 3 * values[1] > 9 * values[2]
