@@ -17,8 +17,8 @@ import torch
 from click.testing import CliRunner
 from torch.autograd import DeviceType
 
-from benchmarks import device
-from benchmarks.commands import claims, options, run, speed, tune
+from benchmarks import device, options
+from benchmarks.commands import claims, run, speed, tune
 from benchmarks.errors import UserError
 from benchmarks.pool.fork_server import TRAINING
 from benchmarks.speed import gpu

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from benchmarks.computing import Computer
 from click.testing import CliRunner
+from in_process import compute
 from mlflow import MlflowClient
 from mlflow.artifacts import list_artifacts
 from recorded import runs, write_suite
@@ -38,10 +38,9 @@ def deliver(folder: Path, store: Store, *, seeds: int) -> None:
         if isinstance(task, RunTask)
     }
     delivery.announce("small", "", meant)
-    computer = Computer(outbox, {})
     for task in found:
         if isinstance(task, RunTask) and task.key not in finished:
-            computer.compute(task)
+            compute(task, outbox)
     delivery.close()
     assert not delivery.refused and not delivery.away
 

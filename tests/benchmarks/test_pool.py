@@ -183,7 +183,7 @@ def test_a_foreign_package_in_the_working_directory_is_not_ours(tmp_path: Path, 
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 runs and 1 centralised baselines" in done.stdout and "died" not in done.stderr
+    assert "1 run and 1 centralised baseline" in done.stdout and "died" not in done.stderr
 
 
 def test_the_pool_knows_nothing_of_what_it_computes() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.errors import UserError
+from benchmarks.errors import summarised as told
 from benchmarks.redaction import one_line, redacted
-from benchmarks.runs.messages import one_line as told
 
 
 @pytest.mark.parametrize(

@@ -235,5 +235,5 @@ def test_what_an_earlier_version_recorded_is_computed_anew(tmp_path: Path, store
     suite = report(store.tracking_uri, "small")
     assert {run.id for run in suite.runs}.isdisjoint(run.info.run_id for run in old)
     assert (len(suite.runs), len(suite.older)) == (2, 2)
-    assert suite.outdated == "Left out: 2 runs that were recorded by an earlier version of asyncfl."
+    assert suite.outdated == "Left out: 2 runs of an earlier version of asyncfl."
     assert session(path, store).now.total() == 0

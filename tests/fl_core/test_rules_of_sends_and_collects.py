@@ -215,7 +215,7 @@ def test_19_exactly_once_and_in_flight_until_it_arrives() -> None:
     strategy = Scripted(on_receive=receive, on_next=following, local=SGD(steps=2))
     simulation, _ = play(strategy, scenario([3, 3, 4], updates=9))
     assert log == [(3, 0, 2), (3, 1, 2), (4, 2, 2), (6, 1, 2)]
-    assert (simulation.serving, simulation.server.in_flight) == (0, 0)
+    assert (simulation.state.serving, simulation.server.in_flight) == (0, 0)
 
 
 def test_19_the_next_queued_job_begins_and_a_dismissed_one_never_arrives() -> None:
@@ -237,7 +237,7 @@ def test_19_the_next_queued_job_begins_and_a_dismissed_one_never_arrives() -> No
     )
     simulation, _ = play(strategy, scenario([10, 9], updates=9))
     assert log == [(0, 1, 0, 5), (0, 2, 5, 15)]
-    assert (simulation.serving, simulation.server.in_flight, simulation.reason) == (
+    assert (simulation.state.serving, simulation.server.in_flight, simulation.reason) == (
         0,
         0,
         "nothing is in flight and no alarm is set",
@@ -270,7 +270,7 @@ def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
         (Kind.TICK, 8),
         (Kind.ARRIVAL, 8),
     ]
-    assert (simulation.status, simulation.serving, simulation.server.in_flight) == ("done", 0, 1)
+    assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 1)
 
 
 def test_19_results_thrown_away_are_counted() -> None:

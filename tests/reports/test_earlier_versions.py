@@ -25,7 +25,7 @@ NEW = [
     for one in OLD[:2]
 ]
 ALL_OLD = "Recorded by an earlier version of asyncfl: asyncfl run computes all of it anew."
-LEFT_OUT = "Left out: 6 runs that were recorded by an earlier version of asyncfl."
+LEFT_OUT = "Left out: 6 runs of an earlier version of asyncfl."
 
 
 def invoke(*arguments: str) -> str:

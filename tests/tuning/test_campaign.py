@@ -244,7 +244,7 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
 def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
     path = write()
     load(str(path)).tuned_values.write_text(yaml.safe_dump({"suite": "small", "tuned": []}))
-    with pytest.raises(UserError, match="objective: field required: not a file of asyncfl tune"):
+    with pytest.raises(UserError, match="objective: is missing: not a file of asyncfl tune"):
         load(str(path), tuned=True)
 
 

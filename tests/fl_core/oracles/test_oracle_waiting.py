@@ -78,8 +78,8 @@ def test_asgrad_gives_out_as_many_jobs_as_came_back(assignment: str, buffer: int
     given, at = {0: list(range(N))}, [Fraction(0)]
     before = [1] * N  # the jobs of the start
     for event in simulate(simulation):
-        new = Counter({i: simulation.indices[i] - before[i] for i in range(N)})
-        before = list(simulation.indices)
+        new = Counter({i: simulation.state.indices[i] - before[i] for i in range(N)})
+        before = list(simulation.state.indices)
         assert sum(new.values()) == (buffer if event.stepped else 0)
         if event.stepped:
             given[event.version] = list(new.elements())
@@ -122,8 +122,8 @@ def test_fedast(requests: int, buffer: int) -> None:
     sends: list[tuple[Fraction, int, int]] = []  # when, to whom, which version
     before = [0] * N
     for number, event in enumerate(simulate(simulation)):
-        new = Counter({i: simulation.indices[i] - before[i] for i in range(N)})
-        before = list(simulation.indices)
+        new = Counter({i: simulation.state.indices[i] - before[i] for i in range(N)})
+        before = list(simulation.state.indices)
         if number == 0:
             (replaced,) = [job for job in simulation.server.jobs if job.sent == event.time]
             new[replaced.client] -= 1

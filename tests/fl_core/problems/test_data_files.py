@@ -172,7 +172,7 @@ def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> N
 def test_kmnist10k_is_normalised_by_its_own_training_images() -> None:
     """Mean and standard deviation of all their pixels, counted by value, to the four digits given."""
     real("KMNIST")
-    data = KMNIST10k().data()
+    data = KMNIST10k().load()
     share = torch.bincount(data.x_train.flatten(), minlength=256).double() / data.x_train.numel()
     values = torch.arange(256).double() / 255
     mean = float(share @ values)
