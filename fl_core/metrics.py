@@ -68,13 +68,15 @@ LOSS = Metric("test/loss", "Test loss", higher=False)
 DISTANCE = Metric("distance", "Distance to the optimum", higher=False)
 EXCESS_LOSS = Metric("excess_loss", "Excess loss", higher=False)
 
-# Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`).
+# Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at its end,
+# and at the marks before it where they are asked for.
 FEDERATED = (
     Metric("fp/loss", "FP loss", higher=False),
     Metric("fp/std", "FP loss, std over clients", higher=False),
     Metric("sp/loss", "SP loss", higher=False),
     Metric("sp/std", "SP loss, std over clients", higher=False),
 )
+TRAINING = frozenset(one.name for one in FEDERATED)
 
 # For runs that were recorded before runs carried their declarations.
 BEFORE = {one.name: one for one in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)}

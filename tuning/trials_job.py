@@ -12,6 +12,7 @@ from benchmarks.pool.pool import Final, Message, Worker
 from fl_core.execution.execution import Need
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
+from fl_core.metrics import TRAINING
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import Recorder
 from fl_core.recording.together import Lane, advance
@@ -120,7 +121,10 @@ class SeedOfTrial(Lane):
         """Each event once the recorder has seen it."""
         scenario, seed = self.job.scenario, self.job.seeds[self.seed]
         experiment = Experiment(scenario=scenario, strategy=self.job.strategies[self.trial], seed=seed)
-        recorder = self.recorder = Recorder(Simulation(experiment, self.worlds.of(scenario.problem, seed)))
+        recorder = self.recorder = Recorder(
+            Simulation(experiment, self.worlds.of(scenario.problem, seed)),
+            evaluate="clients" if self.job.metric in TRAINING else "test",
+        )
         recorder.start()
         for event in recorder.simulation.events():
             if self.trial in self.stopped:

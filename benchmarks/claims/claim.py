@@ -48,7 +48,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fl_core.metrics import Metric
+from fl_core.metrics import TRAINING, Metric
 from fl_core.parts import Frozen
 from fl_core.problems.problem import shipped_metrics
 
@@ -96,6 +96,12 @@ class Sample(Frozen):
     reach: Number | None = None  # the number is then the clock's first reading at which the metric is as good
     over: Literal["mean", "min", "max", "sum"] | None = None  # of several points of a grid
     times: Number = 1  # coefficient, in contrasts and ratios
+
+    @property
+    def needs_clients(self) -> bool:
+        """Whether training losses are read at marks before the end; a function must do without these."""
+        only_last = self.at == "end" and self.along == "last" and self.reach is None
+        return self.metric in TRAINING and not only_last
 
     def within(self, entry: Sample) -> Sample:
         """This sample, with the entry's keys where it has none of its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -42,11 +42,29 @@ class ClaimPlan:
         return f"What the claims of {self.paper.title} need, at scale {self.scale}."
 
     def runs(self) -> list[PlannedRun]:
-        """The runs that these claims need, each once."""
-        needed = (
-            runs for claim in self.claims for one in self.picked(claim).values() for runs in one.values()
-        )
-        return list({run.key: run for runs in needed for run in runs}.values())
+        """The runs that these claims need, each once, evaluated as any claim of the paper needs it."""
+        needed = {run.key: run for claim in self.claims for run in self._runs(claim)}
+        return [
+            replace(run, evaluate="clients") if key in self._need_clients else run
+            for key, run in needed.items()
+        ]
+
+    @cached_property
+    def _need_clients(self) -> set[str]:
+        """Keys of the runs whose training losses a claim reads before the end.
+
+        All claims of the paper are asked, so that a run which one of them left behind serves the next.
+        """
+        at_this_scale = (claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim))
+        return {
+            run.key
+            for claim in at_this_scale
+            if any(sample.needs_clients for sample in claim.samples.values())
+            for run in self._runs(claim)
+        }
+
+    def _runs(self, claim: Claim) -> Iterator[PlannedRun]:
+        return (run for of in self.picked(claim).values() for runs in of.values() for run in runs)
 
     def picked(self, claim: Claim) -> dict[str, Picked]:
         """The runs of each sample of a claim, by seed; UserError if a sample does not say which it means."""

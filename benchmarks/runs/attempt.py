@@ -115,7 +115,8 @@ class Attempt(Lane):
 
     def _new(self, world: World) -> Recorder:
         experiment = self.task.run.experiment
-        return Recorder(Simulation(experiment, world), self.task.run.diagnostics.possible(experiment))
+        run = self.task.run
+        return Recorder(Simulation(experiment, world), run.diagnostics.possible(experiment), run.evaluate)
 
     def _begun(self, world: World) -> Recorder:
         """The run at its beginning, its first model evaluated."""

@@ -22,7 +22,7 @@ def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
     """
     torch.set_num_threads(1)  # as in the workers
     tried = runs[:: -(-len(runs) // MOST)]
-    worlds: dict[tuple[Problem, int], tuple[World, float, float]] = {}
+    worlds: dict[tuple[Problem, int], tuple[World, float, float, float]] = {}
     warm: set[type[Problem]] = set()
     total = 0.0
     for run in tried:
@@ -33,22 +33,25 @@ def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
         if (problem, seed) not in worlds:
             worlds.clear()  # one world at a time is held
             worlds[problem, seed] = _built(problem, seed)
-        world, building, evaluation = worlds[problem, seed]
-        evaluations = run.experiment.scenario.evaluations * evaluation
-        total += building + evaluations + _simulating(run, world, patience / len(tried))
+        world, building, testing, training = worlds[problem, seed]
+        marks = run.experiment.scenario.evaluations
+        evaluating = marks * testing + (marks if run.evaluate == "clients" else 1) * training
+        total += building + evaluating + _simulating(run, world, patience / len(tried))
     return total / len(tried) * len(runs)
 
 
-def _built(problem: Problem, seed: int) -> tuple[World, float, float]:
-    """A world, and the seconds that it takes to build it and to evaluate one model."""
+def _built(problem: Problem, seed: int) -> tuple[World, float, float, float]:
+    """A world, and the seconds that it takes to build it, and to judge one model on test and training data."""
     began = perf_counter()
     world = device.place(problem.world(seed))
     building = perf_counter() - began
-    model = world.initial()
-    world.evaluate(model)  # the first time is slower
+    world.test(world.initial())  # the first time is slower
+    other = world.initial() + 1e-3  # what is known of the first model is not computed again
     began = perf_counter()
-    world.evaluate(model)
-    return world, building, perf_counter() - began
+    world.test(other)
+    tested = perf_counter()
+    world.losses(other)
+    return world, building, tested - began, perf_counter() - tested
 
 
 def _simulating(run: PlannedRun, world: World, patience: float) -> float:

@@ -93,12 +93,17 @@ class Session:
                 self.why_waiting = delivery.away or next(iter(delivery.refused.values()), "")
 
     def _left(self, outbox: Outbox, delivery: Delivery) -> list[Task]:
-        """The tasks that are neither in MLflow nor on their way there; errors are tried again."""
-        there = delivery.finished(self.suite.name)
+        """The tasks that are neither in MLflow nor on their way there; errors are tried again.
+
+        So are runs recorded without the training losses that are now wanted at every mark.
+        """
+        wanted = {task.key for task in self.tasks if task.about().get("evaluate") == "clients"}
+        there = delivery.finished(self.suite.name, wanted)
         left = []
         for task in self.tasks:
             record = outbox.get(task.suite, task.key)
-            if record and record.result.status == "error":
+            lacks = record and task.key in wanted and record.result.about.get("evaluate") == "test"
+            if record and (lacks or record.result.status == "error"):
                 outbox.drop(record)
                 record = None
             if record is None and task.key not in there:

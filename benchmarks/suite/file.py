@@ -25,8 +25,10 @@ from fl_core.arrangements.arrangement import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
+from fl_core.metrics import TRAINING
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem
+from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
@@ -103,6 +105,9 @@ class SuiteFile(Frozen):
     arrangement: SerializeAsAny[Arrangement] | None = None
     budget: Budget
     evaluations: Count = 20
+    # What is evaluated at every mark: `test` data, or the `clients`' training data as well. Left out, it is the
+    # latter where a metric of their losses is shown or ranks; at the end of a run it always is.
+    evaluate: Evaluate | None = None
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
     lr: RatesOrTuned = Field(default_factory=dict)
     strategies: tuple[SerializeAsAny[Strategy], ...]
@@ -132,6 +137,12 @@ class SuiteFile(Frozen):
             raise ValueError("there must be one strategy at least: the suite expands to no run")
         local, lr = info.data.get("local", SGD()), info.data.get("lr", {})
         return [_completed(item, local, {} if lr == TUNED else lr) for item in items]
+
+    @property
+    def evaluates(self) -> Evaluate:
+        """What is evaluated at every mark."""
+        read = {self.problem.metric, *self.show}
+        return self.evaluate or ("clients" if read & TRAINING else "test")
 
     @property
     def scenario(self) -> Scenario:

@@ -19,6 +19,7 @@ from benchmarks.suite.overrides import override
 from benchmarks.suite.tuned import Tuned
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
+from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 
@@ -39,6 +40,7 @@ class PlannedRun:
     paper: str  # what the strategy is, and its paper
     show: tuple[str, ...] = ()  # metrics that a report shows first
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    evaluate: Evaluate = "clients"  # what, at every mark
     execution: str = "one_by_one"
     scale: str | None = None  # None where the suite has no scales
 
@@ -100,6 +102,7 @@ class Suite:
                 show=self.spec.show,
                 scale=self.scale,
                 diagnostics=self.spec.diagnostics,
+                evaluate=point.spec.evaluates,
                 execution=self.spec.execution,
             )
             for point, scenario, name in zip(self.points, described, names, strict=True)

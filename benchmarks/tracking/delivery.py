@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
@@ -40,14 +40,17 @@ class Delivery:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._sent: list[Future[None]] = []
 
-    def finished(self, suite: str) -> set[str]:
-        """Keys of what MLflow has of the suite; of a new database that is known before it exists.
+    def finished(self, suite: str, wanted: Collection[str] = ()) -> set[str]:
+        """Keys of what MLflow has of the suite (see `Tracking.finished`); none of a database yet to be made.
 
         Raises UserError if it exists and cannot be used.
         """
         if self._empty:
             return set()
-        return self._thread.submit(self._ask, lambda tracking: tracking.finished(suite), set[str]()).result()
+        asked = self._thread.submit(
+            self._ask, lambda tracking: tracking.finished(suite, wanted), set[str]()
+        )
+        return asked.result()
 
     def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:
         """Say what the suite is, and which of its runs are meant (see `Tracking.select`)."""

@@ -41,7 +41,7 @@ def metrics_of(record: OutboxRecord, result: Result) -> Iterator[Metric]:
     for row, when in zip(record.curve, result.evaluated, strict=True):
         iteration = int(row["iteration"])
         for column, value in row.items():
-            if column not in NO_METRICS:
+            if column not in NO_METRICS and value is not None:  # None where it was not evaluated
                 yield Metric(METRICS.get(column, column), value, when, iteration)
     for name, value in {**result.metrics, "wall_seconds": result.seconds}.items():
         yield Metric(name, value, result.ended, iteration)

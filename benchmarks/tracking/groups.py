@@ -35,7 +35,8 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
         finals = dict(spread([seed.data.metrics for seed in done], curve))
         for row in curve.drop(columns=list(NO_METRICS), errors="ignore").reset_index().to_dict("records"):
             step = int(row.pop("iteration"))
-            yield from (Metric(str(name), value, ended, step) for name, value in row.items())
+            known = {str(name): value for name, value in row.items() if not np.isnan(value)}
+            yield from (Metric(name, value, ended, step) for name, value in known.items())
     stalled = sum(seed.data.tags["asyncfl.status"] == "stalled" for seed in seeds)
     counts = {"seeds/done": len(done) - stalled, "seeds/diverged": len(seeds) - len(done)}
     if stalled:
@@ -64,7 +65,7 @@ def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
     The k-th row stands at the first iteration at which every seed was evaluated k times or had ended. There,
     the clocks of a seed say when that version was evaluated; past its last version, when the run ended. Where
     runs went on after their last version, the last iteration has a second row, at the mean of their ends. So
-    the mean of one curve is that curve.
+    the mean of one curve is that curve. What some seed did not evaluate is NaN.
     """
     import pandas as pd
 
@@ -88,8 +89,9 @@ def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The mean of tables with the same rows."""
     import pandas as pd
 
-    mean = np.mean([seed.to_numpy() for seed in seeds], axis=0)
-    return pd.DataFrame(mean, seeds[0].index, seeds[0].columns)
+    columns = seeds[0].columns
+    mean = np.mean([seed.reindex(columns=columns).to_numpy() for seed in seeds], axis=0)
+    return pd.DataFrame(mean, seeds[0].index, columns)
 
 
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:

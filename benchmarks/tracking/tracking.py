@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +61,7 @@ class KnownRuns:
     place: Place
     superseded: bool
     parent: str  # the group's id; empty for a baseline
+    only_tested: bool  # at its marks: the clients' training losses are there at its end alone
 
 
 @dataclass(slots=True)
@@ -102,9 +103,15 @@ class Tracking:
         self._client = MlflowClient(store.tracking_uri)
         self._experiments: dict[str, TrackedExperiment] = {}
 
-    def finished(self, suite: str) -> set[str]:
-        """Keys of what need not be computed again: all but errors."""
-        return {key for key, known in self._experiment(suite).runs.items() if known.status == "FINISHED"}
+    def finished(self, suite: str, wanted: Collection[str] = ()) -> set[str]:
+        """Keys of what need not be computed again: all but errors.
+
+        Of the runs `wanted` with the clients' training losses at every mark, those recorded without are left
+        out.
+        """
+        runs = self._experiment(suite).runs
+        lacking = {key for key in wanted if key in runs and runs[key].only_tested}
+        return {key for key, known in runs.items() if known.status == "FINISHED"} - lacking
 
     def describe(self, suite: str, description: str) -> None:
         """Say what the suite is."""
@@ -134,11 +141,15 @@ class Tracking:
         self._paint(experiment)
 
     def write(self, record: OutboxRecord) -> None:
-        """Bring a record into MLflow, if it is not there; an older error of the same run gives way to it."""
+        """Bring a record into MLflow, if it is not there.
+
+        An older error of the same run gives way to it, and so does a record with less at its marks.
+        """
         result = record.result
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
-        if known and known.status == "FINISHED":
+        more = known and known.only_tested and result.about.get("evaluate") == "clients"
+        if known and known.status == "FINISHED" and not more:
             return
         if known and known.began != result.began:  # another attempt, which failed or was never completed
             self._client.delete_run(known.id)
@@ -310,4 +321,5 @@ def _known(run: Run) -> KnownRuns:
         (scenario, strategy, seed),
         "asyncfl.superseded" in tags,
         tags.get(PARENT, ""),
+        tags.get("asyncfl.evaluate") == "test",
     )

@@ -75,7 +75,7 @@ class Simulation:
             clock=self.lengths.clock,
             seed=seed,
             history=self.arrangement.history if self.arrangement else 1,
-            losses=lambda model: world.evaluate(model).client_loss,
+            losses=world.losses,
         )
         self.arrived: Job | None = None  # the last one, for who wants to know more than the event tells
 

@@ -28,7 +28,7 @@ class Evaluation:
     """What one model is worth: `metrics` of the whole, and a value for each client."""
 
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
-    client_loss: np.ndarray  # [n], L_i on client i's own training data
+    client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None where it is left out
     client_metrics: Mapping[str, np.ndarray] = field(default_factory=dict)  # [n] each, on test data
 
 
@@ -95,6 +95,16 @@ class World:
     def evaluate(self, model: Tensor) -> Evaluation:
         """What this model [d] is worth on test data and for each client."""
         raise NotImplementedError
+
+    def test(self, model: Tensor) -> Evaluation:
+        """The same without the clients' training losses, where these cost a pass over the training data."""
+        return self.evaluate(model)
+
+    def losses(self, model: Tensor) -> np.ndarray:
+        """L_i(θ) [n] of this model [d] on each client's training data."""
+        found = self.evaluate(model).client_loss
+        assert found is not None
+        return found
 
 
 class Problem(Part):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -19,11 +19,14 @@ from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.metrics import Metric
+from fl_core.metrics import LOSS, Metric
 from fl_core.problems.problem import Evaluation, World
 
 # One row an arrival; the letters are the array module's type codes.
 ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
+
+# What is evaluated at every mark: the test data, or the clients' training data as well.
+Evaluate = Literal["test", "clients"]
 
 
 def metrics(
@@ -33,14 +36,15 @@ def metrics(
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
-    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1). worst_client/* is the worst value that some client has
-    of a metric in `of_clients`.
+    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1); none of them where the losses were left out.
+    worst_client/* is the worst value that some client has of a metric in `of_clients`.
     """
     found = dict(evaluation.metrics)
-    for prefix, weights in (("fp", p), ("sp", surrogate)):
-        loss = float(weights @ evaluation.client_loss)
+    losses = evaluation.client_loss
+    for prefix, weights in (("fp", p), ("sp", surrogate)) if losses is not None else ():
+        loss = float(weights @ losses)
         found[f"{prefix}/loss"] = loss
-        spread = evaluation.client_loss - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
+        spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
         found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
     for metric in of_clients:
         if metric.name in evaluation.client_metrics and metric.higher is not None:
@@ -90,12 +94,19 @@ class Marks:
 class Recorder:
     """Watches a simulation event by event and evaluates it at its marks (docs/architecture.md, rule 13).
 
-    Marks lie at k/E of every budget; a version is evaluated once; the last row is the end of the run. What
-    is diagnosed changes nothing of it; ValueError if it cannot be.
+    Marks lie at k/E of every budget; a version is evaluated once; the last row is the end of the run. With
+    `evaluate` "test", rows before the last have no training losses (fp/*, sp/*), unless these cost nothing.
+    What is evaluated or diagnosed changes nothing of the run; ValueError if it cannot be diagnosed.
     """
 
-    def __init__(self, simulation: Simulation, diagnostics: Diagnostics | None = None) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        diagnostics: Diagnostics | None = None,
+        evaluate: Evaluate = "clients",
+    ) -> None:
         self.simulation = simulation
+        self.evaluate: Evaluate = evaluate
         self.record = Record()
         self.of_clients = simulation.experiment.scenario.problem.client_metrics()
         self.surrogate = surrogate_weights(simulation)
@@ -146,11 +157,14 @@ class Recorder:
             time = float(simulation.budget.time)
         if simulation.status != "diverged":
             self._evaluate(model, version, updates, time)
+        whole = simulation.world.evaluate(model)
+        if version == self.evaluated:
+            record.curve[-1] |= self._metrics(whole)
         end = self._clocks(version, updates, time)
         if simulation.status != "diverged" and not end.items() <= record.curve[-1].items():
             record.curve.append({**record.curve[-1], **end})
         record.status, record.reason = simulation.status, simulation.reason
-        record.clients = self._clients(simulation.world.evaluate(model))
+        record.clients = self._clients(whole)
         record.kept_bytes = overhead(simulation)
         return record
 
@@ -166,14 +180,21 @@ class Recorder:
         if version == self.evaluated:
             return
         self.evaluated = version
-        evaluation = self.simulation.world.evaluate(model)
-        row = metrics(evaluation, self.simulation.world.p, self.surrogate, self.of_clients)
+        world = self.simulation.world
+        row = self._metrics(world.evaluate(model) if self.evaluate == "clients" else world.test(model))
         self.record.curve.append({**self._clocks(version, updates, time), **row})
-        if not np.isfinite(row["fp/loss"]):
+        losses = [row[name] for name in ("fp/loss", LOSS.name) if name in row]
+        if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
+        elif not model.isfinite().all():
+            self.simulation.diverge(f"version {version} is not finite")
+
+    def _metrics(self, evaluation: Evaluation) -> dict[str, float]:
+        return metrics(evaluation, self.simulation.world.p, self.surrogate, self.of_clients)
 
     def _clients(self, end: Evaluation) -> dict[str, list[float]]:
         world, times = self.simulation.world, self.simulation.server.mean_time
+        assert end.client_loss is not None
         table = {
             "client": list(range(world.n)),
             "importance": world.p.tolist(),
@@ -196,9 +217,10 @@ def run(
     execution: Execution | None = None,
     watch: Callable[[Recorder], None] | None = None,
     diagnostics: Diagnostics | None = None,
+    evaluate: Evaluate = "clients",
 ) -> Record:
     """Run an experiment to its end and record it; `watch` is called after every evaluation."""
-    recorder = Recorder(Simulation(experiment, world), diagnostics)
+    recorder = Recorder(Simulation(experiment, world), diagnostics, evaluate)
     recorder.start()
     for event in simulate(recorder.simulation, execution):
         if recorder.see(event) and watch is not None:

@@ -136,7 +136,9 @@ def _goal(run: RecordedRun) -> Goal:
 def _outcome(run: RecordedRun, schedule: str) -> Outcome:
     curve = run.files.curve
     kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
-    losses = zip(curve["updates"].iloc[kept], curve[LOSS].iloc[kept], strict=True)
+    golden = curve.iloc[kept]
+    golden = golden[golden[LOSS].notna() | (golden.index == len(curve) - 1)]  # a suite may leave it out before
+    losses = zip(golden["updates"], golden[LOSS], strict=True)
     return Outcome(
         scenario=run.scenario,
         strategy=run.strategy,

@@ -42,4 +42,5 @@ def band(cell: Cell, metric: str, clock: str) -> Band:
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
     curve = run.files.curve
+    curve = curve[curve[metric].notna()] if run.done else curve  # at the marks at which it was evaluated
     return curve[clock].to_numpy(float), curve[metric].to_numpy(float)

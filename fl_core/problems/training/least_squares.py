@@ -22,7 +22,7 @@ class LeastSquaresWorld(SupervisedWorld):
     def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
         super().__init__(task, shares, p, seed, architecture)
         self.optimum = torch.from_numpy(self._solved()).to(self.first.dtype)
-        self.least = float(p @ super()._evaluation(self.optimum).client_loss)
+        self.least = float(p @ self._on_training(self.optimum))
 
     def _solved(self) -> np.ndarray:
         """θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, the shortest if there are many."""
@@ -35,8 +35,10 @@ class LeastSquaresWorld(SupervisedWorld):
         solution: np.ndarray = np.linalg.lstsq(design.T @ (weight[:, None] * design), right)[0]
         return solution
 
-    def _evaluation(self, model: Tensor) -> Evaluation:
-        found = super()._evaluation(model)
-        excess = float(self.p @ found.client_loss) - self.least
+    def _on_test(self, model: Tensor) -> Evaluation:
+        """The excess loss needs the clients' training losses, so that they are always there."""
+        found, losses = super()._on_test(model), self._on_training(model)
+        excess = float(self.p @ losses) - self.least
         distance = float((model - self.optimum).norm())
-        return replace(found, metrics={**found.metrics, DISTANCE.name: distance, EXCESS_LOSS.name: excess})
+        metrics = {**found.metrics, DISTANCE.name: distance, EXCESS_LOSS.name: excess}
+        return replace(found, metrics=metrics, client_loss=losses)

@@ -13,7 +13,7 @@ from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation, Impossible
 from fl_core.problems.training.task import Batch, Task
-from fl_core.problems.training.world import CHUNK, SupervisedWorld
+from fl_core.problems.training.world import PASS, SupervisedWorld
 
 PROBE = 4  # data points of the mini-batch that a module is tried on
 
@@ -125,16 +125,20 @@ class OwnWorld(SupervisedWorld):
         loss = self.at(model).loss(self.batch(sample))
         return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
 
-    def _evaluation(self, model: Tensor) -> Evaluation:
+    def _on_test(self, model: Tensor) -> Evaluation:
         task, data = self.at(model), self.data
         everything = torch.arange(len(data.x_test))
         with torch.inference_mode():
             metrics = self._tested(everything)
             scored = {name: torch.cat(values).double().cpu().numpy() for name, values in task.scored.items()}
-            losses = [task.mean_loss(self._trains(client)) for client in range(self.n)]
             own = self._own_tests(metrics)
         of_clients = {name: self.shares.on_test(values) for name, values in scored.items()}
-        return Evaluation(metrics, np.array(losses), own | of_clients)
+        return Evaluation(metrics, None, own | of_clients)
+
+    def _on_training(self, model: Tensor) -> np.ndarray:
+        task = self.at(model)
+        with torch.inference_mode():
+            return np.array([task.mean_loss(self._trains(client)) for client in range(self.n)])
 
     def _tested(self, rows: Tensor) -> dict[str, float]:
         found = self.task.tested(self._tests(rows))
@@ -154,12 +158,12 @@ class OwnWorld(SupervisedWorld):
         return {name: np.array([one[name] for one in found]) for name in whole}
 
     def _tests(self, rows: Tensor) -> Iterator[Batch]:
-        for chunk in torch.split(rows.to(self.device), CHUNK) if len(rows) else ():
+        for chunk in torch.split(rows.to(self.device), PASS) if len(rows) else ():
             yield self.normalise(self.data.x_test[chunk]), self.target(self.data.y_test[chunk])
 
     def _trains(self, client: int) -> Iterator[Batch]:
         held = torch.from_numpy(self.shares.of(client)).to(self.device)
-        for chunk in torch.split(held, CHUNK) if len(held) else ():
+        for chunk in torch.split(held, PASS) if len(held) else ():
             yield self.batch(chunk)
 
     def _tried(self) -> bool:

@@ -130,17 +130,27 @@ def test_first_and_last_model_are_judged_once(monkeypatch: pytest.MonkeyPatch) -
     """What is kept is what would be computed; another model, or one with NaN, is judged anew."""
     w = Made(clients=3, dtype="float64").world(1)
     judged: list[Tensor] = []
-    original = SupervisedWorld._evaluation
+    original, on_training = SupervisedWorld._on_test, SupervisedWorld._on_training
 
     def counted(self: SupervisedWorld, model: Tensor) -> Any:
         judged.append(model)
         return original(self, model)
 
-    monkeypatch.setattr(SupervisedWorld, "_evaluation", counted)
+    def counted_too(self: SupervisedWorld, model: Tensor) -> Any:
+        passes.append(model)
+        return on_training(self, model)
+
+    passes: list[Tensor] = []
+    monkeypatch.setattr(SupervisedWorld, "_on_test", counted)
+    monkeypatch.setattr(SupervisedWorld, "_on_training", counted_too)
     first, other = w.initial(), w.initial() + 1
     for model in (first, other, other.clone(), first, other):
         assert w.evaluate(model).metrics == original(w, model).metrics
-    assert len(judged) == 2
+    assert len(judged) == len(passes) == 2
+    for model in (first, other):
+        assert w.test(model).client_loss is None  # whatever was evaluated before
+        assert (w.evaluate(model).client_loss == w.losses(model)).all()
+    assert len(judged) == len(passes) == 2
     other += 1  # written to by someone: not the model that was judged
     assert w.evaluate(other).metrics == original(w, other).metrics
     assert len(judged) == 3
