@@ -68,8 +68,8 @@ LOSS = Metric("test/loss", "Test loss", higher=False)
 DISTANCE = Metric("distance", "Distance to the optimum", higher=False)
 EXCESS_LOSS = Metric("excess_loss", "Excess loss", higher=False)
 
-# Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at its end,
-# and at the marks before it where they are asked for.
+# Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at the
+# end of a run, and at the marks before it where they are asked for.
 FEDERATED = (
     Metric("fp/loss", "FP loss", higher=False),
     Metric("fp/std", "FP loss, std over clients", higher=False),

@@ -55,7 +55,9 @@ class ClaimPlan:
 
         All claims of the paper are asked, so that a run which one of them left behind serves the next.
         """
-        at_this_scale = (claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim))
+        at_this_scale = (
+            claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim)
+        )
         return {
             run.key
             for claim in at_this_scale

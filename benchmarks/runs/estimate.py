@@ -41,7 +41,7 @@ def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
 
 
 def _built(problem: Problem, seed: int) -> tuple[World, float, float, float]:
-    """A world, and the seconds that it takes to build it, and to judge one model on test and training data."""
+    """A world; the seconds that it takes to build it, and to judge a model on test and on training data."""
     began = perf_counter()
     world = device.place(problem.world(seed))
     building = perf_counter() - began

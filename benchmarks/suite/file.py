@@ -105,8 +105,8 @@ class SuiteFile(Frozen):
     arrangement: SerializeAsAny[Arrangement] | None = None
     budget: Budget
     evaluations: Count = 20
-    # What is evaluated at every mark: `test` data, or the `clients`' training data as well. Left out, it is the
-    # latter where a metric of their losses is shown or ranks; at the end of a run it always is.
+    # What is evaluated at every mark: `test` data, or the `clients`' training data as well. Left out, it is
+    # the latter where a metric of their losses is shown or ranks. The end of a run has both.
     evaluate: Evaluate | None = None
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
     lr: RatesOrTuned = Field(default_factory=dict)

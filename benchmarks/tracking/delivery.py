@@ -47,9 +47,7 @@ class Delivery:
         """
         if self._empty:
             return set()
-        asked = self._thread.submit(
-            self._ask, lambda tracking: tracking.finished(suite, wanted), set[str]()
-        )
+        asked = self._thread.submit(self._ask, lambda tracking: tracking.finished(suite, wanted), set[str]())
         return asked.result()
 
     def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:

@@ -217,6 +217,7 @@ def run(
     execution: Execution | None = None,
     watch: Callable[[Recorder], None] | None = None,
     diagnostics: Diagnostics | None = None,
+    *,
     evaluate: Evaluate = "clients",
 ) -> Record:
     """Run an experiment to its end and record it; `watch` is called after every evaluation."""

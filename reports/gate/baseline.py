@@ -137,7 +137,8 @@ def _outcome(run: RecordedRun, schedule: str) -> Outcome:
     curve = run.files.curve
     kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
     golden = curve.iloc[kept]
-    golden = golden[golden[LOSS].notna() | (golden.index == len(curve) - 1)]  # a suite may leave it out before
+    known = golden[LOSS].notna() | (golden.index == len(curve) - 1)  # a suite may leave it out before the end
+    golden = golden[known]
     losses = zip(golden["updates"], golden[LOSS], strict=True)
     return Outcome(
         scenario=run.scenario,

@@ -84,6 +84,7 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
         "metrics": json.dumps(as_data((DISTANCE, EXCESS_LOSS, *FEDERATED))),
         "target": "0.3",
         "show": "",
+        "evaluate": "test",
     }
     assert (run.info.status, run.info.start_time, run.info.end_time) == (
         "FINISHED",

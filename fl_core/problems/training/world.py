@@ -22,8 +22,8 @@ from fl_core.problems.training.task import Batch, Loss, Task
 from fl_core.streams import Streams
 
 CHUNK = 256  # data points of a full gradient at a time
-# Data points of an evaluation at a time: few enough for a network's activations to stay in the cache (256 take
-# 1.4 times as long with the CNNs), enough to hide the calls; one linear layer keeps nothing in between.
+# Data points of an evaluation at a time: few enough for a network's activations to stay in the cache (with
+# the CNNs 256 take 1.4 times as long), enough to hide the calls; one linear layer keeps nothing in between.
 PASS, PASS_LINEAR, PASS_GPU = 128, 1024, 2048
 
 Judgement = TypeVar("Judgement")
