@@ -1,0 +1,220 @@
+"""What a suite evaluates at its marks: as it says, or by what it shows; and what claims and records make of it."""
+
+from pathlib import Path
+from typing import Any
+
+import in_process
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+from recorded import runs
+from test_claims_files import CLAIM, written
+from torch import Tensor
+
+from benchmarks.claims.plan import Plan
+from benchmarks.errors import UserError
+from benchmarks.runs.session import Session
+from benchmarks.runs.tasks import RunTask
+from benchmarks.suite.suite import load, shipped
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.store import Store
+from benchmarks.tracking.tracking import Tracking
+from fl_core.experiment import Experiment
+from fl_core.metrics import TRAINING
+from fl_core.problems.training.world import SupervisedWorld
+from fl_core.recording.recorder import run
+from reports.gate.baseline import take
+from reports.records.store import load as report
+from reports.statistics.bands import band
+from tuning.trials_job import Evaluated, TrialsJob
+
+SUITE = """
+name: small
+seeds: 2
+problem: {name: digits, clients: 4}
+budget: {updates: 40}
+evaluations: 4
+lr: 0.1
+strategies: [asgd]
+"""
+
+
+def suite(folder: Path, more: str = "") -> Path:
+    path = folder / "small.yaml"
+    path.write_text(SUITE + more)
+    return path
+
+
+def record(path: Path, store: Store) -> None:
+    """What is left of a suite, computed and in MLflow."""
+    outbox, delivery = Outbox(store.outbox), Delivery(store, Outbox(store.outbox))
+    found = load(str(path))
+    session = Session(found, store, baselines=False)
+    places = {
+        task.key: (task.run.scenario, task.run.strategy, str(task.seed))
+        for task in session.tasks
+        if isinstance(task, RunTask)
+    }
+    delivery.announce(found.name, "", places)
+    for task in session._left(outbox, delivery):
+        in_process.compute(task, outbox, {"commit": "abc", "version": "1", "versions": "{}"})
+    delivery.send()
+    delivery.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ("", "test"),
+        ("show: [test/accuracy, worst_client/accuracy]", "test"),
+        ("show: [test/accuracy, sp/std]", "clients"),
+        ("evaluate: clients", "clients"),
+        ("show: [fp/loss]\nevaluate: test", "test"),
+    ],
+)
+def test_the_key_and_what_it_is_without_a_word(tmp_path: Path, more: str, what: str) -> None:
+    assert {run.evaluate for run in load(str(suite(tmp_path, more))).runs()} == {what}
+
+
+def test_a_suite_that_is_ranked_by_a_training_loss_has_it_at_every_mark(tmp_path: Path) -> None:
+    found = load(str(suite(tmp_path)), ["problem.metric=fp/loss"])
+    assert {run.evaluate for run in found.runs()} == {"clients"}
+
+
+def test_it_is_no_part_of_a_run_s_identity(tmp_path: Path) -> None:
+    assert [run.key for run in load(str(suite(tmp_path))).runs()] == [
+        run.key for run in load(str(suite(tmp_path, "evaluate: clients"))).runs()
+    ]
+
+
+def test_another_value_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="evaluate: .*'test' or 'clients'"):
+        load(str(suite(tmp_path, "evaluate: everything")))
+
+
+def test_shipped_suites_evaluate_what_they_show() -> None:
+    for name in shipped():
+        found = load(name, tuned=False)
+        wanted = "clients" if TRAINING & {*found.says.show} or name == "ci" else "test"
+        assert {run.evaluate for run in found.runs()} == {wanted}, name
+
+
+DIGITS: dict[str, Any] = {
+    "seeds": 1,
+    "problem": {"name": "digits", "clients": 4},
+    "budget": {"updates": 40},
+    "strategies": ["asgd", "ace"],
+    "lr": 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"metric": "test/accuracy"}, "test"),
+        ({"metric": "fp/loss"}, "clients"),  # where both have come to
+        ({"metric": "fp/loss", "at": 20}, "clients"),
+        ({"metric": "fp/loss", "at": "end"}, "test"),
+        ({"metric": "sp/loss", "at": "end", "along": "mean"}, "clients"),
+        ({"metric": "fp/std", "at": "end", "reach": 0.1}, "clients"),
+    ],
+)
+def test_claims_get_what_they_read(tmp_path: Path, change: dict[str, Any], what: str) -> None:
+    claim = {**CLAIM, "where": {}, "scenario": "digits", "b": {"strategy": "ace"}, **change}
+    paper = written(tmp_path, claim, digits=DIGITS)
+    plan = Plan(paper, "small", tuple(paper.claims.values()))
+    assert {run.evaluate for run in plan.runs()} == {what}
+
+
+def test_a_run_that_serves_two_claims_has_what_either_reads(tmp_path: Path) -> None:
+    """Whichever of them is judged first."""
+    ends = {
+        **CLAIM,
+        "where": {},
+        "scenario": "digits",
+        "metric": "fp/loss",
+        "at": "end",
+        "b": {"strategy": "ace"},
+    }
+    along = {**ends, "id": "T-row/along", "a": {"strategy": "ace"}, "at": 20}
+    paper = written(tmp_path, ends, along, digits=DIGITS)
+    for claim in paper.claims.values():
+        runs = Plan(paper, "small", (claim,)).runs()
+        assert [(run.strategy, run.evaluate) for run in runs if run.strategy == "ACE"] == [("ACE", "clients")]
+
+
+def test_what_was_not_evaluated_is_absent_everywhere(tmp_path: Path, store: Store) -> None:
+    """From the file and MLflow's charts, of runs and of their mean; the report draws what is there."""
+    path = suite(tmp_path, "show: [fp/loss, test/loss]\nevaluate: test")
+    record(path, store)
+    client = MlflowClient(store.tracking_uri)
+    for kind, count in (("run", 2), ("group", 1)):
+        found = runs(store, kind=kind)
+        assert len(found) == count
+        for run in found:
+            losses = client.get_metric_history(run.info.run_id, "fp/loss")
+            tested = client.get_metric_history(run.info.run_id, "test/loss")
+            assert {point.step for point in losses} == {40} and {point.step for point in tested} >= {0, 40}
+            assert all(0 < point.value < 3 for point in losses)
+    found = report(store.tracking_uri, "small")
+    (scenario,) = found.scenarios()
+    (cell,) = scenario.cells
+    for run in cell.runs:
+        assert run.files.curve["fp/loss"].isna().tolist() == [True] * 4 + [False]
+        assert 0 < run.final("fp/loss") < 3
+    assert band(cell, "fp/loss", "updates").grid.tolist() == [40]
+    assert band(cell, "test/loss", "updates").grid.tolist() == [0, 10, 20, 30, 40]
+    golden = take(store.tracking_uri, load(str(path)).runs())
+    assert [[updates for updates, _ in one.loss] for one in golden.runs] == [[40], [40]]
+
+
+def test_runs_recorded_with_less_than_is_wanted_now_are_computed_again(tmp_path: Path, store: Store) -> None:
+    record(suite(tmp_path), store)
+    before = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
+    assert Tracking(store).finished("small", before) == set()
+    record(suite(tmp_path, "show: [fp/loss]"), store)
+    after = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
+    assert after.keys() == before.keys() and not {*after.values()} & {*before.values()}
+    assert Tracking(store).finished("small", before) == {*before}
+    for run in report(store.tracking_uri, "small").runs:
+        assert len(run.files.curve) == 5 and not run.files.curve["fp/loss"].isna().any()
+    record(suite(tmp_path), store)  # and those with more serve a suite that wants less
+    assert {run.info.run_id for run in runs(store)} == {*after.values()}
+
+
+def test_means_of_curves_whose_columns_stand_in_another_order() -> None:
+    from benchmarks.tracking.groups import mean_curve
+
+    one = pd.DataFrame({"iteration": [0, 1], "fp/loss": [1.0, 2.0], "test/loss": [5.0, 6.0]})
+    other = pd.DataFrame({"iteration": [0, 1], "test/loss": [7.0, 8.0], "fp/loss": [None, 4.0]})
+    mean = mean_curve([one, other])
+    assert mean["test/loss"].tolist() == [6, 7]
+    assert mean["fp/loss"].isna().tolist() == [True, False] and mean["fp/loss"].iloc[1] == 3
+
+
+@pytest.mark.parametrize(("metric", "passes"), [("fp/loss", 5), ("test/accuracy", 1)])
+def test_tuning_evaluates_its_metric_at_every_mark(
+    monkeypatch: pytest.MonkeyPatch, metric: str, passes: int
+) -> None:
+    experiment = Experiment.model_validate(
+        {
+            "scenario": {"problem": DIGITS["problem"], "budget": {"updates": 40}, "evaluations": 4},
+            "strategy": {"name": "asgd", "local_lr": 0.1},
+        }
+    )
+    expected = [row[metric] for row in run(experiment).curve]
+    judged: list[Tensor] = []
+    plain = SupervisedWorld._on_training
+
+    def counted(self: SupervisedWorld, model: Tensor) -> np.ndarray:
+        judged.append(model)
+        return plain(self, model)
+
+    monkeypatch.setattr(SupervisedWorld, "_on_training", counted)
+    worker = in_process.InProcess()
+    TrialsJob("a study", experiment.scenario, {0: experiment.strategy}, (0,), metric).compute(worker)
+    points = [message.point for _, message in worker.told if isinstance(message, Evaluated)]
+    assert [point.value for point in points] == pytest.approx(expected, rel=1e-5)  # stacked
+    assert len(judged) == passes
