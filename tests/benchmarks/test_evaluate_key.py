@@ -1,4 +1,4 @@
-"""What a suite evaluates at its marks: as it says, or by what it shows; and what claims and records make of it."""
+"""What a suite evaluates at its marks: as it says, or by what it shows; and in claims and records."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from benchmarks.tracking.tracking import Tracking
 from fl_core.experiment import Experiment
 from fl_core.metrics import TRAINING
 from fl_core.problems.training.world import SupervisedWorld
-from fl_core.recording.recorder import run
+from fl_core.recording import recorder
 from reports.gate.baseline import take
 from reports.records.store import load as report
 from reports.statistics.bands import band
@@ -90,7 +90,7 @@ def test_it_is_no_part_of_a_run_s_identity(tmp_path: Path) -> None:
 
 
 def test_another_value_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="evaluate: .*'test' or 'clients'"):
+    with pytest.raises(UserError, match=r"evaluate: .*'test' or 'clients'"):
         load(str(suite(tmp_path, "evaluate: everything")))
 
 
@@ -138,6 +138,7 @@ def test_a_run_that_serves_two_claims_has_what_either_reads(tmp_path: Path) -> N
         "at": "end",
         "b": {"strategy": "ace"},
     }
+    ends["b"] = {"strategy": "ace"}
     along = {**ends, "id": "T-row/along", "a": {"strategy": "ace"}, "at": 20}
     paper = written(tmp_path, ends, along, digits=DIGITS)
     for claim in paper.claims.values():
@@ -204,7 +205,7 @@ def test_tuning_evaluates_its_metric_at_every_mark(
             "strategy": {"name": "asgd", "local_lr": 0.1},
         }
     )
-    expected = [row[metric] for row in run(experiment).curve]
+    expected = [row[metric] for row in recorder.run(experiment).curve]
     judged: list[Tensor] = []
     plain = SupervisedWorld._on_training
 

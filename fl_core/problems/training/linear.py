@@ -1,4 +1,4 @@
-"""Multinomial logistic regression by hand: its gradients without autograd, for many models at once."""
+"""Multinomial logistic regression by hand: gradients without autograd for many models at once, and logits."""
 
 from __future__ import annotations
 
@@ -50,6 +50,13 @@ class LinearGradients:
         by_shift = by_bias[:, :, None].expand(by_weight.shape)
         by_weight.copy_(torch.baddbmm(by_shift, error, u, alpha=self.scale, beta=self.shift))
         return gradient
+
+    def logits(self, model: Tensor, stored: Tensor) -> Tensor:
+        """W x + b [B, classes] of a model [d] for stored bytes [B, ...]; nothing is normalised here either."""
+        (weight,), (bias,) = self._parts(model[None])
+        u = stored.flatten(1).to(self.dtype)
+        constant = torch.add(bias, weight.sum(1), alpha=self.shift)[:, None]
+        return torch.addmm(constant, weight, u.t(), alpha=self.scale).t().contiguous()
 
     def _parts(self, models: Tensor) -> tuple[Tensor, Tensor]:
         """W [J, classes, D] and b [J, classes] as views of models [J, d]."""

@@ -210,6 +210,10 @@ class SupervisedWorld(World):
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
         return functional_call(self._whole, views, batch)
 
+    def _outputs(self, task: Task, stored: Tensor) -> Tensor:
+        """What the network makes of stored data points [B, ...]."""
+        return self._by_hand.logits(self._bound, stored) if self._by_hand else task(self.normalise(stored))
+
     def _judge(
         self, task: Task, stored: Tensor, targets: Tensor, wholes: Mapping[str, torchmetrics.Metric]
     ) -> dict[str, np.ndarray]:
@@ -218,7 +222,7 @@ class SupervisedWorld(World):
         on_cpu = PASS_LINEAR if self._by_hand else PASS
         points = on_cpu if self.device.type == "cpu" else PASS_GPU
         for x, target in zip(torch.split(stored, points), torch.split(targets, points), strict=True):
-            outputs, y = task(self.normalise(x)), self.target(target)
+            outputs, y = self._outputs(task, x), self.target(target)
             for name, values in {"loss": task.losses(outputs, y), **task.scores(outputs, y)}.items():
                 found.setdefault(name, []).append(values)
             for metric in wholes.values():
