@@ -41,9 +41,9 @@ class World:
     Samples are drawn on the CPU whatever the device, so that a world is the same everywhere; gradients are
     made from samples that lie where the models do.
 
-    A member defines `gradient` and `evaluate`, and `test` if training losses take time. The defaults of the rest
-    are those of a function without data: one data point a client, no labels, no randomness, θ^0 = 0, jobs
-    computed one after the other.
+    A member defines `gradient` and `evaluate`, and `test` if training losses take time. The defaults of the
+    rest are those of a function without data: one data point a client, no labels, no randomness, θ^0 = 0,
+    jobs computed one after the other.
     """
 
     kind: Hashable  # worlds of equal kind have the same `gradients`, so that their jobs can share one call

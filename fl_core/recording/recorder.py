@@ -41,11 +41,12 @@ def metrics(
     """
     found = dict(evaluation.metrics)
     losses = evaluation.client_loss
-    for prefix, weights in (("fp", p), ("sp", surrogate)) if losses is not None else ():
-        loss = float(weights @ losses)
-        found[f"{prefix}/loss"] = loss
-        spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
-        found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
+    if losses is not None:
+        for prefix, weights in (("fp", p), ("sp", surrogate)):
+            loss = float(weights @ losses)
+            found[f"{prefix}/loss"] = loss
+            spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
+            found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
     for metric in of_clients:
         if metric.name in evaluation.client_metrics and metric.higher is not None:
             found[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])

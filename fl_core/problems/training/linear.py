@@ -52,7 +52,7 @@ class LinearGradients:
         return gradient
 
     def logits(self, model: Tensor, stored: Tensor) -> Tensor:
-        """W x + b [B, classes] of a model [d] for stored bytes [B, ...]; nothing is normalised here either."""
+        """W x + b [B, classes] of a model [d] for stored bytes [B, ...], not normalised."""
         (weight,), (bias,) = self._parts(model[None])
         u = stored.flatten(1).to(self.dtype)
         constant = torch.add(bias, weight.sum(1), alpha=self.shift)[:, None]
