@@ -30,6 +30,11 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     return None
 
 
+def warn(sentence: str) -> None:
+    """Tell the user of something that stops nothing."""
+    sys.stderr.write(f"Warning: {one_line(sentence)}\n")
+
+
 def summarised(error: BaseException) -> str:
     """An error as one line: what kind, and the first line of its text."""
     lines = str(error).strip().splitlines()

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 KEY = Struct("<2Q")  # a digest as the key of Philox
 WORD = 2**32 - 1
@@ -31,6 +33,8 @@ def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
 
 def torch_stream(seed: int, purpose: str, *ids: int, device: str = "cpu") -> torch.Generator:
     """The same for code that draws with torch: initial weights, dropout, augmentation."""
+    import torch  # a second and a half, which what only reads and draws need not wait for
+
     generator = torch.Generator(device)
     generator.manual_seed(int.from_bytes(_digest(seed, purpose, ids)[:8], "little", signed=True))
     return generator

@@ -16,7 +16,8 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite.code import guarded
 from benchmarks.suite.document import Setting, nearest, split
-from benchmarks.suite.suite import PlannedRun, Suite, build, shipped
+from benchmarks.suite.shipped import shipped
+from benchmarks.suite.suite import PlannedRun, Suite, build
 from fl_core.parts import exact
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number

@@ -105,7 +105,7 @@ def _speed(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str,
 
 def _warn_of_old_records(recorded: str) -> None:
     """What is recorded is not run again: records of another commit say nothing about this one."""
-    from benchmarks.runs.session import warn
+    from benchmarks.errors import warn
     from benchmarks.tracking.provenance import commit
 
     here = commit()

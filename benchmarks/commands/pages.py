@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def write_page(found: RecordedSuite, store: Store) -> Path | None:
     """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
-    from benchmarks.runs.session import warn
+    from benchmarks.errors import warn
     from reports import page
 
     if found.unread:

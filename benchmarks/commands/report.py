@@ -33,7 +33,7 @@ def command(
     """
     from benchmarks.commands.pages import write_page
     from benchmarks.errors import UserError
-    from benchmarks.suite.suite import recorded_name
+    from benchmarks.suite.shipped import recorded_name
     from benchmarks.tables import print_rich
     from benchmarks.tracking.store import Store
 

@@ -101,7 +101,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     """Print the table and write the page; False if the page lost runs that an older one shows."""
     from benchmarks.commands.pages import write_page
-    from benchmarks.runs.session import warn
+    from benchmarks.errors import warn
     from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
 

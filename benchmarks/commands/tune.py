@@ -145,7 +145,7 @@ def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]
 
 
 def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
-    from benchmarks.runs.session import warn
+    from benchmarks.errors import warn
     from benchmarks.suite import tuned
     from benchmarks.tables import print_table
     from tuning.results import found

@@ -27,7 +27,7 @@ from benchmarks.errors import UserError
 )
 def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int, host: str) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
-    from benchmarks.runs.session import warn
+    from benchmarks.errors import warn
     from benchmarks.tracking.places import settle
     from benchmarks.tracking.store import Store
 

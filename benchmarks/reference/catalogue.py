@@ -1,15 +1,26 @@
-"""What a suite can choose from: parts by family, and the shipped suites; each in a line, with its paper."""
+"""What a suite can choose from: parts by family, and the shipped suites; each in a line, with its paper.
+
+Parts are read from their sources, as text: to import them all, and torch with them, takes two seconds.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from typing import TYPE_CHECKING
 
 from benchmarks.documents import read
-from benchmarks.suite.labels import first_line
-from benchmarks.suite.suite import shipped
-from fl_core.parts import Part
+from benchmarks.suite.shipped import shipped
+
+if TYPE_CHECKING:
+    from fl_core.parts import Part
+
+SOURCES = Path(__file__).parents[2]
 
 # kind → where its family stands
 FAMILIES = {
@@ -38,19 +49,50 @@ def entries(kind: str) -> list[CatalogueEntry]:
     """All entries of a kind, by name."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
-    return [entry(name, member) for name, member in family(kind).members().items()]
+    module, _, name = FAMILIES[kind].partition(":")
+    (homes,) = [_constant(one, "homes") for one in _classes(_path(module)) if one.name == name]
+    named = {
+        name: ast.get_docstring(one) or ""
+        for home in homes or ()
+        for file in _files(_path(home))
+        for one in _classes(file)
+        if isinstance(name := _constant(one, "name"), str)
+    }
+    return [described(name, text.partition("\n")[0]) for name, text in sorted(named.items())]
 
 
 def family(kind: str) -> type[Part]:
-    """The family of parts of a kind."""
+    """The family of parts of a kind, imported."""
     module, _, name = FAMILIES[kind].partition(":")
     found: type[Part] = getattr(importlib.import_module(module), name)
     return found
 
 
-def entry(name: str, member: type[Part]) -> CatalogueEntry:
+def _path(module: str) -> Path:
+    """A module's file, or a package's folder."""
+    path = SOURCES.joinpath(*module.split("."))
+    return path if path.is_dir() else path.with_suffix(".py")
+
+
+def _files(home: Path) -> list[Path]:
+    return sorted(home.glob("*.py")) if home.is_dir() else [home]
+
+
+def _classes(file: Path) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.ClassDef))
+
+
+def _constant(of: ast.ClassDef, name: str) -> object:
+    """The value that a class gives `name` in its body; None if it gives it none."""
+    for node in of.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            return ast.literal_eval(node.value) if node.value else None
+    return None
+
+
+def described(name: str, line: str) -> CatalogueEntry:
     """A docstring's first line ends with its source, where it has one: `What it is (Author, venue, year).`"""
-    text = first_line(member).rstrip(".")
+    text = line.rstrip(".")
     found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
     return CatalogueEntry(name, found[1], found[2]) if found else CatalogueEntry(name, text, "")
 

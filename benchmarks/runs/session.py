@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, warn
 from benchmarks.pool.local import LocalPool
 from benchmarks.pool.pool import GivenUp
 from benchmarks.redaction import one_line
@@ -144,11 +143,6 @@ class Session:
                     progress.see((job.task, told))
                 if not messages:
                     progress.see(None)
-
-
-def warn(sentence: str) -> None:
-    """Tell the user of something that stops nothing."""
-    sys.stderr.write(f"Warning: {one_line(sentence)}\n")
 
 
 def check(left: Sequence[Task]) -> None:

@@ -12,18 +12,17 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
 from benchmarks.suite.code import guarded, not_own
-from benchmarks.suite.document import Setting, assignment, is_path, nearest
+from benchmarks.suite.document import Setting, assignment
 from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
 from benchmarks.suite.file import TUNED, SuiteFile
 from benchmarks.suite.overrides import override
+from benchmarks.suite.shipped import SUITES, file_of
 from benchmarks.suite.tuned import Tuned
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
-
-SUITES = Path(__file__).parents[1] / "suites"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,6 @@ class Suite:
         return self.tuned.strategy(scenario, strategy, *labels) if self.tuned else strategy
 
 
-def shipped() -> dict[str, Path]:
-    """The suites that come with the package, by name."""
-    return {path.stem: path for path in sorted(SUITES.glob("*.yaml"))}
-
-
 def load(
     name_or_path: str,
     overrides: Sequence[str] = (),
@@ -130,7 +124,7 @@ def load(
     With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. Raises
     UserError with every mistake in it.
     """
-    path = _find(name_or_path)
+    path = file_of(name_or_path)
     document = read(path)
     with guarded("" if path.parent == SUITES else not_own(path)):
         suite = build(path, document, map(assignment, overrides), scale)
@@ -154,29 +148,3 @@ def build(
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid = read_grid(path, document)
     return Suite(grid, expand(path, document, grid, settings), chosen, path)
-
-
-def recorded_name(name_or_path: str, scale: str | None = None) -> str:
-    """The name under which a suite's runs at a scale are recorded; the suite need not exist any more."""
-    if not is_path(name_or_path) and name_or_path not in shipped():
-        return _a_file_s(scales.recorded(name_or_path, scale))
-    document = read(_find(name_or_path))
-    return _a_file_s(scales.recorded(str(document.get("name")), scale or document.get("scale")))
-
-
-def _a_file_s(name: str) -> str:
-    """The name, of which files are called; UserError if it leads out of their folder."""
-    if Path(name).name != name or name == ".." or "\\" in name or "\0" in name:
-        raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
-    return name
-
-
-def _find(name: str) -> Path:
-    if name in shipped():
-        return shipped()[name]
-    if is_path(name) or Path(name).is_file():
-        return Path(name)
-    known = ", ".join(shipped()) or "none"
-    raise UserError(
-        f"no suite is called '{name}'{nearest(name, shipped())} Known: {known}; or a YAML file's path"
-    )

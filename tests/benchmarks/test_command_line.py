@@ -21,6 +21,7 @@ HEAVY = {
     "optuna",
     "pandas",
     "numpy",
+    "scipy.stats",
     "matplotlib",
     "rich",
     "sklearn",
@@ -78,6 +79,30 @@ def test_help_loads_nothing_heavy(asyncfl: AsyncFL) -> None:
     helps, _, loaded = done.stdout.rpartition("LOADED")
     assert loaded.split() == []
     assert all(f"\n  {command} " in helps for command in ("run", "report", "list", "show", "ui", "schema"))
+
+
+@pytest.mark.parametrize("command", ["list", "list strategies", "errata", "errata X-1"])
+def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str) -> None:
+    """torch alone takes a second and a half of processor time; what is printed here is text from files."""
+    allowed = {"pydantic"} if command.startswith("errata") else set()
+    program = (
+        "import sys; from benchmarks.cli import asyncfl\n"
+        f"asyncfl({command.split()!r}, standalone_mode=False)\n"
+        f"print('LOADED', *({HEAVY - allowed} & sys.modules.keys()))"
+    )
+    done = asyncfl(program=program)
+    assert done.returncode == 0, done.stderr
+    shown, _, loaded = done.stdout.rpartition("LOADED")
+    assert shown and loaded.split() == []
+
+
+def test_a_report_is_read_without_torch(asyncfl: AsyncFL) -> None:
+    program = (
+        "import sys, reports.page, reports.terminal, reports.statistics.compare, benchmarks.suite.shipped\n"
+        "print('LOADED', *({'torch', 'pytorch_lightning', 'sklearn'} & sys.modules.keys()))"
+    )
+    done = asyncfl(program=program)
+    assert (done.returncode, done.stdout.split()) == (0, ["LOADED"]), done.stderr
 
 
 def test_version(asyncfl: AsyncFL) -> None:

@@ -5,7 +5,8 @@ import functools
 import pytest
 
 from benchmarks.documents import read
-from benchmarks.suite.suite import PlannedRun, load, recorded_name, shipped
+from benchmarks.suite.shipped import recorded_name, shipped
+from benchmarks.suite.suite import PlannedRun, load
 
 AT_SCALES = [
     (name, scale) for name, path in shipped().items() for scale in read(path).get("scales") or [None]

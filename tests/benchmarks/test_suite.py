@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.suite.suite import PlannedRun, load, recorded_name, shipped
+from benchmarks.suite.shipped import recorded_name, shipped
+from benchmarks.suite.suite import PlannedRun, load
 from fl_core.arrangements.rounds import Rounds
 from fl_core.experiment import Experiment
 from fl_core.local.prox import Prox

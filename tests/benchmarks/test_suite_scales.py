@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UserError
-from benchmarks.suite.suite import Suite, load, recorded_name
+from benchmarks.suite.shipped import recorded_name
+from benchmarks.suite.suite import Suite, load
 
 BODY = """
 name: sized

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from benchmarks.reference.schema import suite_schema
-from benchmarks.suite.suite import shipped
+from benchmarks.suite.shipped import shipped
 
 jsonschema = pytest.importorskip(
     "jsonschema", reason="jsonschema is not installed: nothing here to validate with"

@@ -6,7 +6,8 @@ from mlflow import MlflowClient
 from recorded import runs
 
 from benchmarks.runs.tasks import RunTask, Task, tasks
-from benchmarks.suite.suite import Suite, load, shipped
+from benchmarks.suite.shipped import shipped
+from benchmarks.suite.suite import Suite, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

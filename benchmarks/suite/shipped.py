@@ -1,0 +1,44 @@
+"""Where suites lie, and under which names they are recorded: known from their files, without the science."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.documents import read
+from benchmarks.errors import UserError
+from benchmarks.suite import scales
+from benchmarks.suite.document import is_path, nearest
+
+SUITES = Path(__file__).parents[1] / "suites"
+
+
+def shipped() -> dict[str, Path]:
+    """The suites that come with the package, by name."""
+    return {path.stem: path for path in sorted(SUITES.glob("*.yaml"))}
+
+
+def file_of(name: str) -> Path:
+    """The file of a suite given by its name or path; UserError if there is none of that name."""
+    if name in shipped():
+        return shipped()[name]
+    if is_path(name) or Path(name).is_file():
+        return Path(name)
+    known = ", ".join(shipped()) or "none"
+    raise UserError(
+        f"no suite is called '{name}'{nearest(name, shipped())} Known: {known}; or a YAML file's path"
+    )
+
+
+def recorded_name(name_or_path: str, scale: str | None = None) -> str:
+    """The name under which a suite's runs at a scale are recorded; the suite need not exist any more."""
+    if not is_path(name_or_path) and name_or_path not in shipped():
+        return _of_a_file(scales.recorded(name_or_path, scale))
+    document = read(file_of(name_or_path))
+    return _of_a_file(scales.recorded(str(document.get("name")), scale or document.get("scale")))
+
+
+def _of_a_file(name: str) -> str:
+    """The name, by which files are called; UserError if it leads out of their folder."""
+    if Path(name).name != name or name == ".." or "\\" in name or "\0" in name:
+        raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
+    return name

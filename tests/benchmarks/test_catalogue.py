@@ -1,0 +1,28 @@
+"""What `asyncfl list` shows: read from sources as text, it has to be what the imported classes say."""
+
+import importlib
+import inspect
+
+import pytest
+
+from benchmarks.suite.catalogue import FAMILIES, Entry, entries
+from fl_core.parts import Part
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_the_sources_tell_what_the_classes_say(kind: str) -> None:
+    module, _, name = FAMILIES[kind].partition(":")
+    family: type[Part] = getattr(importlib.import_module(module), name)
+    members = family.members()
+    shown = entries(kind)
+    assert [entry.name for entry in shown] == list(members)
+    for entry, member in zip(shown, members.values(), strict=True):
+        line = (inspect.getdoc(member) or "").partition("\n")[0]
+        source = f" ({entry.paper})" if entry.paper else ""
+        assert line.rstrip(".") == entry.what + source
+
+
+def test_a_strategy_has_its_paper() -> None:
+    (fedbuff,) = [entry for entry in entries("strategies") if entry.name == "fedbuff"]
+    assert isinstance(fedbuff, Entry) and fedbuff.what
+    assert fedbuff.paper == "Nguyen et al., AISTATS 2022, Algorithm 1"
