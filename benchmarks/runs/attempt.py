@@ -100,6 +100,7 @@ class Attempt(Lane):
         about = {
             "execution": self.execution.label + beside,
             "device": device.label(),
+            "memory_format": world.memory_format,
             "data": world.fingerprint,
         }
         return self._cleaned(self.recording.simulated(record, about), self._value(recorder))

@@ -52,6 +52,7 @@ class World:
     p: np.ndarray  # [n], importance of each client, sums to 1
     sizes: np.ndarray  # [n], data points of each client
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
+    memory_format = "contiguous"  # of the inputs of networks, for the record
     fingerprint: dict[str, str]  # digests of data and partition, for the record
     first: Tensor  # θ^0 [d]
 

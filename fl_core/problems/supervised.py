@@ -23,6 +23,7 @@ from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.precision import Precision
 from fl_core.problems.problem import CPU, Impossible, Problem
 from fl_core.streams import torch_stream
 
@@ -40,6 +41,9 @@ class Supervised(Problem):
 
     partition: SerializeAsAny[Partition] = IID()
     dtype: Literal["float32", "float64"] = "float32"
+    # Of products in training (`precision.py`); models and evaluations stay float32. A description mentions it
+    # only where it was chosen.
+    precision: Precision = Field("float32", exclude_if=lambda value: value == "float32")
     # On `validation`, for tuning, a tenth of the training data, which no client gets, stands in for the test
     # set.
     evaluate_on: Literal["test", "validation"] = "test"
@@ -70,7 +74,14 @@ class Supervised(Problem):
             # The initialisers of torch's layers know no other generator than the global one.
             torch.set_rng_state(torch_stream(seed, "init").get_state())
             task = self.task()
+        task.precision = self.precision
         return task.to(getattr(torch, self.dtype))
+
+    @model_validator(mode="after")
+    def _one_precision(self) -> Self:
+        if self.precision != "float32" and self.dtype != "float32":
+            raise ValueError(f"precision {self.precision} goes with dtype float32, not with {self.dtype}")
+        return self
 
     def shares(self, seed: int) -> Shares:
         """The data as dealt out under this seed."""
@@ -135,7 +146,10 @@ class Modelled(Supervised):
 
         network = self.model.build(self.shape, self.outputs)
         task = self.task_of(network)
-        return OwnTask(network, task) if isinstance(network, pl.LightningModule) else task
+        if isinstance(network, pl.LightningModule):
+            task = OwnTask(network, task)
+        task.channels_last = self.model.channels_last
+        return task
 
     def architecture(self) -> Hashable:
         return self.model, self.dtype

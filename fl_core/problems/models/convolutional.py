@@ -13,6 +13,7 @@ class Convolutional(Model):
     """Base of networks for images: the least height and width they need."""
 
     least: ClassVar[int]
+    channels_last: ClassVar[bool] = True
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
         if len(shape) != 3 or min(shape[1:]) < self.least:
@@ -30,6 +31,7 @@ class McMahanCNN(Model):
 
     name: ClassVar[str] = "cnn"
     pooled_steps: ClassVar[int] = 1000
+    channels_last: ClassVar[bool] = True
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
         if len(shape) != 3 or min(shape[1:]) < 4:

@@ -15,6 +15,9 @@ class Model(Part):
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.models",)
     pooled_steps: ClassVar[int] = 2000  # of the centralised baseline: Adam on mini-batches of 128,
     pooled_lr: ClassVar[float] = 1e-3  # from this rate down to 0
+    # Whether images reach the network with their channels side by side in memory: the same numbers to
+    # rounding, true where it was measured to be faster on a CPU (docs/speed.md).
+    channels_last: ClassVar[bool] = False
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
         """One sentence if the network cannot be built for inputs of `shape` (channels, height, width)."""

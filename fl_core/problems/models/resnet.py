@@ -22,6 +22,7 @@ class ResNet18(Convolutional):
     """
 
     name: ClassVar[str] = "resnet18"
+    channels_last: ClassVar[bool] = False  # GroupNorm takes back what the convolutions gain
     least: ClassVar[int] = 8
     pooled_steps: ClassVar[int] = 1000
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.data.shares import Shares
+from fl_core.problems.precision import forward, gradients
 from fl_core.problems.problem import Evaluation, Impossible
 from fl_core.problems.training.task import Batch, Task
 from fl_core.problems.training.world import PASS, SupervisedWorld
@@ -40,7 +41,8 @@ class OwnTask(Task):
         return f"{type(self.network).__module__}:{type(self.network).__qualname__}"
 
     def loss(self, batch: Batch) -> Tensor:
-        found: Any = self.network.training_step(batch, 0)
+        with forward(self.precision, batch[0].device):
+            found: Any = self.network.training_step(batch, 0)
         return found["loss"] if isinstance(found, dict) else found
 
     def training_step(self, batch: Batch, index: int) -> Any:
@@ -117,7 +119,8 @@ class OwnWorld(SupervisedWorld):
         """Stacked where the module can be; else one after the other."""
         if self._stacks:
             return super().gradients(models, clients, samples)
-        return torch.stack([self._own(*job) for job in zip(models, samples, strict=True)])
+        with gradients(self.task.precision, self.device):
+            return torch.stack([self._own(*job) for job in zip(models, samples, strict=True)])
 
     def _own(self, model: Tensor, sample: Tensor) -> Tensor:
         if sample.flatten()[0] < 0:  # of a client without data

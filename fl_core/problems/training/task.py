@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.hidden_state import hidden_state
+from fl_core.problems.precision import Precision, forward
 from fl_core.problems.problem import Impossible
 
 Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where the network is random
@@ -19,6 +20,9 @@ Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where 
 
 class Task(pl.LightningModule):
     """A network, a loss for each data point, and metrics: means over data points, and others."""
+
+    precision: Precision = "float32"  # of the products in the loss; parameters and gradients keep their own
+    channels_last = False  # whether images are laid out so on a CPU (`Model.channels_last`)
 
     def __init__(self, network: nn.Module, lr: float) -> None:
         super().__init__()
@@ -49,7 +53,15 @@ class Task(pl.LightningModule):
     def loss(self, batch: Batch) -> Tensor:
         """Mean loss of a batch: a pure function of the parameters and the batch."""
         inputs, targets, *keys = batch
-        return self.losses(self(inputs, *keys), targets).mean()
+        return self.losses(self.outputs(inputs, *keys), targets).mean()
+
+    def outputs(self, inputs: Tensor, *keys: Tensor) -> Tensor:
+        """The network's outputs in training, computed in the task's precision; what follows is float32."""
+        if self.precision == "float32":
+            return self(inputs, *keys)
+        with forward(self.precision, inputs.device):
+            found: Tensor = self(inputs, *keys)
+        return found.float()
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self.loss(batch)

@@ -15,7 +15,7 @@ class Classifier(Task):
 
     def loss(self, batch: Batch) -> Tensor:
         inputs, labels, *keys = batch
-        return cross_entropy(self(inputs, *keys), labels)
+        return cross_entropy(self.outputs(inputs, *keys), labels)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return cross_entropy(outputs, targets, reduction="none")

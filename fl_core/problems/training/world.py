@@ -16,6 +16,7 @@ from fl_core.flat import Flat
 from fl_core.lightning import torchmetrics
 from fl_core.problems.data.data import placed
 from fl_core.problems.data.shares import Shares
+from fl_core.problems.precision import gradients
 from fl_core.problems.problem import CPU, Evaluation, World
 from fl_core.problems.training.linear import LinearGradients
 from fl_core.problems.training.task import Batch, Loss, Task
@@ -45,9 +46,10 @@ class SupervisedWorld(World):
         self.held, self.starts = shares.held, shares.starts
         self.fingerprint = dict(shares.fingerprint)
         self.first = self.flat.vector(task)
-        self.kind = (type(task), architecture, self.first.dtype, data.fingerprint, self._untrained())
+        held = (self.first.dtype, data.fingerprint, self._untrained())
+        self.kind = (type(task), task.precision, architecture, *held)
         self._whole = Loss(task)
-        fits = LinearGradients.fits(task, data)
+        fits = LinearGradients.fits(task, data) and task.precision == "float32"
         self._by_hand = LinearGradients(data, self.first.dtype) if fits else None
         self._by_autograd = vmap(grad(self._loss))
         self._batches = Streams(seed, "batches")
@@ -73,6 +75,9 @@ class SupervisedWorld(World):
         self.device = device
         self._bound = self.flat.bind(self.task)  # [d]; what is written here is the task's parameters
         self._parameters = self.flat.parameters(self.task)
+        fast = self.task.channels_last and device.type == "cpu" and self.first.dtype is torch.float32
+        self._format = torch.channels_last if fast else torch.preserve_format
+        self.memory_format = "channels last" if fast else "contiguous"
         self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data and place of the model
 
     def at(self, model: Tensor) -> Task:
@@ -112,14 +117,16 @@ class SupervisedWorld(World):
             return torch.zeros_like(model)
         if self._by_hand:
             return self._by_hand(model[None], sample[None])[0]
-        loss = self.at(model).loss(self.batch(sample))
-        return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
+        with gradients(self.task.precision, self.device):
+            loss = self.at(model).loss(self.batch(sample))
+            return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """The same for stacked jobs: models [J, d], samples [J, B] → [J, d]."""
         # Not looked up by client: jobs may come from several worlds.
         without_data = samples.flatten(1)[:, 0] < 0
-        stacked = (self._by_hand or self._vectorised)(models, samples.clamp(min=0))
+        with gradients(self.task.precision, self.device):
+            stacked = (self._by_hand or self._vectorised)(models, samples.clamp(min=0))
         # To ask whether there are any is to wait for a GPU, which fills in no time.
         any_ = self.device.type != "cpu" or without_data.any()
         return stacked.masked_fill(without_data[:, None], 0) if any_ else stacked
@@ -187,7 +194,8 @@ class SupervisedWorld(World):
         """Stored bytes or numbers as the network's inputs; int64 stay what they are."""
         if not self.data.mean:
             return stored if stored.dtype is torch.int64 else stored.to(self.first.dtype)
-        return stored.to(self.first.dtype).mul_(self._scale).add_(self._shift)
+        # The inputs' layout alone decides: the layers keep it from one to the next, whatever that of weights.
+        return stored.to(self.first.dtype, memory_format=self._format).mul_(self._scale).add_(self._shift)
 
     def target(self, stored: Tensor) -> Tensor:
         """Stored labels as they are; numbers in the model's precision."""
