@@ -9,7 +9,10 @@ import click
 
 from benchmarks import options
 
-COMPARED = ("model", "in flight", "execution", "updates/s", "× yardstick", "× floor", "chosen")
+COMPARED = (
+    *("model", "in flight", "execution", "updates/s"),
+    *("× yardstick", "× tight loop", "× tight, by hand", "× floor", "chosen"),
+)
 SHARED = ("model", "in flight", "execution", "outside local work", "outside gradients")
 SCHEDULED = ("clients", "strategy", "durations", "events/s")
 SCALED = ("model", "in flight", "processes", "updates/s", "× yardstick")
@@ -25,7 +28,8 @@ def command(folder: Path, quick: bool) -> None:
     """Measure the speed of the simulator here, against a plain loop; takes half an hour.
 
     Compares client updates a second of every execution with the loop that one would write for a single
-    experiment (the yardstick) and with the arithmetic alone (the floor), on one core and on all; and measures
+    experiment (the yardstick), with that loop tuned by hand, and with the arithmetic alone (the floor), on
+    one core and on all; and measures
     events of the schedule alone, memory, and the cost of tracking; with --device cuda also what a GPU gains.
     Leaves speed.json and speed.svg in DIR.
     """
@@ -70,7 +74,8 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _compared(row: dict[str, Any]) -> tuple[str, ...]:
-    ratios = (f"{row[key]:.2f}" for key in ("of_yardstick", "of_floor"))
+    compared = ("of_yardstick", "of_tight", "of_tight_by_hand", "of_floor")
+    ratios = ("" if row[key] is None else f"{row[key]:.2f}" for key in compared)
     chosen = row["chosen"].removeprefix("auto: ")
     return (
         row["model"],

@@ -62,6 +62,22 @@ def plain_loop(case: Case) -> Callable[[], int]:
     return compute
 
 
+def tight_loop(case: Case, *, by_hand: bool = False) -> Callable[[], int]:
+    """The tight yardstick on the same data, with autograd or, for logistic regression, a gradient by hand."""
+    network, inputs, labels = plain(case)
+    parts = np.array_split(np.arange(len(inputs)), case.in_flight)
+    gradient = yardstick.by_hand if by_hand else yardstick.by_autograd(network)
+    first = [p.detach().clone() for p in network.parameters()]
+
+    def compute() -> int:
+        yardstick.simulate_tightly(
+            gradient, first, inputs, labels, parts, updates=case.updates, batch=BATCH, lr=1e-4
+        )
+        return case.updates
+
+    return compute
+
+
 def plain(case: Case) -> tuple[nn.Module, Tensor, Tensor]:
     """Network, inputs and labels as one would have them without a simulator, nn.LSTM for the LSTM."""
     problem = case.experiment().scenario.problem

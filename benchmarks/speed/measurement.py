@@ -12,7 +12,16 @@ import torch
 
 from benchmarks.pool.fork_server import cores
 from benchmarks.speed import gpu, memory, schedule, tracked
-from benchmarks.speed.arms import SIMULATIONS, Case, alone, gradients, plain_loop, products, side_by_side
+from benchmarks.speed.arms import (
+    SIMULATIONS,
+    Case,
+    alone,
+    gradients,
+    plain_loop,
+    products,
+    side_by_side,
+    tight_loop,
+)
 from benchmarks.speed.cores import scaled
 from benchmarks.speed.shares import shares
 from benchmarks.tracking.provenance import provenance
@@ -21,6 +30,7 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import CPU
 
+TIGHT, BY_HAND = "tight loop", "tight, by hand"  # yardsticks that were tuned
 MINUTE = 60.0  # seconds of the run that the cost of tracking is a share of
 
 Tell = Callable[[str], None]
@@ -87,6 +97,8 @@ def _compared(case: Case, repeats: int, tell: Tell) -> list[dict[str, Any]]:
     auto, together = Auto(), Auto()
     arms = {
         "yardstick": plain_loop(case),
+        TIGHT: tight_loop(case),
+        **({BY_HAND: tight_loop(case, by_hand=True)} if case.model == "logistic" else {}),
         "one by one": alone(case, OneByOne()),
         "all in flight": alone(case, AllInFlight(8)),
         "auto": alone(case, auto),
@@ -108,6 +120,8 @@ def _compared(case: Case, repeats: int, tell: Tell) -> list[dict[str, Any]]:
             "arm": name,
             "updates_per_second": 1 / typical[name],
             "of_yardstick": typical["yardstick"] / typical[name],
+            "of_tight": typical[TIGHT] / typical[name],
+            "of_tight_by_hand": typical[BY_HAND] / typical[name] if BY_HAND in typical else None,
             "of_floor": typical["floor"] / typical[name],
             "chosen": chosen.get(name, ""),
             "seconds": seconds[name],

@@ -18,7 +18,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     for panel, model in zip(panels, models, strict=True):
         for arm in arms:
             points = [row for row in rows if (row["model"], row["arm"]) == (model, arm)]
-            style = {"yardstick": "k--", "floor": "k:"}.get(arm, "o-")
+            style = {"yardstick": "k--", "tight loop": "k-.", "floor": "k:"}.get(arm, "o-")
             x, y = ([row[key] for row in points] for key in ("in_flight", "updates_per_second"))
             panel.plot(x, y, style, label=arm)
         panel.set(title=model, xlabel="clients in flight", xscale="log", yscale="log")

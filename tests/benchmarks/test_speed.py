@@ -25,7 +25,16 @@ from fl_core.execution.execution import Need
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
-ARMS = ["yardstick", "one by one", "all in flight", "auto", "16 at once", "floor"]
+ARMS = [
+    "yardstick",
+    "tight loop",
+    "tight, by hand",
+    "one by one",
+    "all in flight",
+    "auto",
+    "16 at once",
+    "floor",
+]
 
 
 def test_the_yardstick_of_one_client_is_stochastic_gradient_descent() -> None:
@@ -65,6 +74,21 @@ def test_the_yardstick_keeps_the_model_that_was_sent() -> None:
     loss = cross_entropy(images[heard] @ weight.T + bias, labels[heard], reduction="sum")
     steps = torch.autograd.grad(loss, (weight, bias))
     torch.testing.assert_close(found, [p - 0.1 * g for p, g in zip(first, steps, strict=True)])
+
+
+@pytest.mark.parametrize("hand", [False, True])
+def test_the_tight_loop_computes_the_same(hand: bool) -> None:
+    """Twenty clients, 60 updates: stale gradients, the same draws, the same model to rounding."""
+    random = torch.Generator().manual_seed(4)
+    inputs, labels = torch.rand(40, 6, generator=random), torch.arange(40) % 4
+    network, about = nn.Linear(6, 4), {"updates": 60, "batch": 5}
+    first = [p.detach().clone() for p in network.parameters()]
+    parts = np.array_split(np.arange(40), 20)
+    wanted = yardstick.simulate(network, inputs, labels, parts, **about, lr=0.3)
+    gradient = yardstick.by_hand if hand else yardstick.by_autograd(network)
+    found = yardstick.simulate_tightly(gradient, first, inputs, labels, parts, **about, lr=0.3)
+    torch.testing.assert_close(list(found), wanted)
+    assert all(not torch.equal(p, before) for p, before in zip(found, first, strict=True))
 
 
 def test_a_run_in_its_stride_counts_what_it_computes() -> None:
@@ -119,6 +143,7 @@ def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: py
     assert [row["arm"] for row in found["updates"]] == ARMS
     by_arm = {row["arm"]: row for row in found["updates"]}
     assert by_arm["yardstick"]["of_yardstick"] == by_arm["floor"]["of_floor"] == 1
+    assert by_arm["tight loop"]["of_tight"] == by_arm["tight, by hand"]["of_tight_by_hand"] == 1
     for row in found["updates"]:
         assert row["updates_per_second"] == pytest.approx(1 / np.median(row["seconds"]))
         ratio = row["updates_per_second"] / by_arm["yardstick"]["updates_per_second"]
