@@ -51,14 +51,15 @@ def entries(kind: str) -> list[CatalogueEntry]:
         return [_suite(name) for name in shipped()]
     module, _, name = FAMILIES[kind].partition(":")
     (homes,) = [_constant(one, "homes") for one in _classes(_path(module)) if one.name == name]
+    assert isinstance(homes, tuple)
     named = {
         name: ast.get_docstring(one) or ""
-        for home in homes or ()
+        for home in homes
         for file in _files(_path(home))
         for one in _classes(file)
         if isinstance(name := _constant(one, "name"), str)
     }
-    return [described(name, text.partition("\n")[0]) for name, text in sorted(named.items())]
+    return [entry(name, text.partition("\n")[0]) for name, text in sorted(named.items())]
 
 
 def family(kind: str) -> type[Part]:
@@ -90,7 +91,7 @@ def _constant(of: ast.ClassDef, name: str) -> object:
     return None
 
 
-def described(name: str, line: str) -> CatalogueEntry:
+def entry(name: str, line: str) -> CatalogueEntry:
     """A docstring's first line ends with its source, where it has one: `What it is (Author, venue, year).`"""
     text = line.rstrip(".")
     found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)

@@ -16,8 +16,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from benchmarks.errors import UserError
-from benchmarks.reference.catalogue import FAMILIES, described, family
+from benchmarks.reference.catalogue import FAMILIES, entry, family
 from benchmarks.suite.document import nearest
+from benchmarks.suite.labels import first_line
 from fl_core.parts import Candidates, Part, Tune, find
 
 TYPES = {
@@ -72,7 +73,7 @@ def described(kind: str | None, name: str) -> Description:
         ways = " or ".join(f"asyncfl list {one} {name}" for one in found)
         raise UserError(f"'{name}' is the name of several parts: write {ways}")
     [(kind, part)] = found.items()
-    line = described(part.reference(), first_line(part))
+    line = entry(part.reference(), first_line(part))
     return Description(kind, line.name, line.what, line.paper, _text(part), tuple(_fields(part)))
 
 

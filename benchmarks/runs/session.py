@@ -12,7 +12,6 @@ from filelock import FileLock, Timeout
 from benchmarks.errors import UserError, warn
 from benchmarks.pool.local import LocalPool
 from benchmarks.pool.pool import GivenUp
-from benchmarks.redaction import one_line
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress

@@ -67,7 +67,7 @@ def tight_loop(case: Case, *, by_hand: bool = False) -> Callable[[], int]:
     network, inputs, labels = plain(case)
     parts = np.array_split(np.arange(len(inputs)), case.in_flight)
     gradient = yardstick.by_hand if by_hand else yardstick.by_autograd(network)
-    first = [p.detach().clone() for p in network.parameters()]
+    first = tuple(p.detach().clone() for p in network.parameters())
 
     def compute() -> int:
         yardstick.simulate_tightly(

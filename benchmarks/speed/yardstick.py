@@ -8,7 +8,7 @@ the local step made on the server's model.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -64,12 +64,13 @@ def simulate(
     return server
 
 
-Gradient = Callable[[Sequence[Tensor], Tensor, Tensor], Sequence[Tensor]]  # of parameters, inputs, labels
+Parameters = tuple[Tensor, ...]
+Gradient = Callable[[Parameters, Tensor, Tensor], Parameters]  # of parameters, inputs, labels
 
 
 def simulate_tightly(
     gradient: Gradient,
-    first: Sequence[Tensor],
+    first: Parameters,
     inputs: Tensor,
     labels: Tensor,
     parts: list[np.ndarray],
@@ -77,10 +78,10 @@ def simulate_tightly(
     updates: int,
     batch: int,
     lr: float,
-) -> Sequence[Tensor]:
+) -> Parameters:
     """The same parameters as `simulate` from `first`, up to rounding; inputs are normalised floats."""
     random = np.random.default_rng(0)
-    server: Sequence[Tensor] = [p.detach().clone() for p in first]
+    server = tuple(p.detach().clone() for p in first)
     queue = [(random.exponential(), client, server) for client in range(len(parts))]
     heapq.heapify(queue)
     for _ in range(updates):
@@ -97,7 +98,7 @@ def by_autograd(network: nn.Module) -> Gradient:
     """The gradient of any network: its parameters are pointed at those of a model, none is copied."""
     own = list(network.parameters())
 
-    def gradient(parameters: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> Sequence[Tensor]:
+    def gradient(parameters: Parameters, inputs: Tensor, labels: Tensor) -> Parameters:
         for p, value in zip(own, parameters, strict=True):
             p.data = value
         return torch.autograd.grad(cross_entropy(network(inputs), labels), own)
@@ -105,7 +106,7 @@ def by_autograd(network: nn.Module) -> Gradient:
     return gradient
 
 
-def by_hand(parameters: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> Sequence[Tensor]:
+def by_hand(parameters: Parameters, inputs: Tensor, labels: Tensor) -> Parameters:
     """The gradient of logistic regression, W [classes, D] and b [classes], written down."""
     weight, bias = parameters
     flat = inputs.flatten(1)

@@ -41,9 +41,7 @@ class Supervised(Problem):
 
     partition: SerializeAsAny[Partition] = IID()
     dtype: Literal["float32", "float64"] = "float32"
-    # Of products in training (`precision.py`); models and evaluations stay float32. A description mentions it
-    # only where it was chosen.
-    precision: Precision = Field("float32", exclude_if=lambda value: value == "float32")
+    precision: Precision = "float32"  # of products in training; models and evaluations stay float32
     # On `validation`, for tuning, a tenth of the training data, which no client gets, stands in for the test
     # set.
     evaluate_on: Literal["test", "validation"] = "test"

@@ -35,7 +35,8 @@ title: Toy
 scenarios:
   s: {problem: quadratic, seeds: 1, budget: {updates: 5}, strategies: ["theirs_for_a_test:Mine"]}
 claims:
-  - {id: T/a, place: p, statement: s, kind: report, clock: time, rates: paper, scenario: s, metric: fp/loss, arrangement: paper}
+  - {id: T/a, place: p, statement: s, kind: report, clock: time, rates: paper, arrangement: paper,
+     scenario: s, metric: fp/loss}
 """
 
 

@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from benchmarks.suite.catalogue import FAMILIES, Entry, entries
+from benchmarks.reference.catalogue import FAMILIES, Entry, entries
 from fl_core.parts import Part
 
 

@@ -209,7 +209,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     for place in (
         "benchmarks.runs.session.Session.run",
         "tuning.campaign.Driver.run",
-        "benchmarks.fork_server.warm_up",
+        "benchmarks.pool.fork_server.warm_up",
         "os.execve",
     ):
         monkeypatch.setattr(place, begin)

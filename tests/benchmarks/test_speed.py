@@ -82,7 +82,7 @@ def test_the_tight_loop_computes_the_same(hand: bool) -> None:
     random = torch.Generator().manual_seed(4)
     inputs, labels = torch.rand(40, 6, generator=random), torch.arange(40) % 4
     network, about = nn.Linear(6, 4), {"updates": 60, "batch": 5}
-    first = [p.detach().clone() for p in network.parameters()]
+    first = tuple(p.detach().clone() for p in network.parameters())
     parts = np.array_split(np.arange(40), 20)
     wanted = yardstick.simulate(network, inputs, labels, parts, **about, lr=0.3)
     gradient = yardstick.by_hand if hand else yardstick.by_autograd(network)
