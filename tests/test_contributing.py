@@ -21,7 +21,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder outside of the repository with the files of the guide, and nothing else."""
     folder = tmp_path_factory.mktemp("stranger")
     files = BLOCK.findall(GUIDE.read_text())
-    assert dict(files).keys() == {"mine/strategies.py", "mine/durations.py", "mine.yaml", "test_mine.py"}
+    modules = {f"mine/{name}.py" for name in ("strategies", "durations", "problem", "metric")}
+    assert dict(files).keys() == modules | {"mine.yaml", "depots.yaml", "test_mine.py"}
     for name, text in files:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text.lstrip("\n"))
@@ -50,6 +51,17 @@ def test_a_suite_runs_the_strategy_under_the_duration_law(folder: Path) -> None:
     assert re.search(r"Momentum ASGD \(momentum 0\.3\).*\d", said), said
     assert re.search(r"^.*\bASGD\b.*\d", said, re.MULTILINE)
     assert "riangular" in said
+
+
+def test_a_suite_trains_a_lightning_module_and_shows_a_metric_of_a_strangers(folder: Path) -> None:
+    """Both metrics head columns, the one ranks and the other is a share; `compare` knows it, too."""
+    said = python(folder, "-c", ASYNCFL, "run", "depots.yaml")
+    heads = " ".join(said.split())
+    assert "Mean absolute error" in heads and "Late arrivals (%)" in heads, said
+    compared = python(
+        folder, "-c", ASYNCFL, "compare", "FedBuff", "ASGD", "--suite", "depots", "--metric", "test/late"
+    )
+    assert "points" in compared or "%" in compared, compared
 
 
 def test_list_prints_the_fields_of_a_strangers_class(folder: Path) -> None:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
 from typing import TYPE_CHECKING
 
 from benchmarks.documents import read
@@ -53,13 +52,13 @@ def entries(kind: str) -> list[CatalogueEntry]:
     (homes,) = [_constant(one, "homes") for one in _classes(_path(module)) if one.name == name]
     assert isinstance(homes, tuple)
     named = {
-        name: ast.get_docstring(one) or ""
+        called: ast.get_docstring(one) or ""
         for home in homes
         for file in _files(_path(home))
         for one in _classes(file)
-        if isinstance(name := _constant(one, "name"), str)
+        if isinstance(called := _constant(one, "name"), str)
     }
-    return [entry(name, text.partition("\n")[0]) for name, text in sorted(named.items())]
+    return [entry(called, text.partition("\n")[0]) for called, text in sorted(named.items())]
 
 
 def family(kind: str) -> type[Part]:

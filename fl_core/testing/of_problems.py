@@ -48,7 +48,7 @@ def full_gradients_are_those_of_the_losses(problem: Problem) -> None:
     direction = torch.from_numpy(np.random.default_rng(0).normal(size=world.d))
     direction /= direction.norm()
     model = world.initial() + 0.1 * direction
-    ahead, behind = (world.evaluate(model + side * STEP * direction).client_loss for side in (1, -1))
+    ahead, behind = (world.losses(model + side * STEP * direction) for side in (1, -1))
     quotient = (ahead - behind) / (2 * STEP)
     slopes = np.array([float(world.full_gradient(model, client) @ direction) for client in range(world.n)])
     apart = np.abs(slopes - quotient).max()

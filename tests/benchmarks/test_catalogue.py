@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from benchmarks.reference.catalogue import FAMILIES, Entry, entries
+from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
 from fl_core.parts import Part
 
 
@@ -24,5 +24,5 @@ def test_the_sources_tell_what_the_classes_say(kind: str) -> None:
 
 def test_a_strategy_has_its_paper() -> None:
     (fedbuff,) = [entry for entry in entries("strategies") if entry.name == "fedbuff"]
-    assert isinstance(fedbuff, Entry) and fedbuff.what
+    assert isinstance(fedbuff, CatalogueEntry) and fedbuff.what
     assert fedbuff.paper == "Nguyen et al., AISTATS 2022, Algorithm 1"

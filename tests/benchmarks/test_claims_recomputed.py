@@ -66,8 +66,7 @@ def at_a_look(claim: Claim, rows: np.ndarray) -> Chances | Word:
 
 def of_two(claim: Better, rows: np.ndarray) -> Chances | Word:
     """A against B, where what diverged is worse than anything."""
-    sign = 1 if claim.higher_is_better else -1
-    a, b = (np.where(np.isnan(row), -np.inf, sign * row) for row in rows)
+    a, b = (np.where(np.isnan(row), -np.inf, claim.sign * row) for row in rows)
     wild = ~(np.isfinite(a) & np.isfinite(b))
     if wild.all() and (np.all(a > b) or np.all(a < b)):
         return "confirmed" if np.all(a > b) and not isinstance(claim, Same) else "refuted"

@@ -12,7 +12,7 @@ from recorded import runs
 from test_claims_files import CLAIM, written
 from torch import Tensor
 
-from benchmarks.claims.plan import Plan
+from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
@@ -97,7 +97,7 @@ def test_another_value_is_a_mistake(tmp_path: Path) -> None:
 def test_shipped_suites_evaluate_what_they_show() -> None:
     for name in shipped():
         found = load(name, tuned=False)
-        wanted = "clients" if TRAINING & {*found.says.show} or name == "ci" else "test"
+        wanted = "clients" if TRAINING & {*found.spec.show} or name == "ci" else "test"
         assert {run.evaluate for run in found.runs()} == {wanted}, name
 
 
@@ -124,7 +124,7 @@ DIGITS: dict[str, Any] = {
 def test_claims_get_what_they_read(tmp_path: Path, change: dict[str, Any], what: str) -> None:
     claim = {**CLAIM, "where": {}, "scenario": "digits", "b": {"strategy": "ace"}, **change}
     paper = written(tmp_path, claim, digits=DIGITS)
-    plan = Plan(paper, "small", tuple(paper.claims.values()))
+    plan = ClaimPlan(paper, "small", tuple(paper.claims.values()))
     assert {run.evaluate for run in plan.runs()} == {what}
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_serves_two_claims_has_what_either_reads(tmp_path: Path) -> N
     along = {**ends, "id": "T-row/along", "a": {"strategy": "ace"}, "at": 20}
     paper = written(tmp_path, ends, along, digits=DIGITS)
     for claim in paper.claims.values():
-        runs = Plan(paper, "small", (claim,)).runs()
+        runs = ClaimPlan(paper, "small", (claim,)).runs()
         assert [(run.strategy, run.evaluate) for run in runs if run.strategy == "ACE"] == [("ACE", "clients")]
 
 

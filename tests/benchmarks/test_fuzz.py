@@ -47,9 +47,9 @@ scenarios:
   shipped: {suite: quickstart, set: {seeds: 1}, scales: {small: {budget.updates: 9}}}
 claims:
   - {id: T-one/case, place: Fig. 1, statement: A is better., kind: better, clock: updates, rates: stated,
-     scenario: inline, metric: fp/loss, a: {strategy: asgd}, b: {strategy: ace}}
+     arrangement: paper, scenario: inline, metric: fp/loss, a: {strategy: asgd}, b: {strategy: ace}}
   - {id: 'T-two/{x}', place: Tab. 1, statement: It is x., kind: value, clock: updates, rates: stated,
-     scenario: inline, metric: fp/loss, strategy: ace, printed: 0.5, each: {x: [1, 2]}}
+     arrangement: paper, scenario: inline, metric: fp/loss, strategy: ace, printed: 0.5, each: {x: [1, 2]}}
 seen: {'T-two/*': nothing}
 """
 SUITES_READ = [SUITE] * 4 + [

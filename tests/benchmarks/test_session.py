@@ -211,7 +211,7 @@ def test_missing_data_are_said_before_anything_is_computed(
     def missing(_: Digits) -> Data:
         raise DataMissing("digits: not here")
 
-    monkeypatch.setattr(Digits, "data", missing)
+    monkeypatch.setattr(Digits, "load", missing)
     path = write_suite(tmp_path)
     path.write_text(re.sub("problem: .*", "problem: digits", path.read_text()))
     heard: list[TaskMessage] = []
