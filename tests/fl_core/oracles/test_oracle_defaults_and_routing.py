@@ -1,0 +1,88 @@
+"""Default hyper-parameters as the papers give them, and routing that is optimised, by a search of our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation
+from fl_core.strategies.strategy import Strategy
+
+# Where a paper or its published code gives a number.
+PRINTED: dict[str, dict[str, Any]] = {
+    "aced": {"max_age": 10},  # arXiv 2511.19066, F.4: twice the mean delay
+    "afa_cd": {"buffer": 5},  # Yang et al., ICML 2022, Table 2: 5 of 10 workers
+    "afa_cs": {"buffer": 5},
+    "ca2fl": {"buffer": 10, "concurrency": 20},  # arXiv 2511.19066, F.4
+    "fedbuff": {"buffer": 10, "concurrency": 20, "momentum": 0.0},
+    "fadas": {  # Wang et al., ICML 2024, §6
+        "server_lr": 1e-3,
+        "concurrency": 50,
+        "buffer": 5,
+        "beta1": 0.9,
+        "beta2": 0.99,
+        "epsilon": 1e-8,
+    },
+    "fedasync": {"server_lr": 0.6, "power": 0.5, "hinge_slope": 10.0, "hinge_start": 4.0},  # Xie et al., 2019
+    "fedbuff_c": {"buffer": 10},  # Fraboni et al., JMLR 2023, §5.2.2
+    "fedfix": {"period": 0.5, "growth": 0},
+    "generalized_asyncsgd": {  # arXiv 2502.08206, §5: B = 2 · 10² + 3²
+        "concurrency": 100,
+        "smoothness": 1.0,
+        "distance": 15.0,
+        "noise": 2 * 10.0**2 + 3.0**2,
+    },
+}
+
+SLOW, FAST = 4, 1  # mean service times
+TASKS = 5
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_defaults_are_those_of_the_papers(name: str) -> None:
+    strategy = Strategy.model_validate(name)
+    assert {field: getattr(strategy, field) for field in PRINTED[name]} == PRINTED[name]
+
+
+def in_queue(first: float, tasks: int) -> tuple[np.ndarray, np.ndarray]:
+    """P(k of the tasks are at client 0), k = 0 … tasks, in the two-station network; and k."""
+    load, other = first * SLOW, (1 - first) * FAST  # p_i / μ_i
+    k = np.arange(tasks + 1)
+    weight = load**k * other ** (tasks - k)
+    return weight / weight.sum(), k
+
+
+def bound(which: str, first: float, lr: float, *, distance: float, noise: float, smoothness: float) -> float:
+    """G without its first term, or H, of routing (first, 1 − first): formulas of §5.2 of the field guide."""
+    p = np.array([first, 1 - first])
+    here, k = in_queue(first, TASKS - 1 if which == "G" else TASKS)
+    mean = np.array([here @ k, here @ (k.max() - k)])
+    step = lr * smoothness
+    terms = step * noise / 4 * (1 / p).sum() + step**2 * noise * TASKS / 4 * (mean / p**2).sum()
+    if which == "G":
+        return terms
+    rate = (1 - here[0]) / SLOW + (1 - here[-1]) / FAST  # completions in a unit of time
+    return (distance / lr + terms) / rate
+
+
+@pytest.mark.parametrize("which", ["G", "H"])
+@pytest.mark.parametrize("scale", [1.0, 5.0])
+def test_the_optimised_routing_is_where_the_bound_is_least(which: str, scale: float) -> None:
+    """Of two clients on a grid of 4,000 points; η = η_g η_l."""
+    numbers = {"distance": 7.0, "noise": 30.0, "smoothness": 2.0}
+    rates = {"local_lr": 0.02 * scale, "server_lr": 1.5}
+    strategy = {"name": "generalized_asyncsgd", "routing": which, "concurrency": TASKS, **numbers, **rates}
+    scenario = {
+        "problem": {"name": "quadratic", "centres": [[0.0], [1.0]]},
+        "timing": {"durations": {"name": "exponential", "times": [SLOW, FAST]}},
+        "budget": {"updates": 1},
+    }
+    server = Simulation(Experiment.model_validate({"scenario": scenario, "strategy": strategy})).server
+    found = Strategy.model_validate(strategy).probabilities(server)
+    grid = np.linspace(0, 1, 4001)[1:-1]
+    values = [bound(which, first, 0.03 * scale, **numbers) for first in grid]
+    assert found.sum() == pytest.approx(1)
+    assert found[0] == pytest.approx(grid[int(np.argmin(values))], abs=2e-3)
