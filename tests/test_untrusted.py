@@ -9,7 +9,7 @@ import pytest
 from test_architecture import MODULES, TREES
 
 from benchmarks.errors import UserError
-from benchmarks.suite.suite import recorded_name
+from benchmarks.suite.shipped import recorded_name
 from reports.downloads import csv, slug
 from reports.latex import text
 

@@ -48,9 +48,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fl_core.metrics import TRAINING, Metric
+from fl_core.metrics import TRAINING, Metric, named
 from fl_core.parts import Frozen
-from fl_core.problems.problem import shipped_metrics
 
 POINTS = 0.02  # two points of a share: what "the same" allows unless an entry says otherwise
 
@@ -171,7 +170,7 @@ class Claim(Sample):
     def metrics(self) -> list[Metric]:
         """The samples' metrics as problems declare them; without direction where none does."""
         names = [sample.metric or "" for sample in self.samples.values()]
-        return [shipped_metrics().get(name, Metric(name)) for name in names]
+        return [_declared(name) for name in names]
 
     @model_validator(mode="before")
     @classmethod
@@ -193,6 +192,16 @@ class Claim(Sample):
         if self.rates is None:
             raise ValueError("rates: must say whose learning rates these are: paper, tuned or stated")
         return self
+
+
+def _declared(name: str) -> Metric:
+    """The metric as it is known everywhere, or else as a problem of this package declares it."""
+    known = named(name)
+    if known.higher is not None:
+        return known
+    from fl_core.problems.problem import shipped_metrics  # with torch, which few claims have to wait for
+
+    return shipped_metrics().get(name, known)
 
 
 class Better(Claim):

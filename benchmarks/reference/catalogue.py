@@ -48,13 +48,12 @@ def entries(kind: str) -> list[CatalogueEntry]:
     """All entries of a kind, by name."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
-    module, _, name = FAMILIES[kind].partition(":")
-    (homes,) = [_constant(one, "homes") for one in _classes(_path(module)) if one.name == name]
-    assert isinstance(homes, tuple)
+    others = {home for other in FAMILIES if other != kind for home in _homes(other)}
     named = {
         called: ast.get_docstring(one) or ""
-        for home in homes
-        for file in _files(_path(home))
+        for home in _homes(kind)
+        for file in _files(home)
+        if file not in others
         for one in _classes(file)
         if isinstance(called := _constant(one, "name"), str)
     }
@@ -66,6 +65,14 @@ def family(kind: str) -> type[Part]:
     module, _, name = FAMILIES[kind].partition(":")
     found: type[Part] = getattr(importlib.import_module(module), name)
     return found
+
+
+def _homes(kind: str) -> list[Path]:
+    """The files and folders in which the members of a family stand."""
+    module, _, name = FAMILIES[kind].partition(":")
+    (homes,) = [_constant(one, "homes") for one in _classes(_path(module)) if one.name == name]
+    assert isinstance(homes, tuple)
+    return [_path(home) for home in homes]
 
 
 def _path(module: str) -> Path:

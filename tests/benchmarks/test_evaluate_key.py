@@ -16,7 +16,8 @@ from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
-from benchmarks.suite.suite import load, shipped
+from benchmarks.suite.shipped import shipped
+from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

@@ -22,7 +22,8 @@ from benchmarks.claims import files, plan
 from benchmarks.cli import main
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
-from benchmarks.suite.suite import SUITES, load
+from benchmarks.suite.shipped import SUITES
+from benchmarks.suite.suite import load
 from reports.gate import baseline
 
 SUITE = b"""name: small

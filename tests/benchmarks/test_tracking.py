@@ -64,6 +64,7 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
     assert json.loads(tags.pop("versions"))["torch"]
     assert json.loads(tags.pop("data")) == task.problem.world(0).fingerprint
     assert tags.pop("execution") == "one by one" and tags.pop("device") == "cpu"
+    assert tags.pop("memory_format") == "contiguous"
     assert float(tags.pop("wall_seconds")) == pytest.approx(result.seconds, abs=0.001)
     assert tags.pop("machine") and tags.pop("paper").startswith("FedBuff, buffered asynchronous aggregation")
     assert tags.keys() >= {"version", "commit"}

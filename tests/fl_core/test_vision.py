@@ -1,4 +1,4 @@
-"""The mend: torchvision and Lightning import, whether or not torchvision's operators fit this torch."""
+"""The repair: torchvision and Lightning import, whether or not torchvision's operators fit this torch."""
 
 import subprocess
 import sys
@@ -10,14 +10,14 @@ def fresh(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_after_the_mend_both_import_and_a_second_mend_does_nothing() -> None:
+def test_after_the_repair_both_import_and_a_second_repair_does_nothing() -> None:
     program = (
         "import sys\n"
-        "from fl_core.vision import mend\n"
-        "first = mend()\n"
+        "from fl_core.vision import repair\n"
+        "first = repair()\n"
         "assert not {'torchvision', 'pytorch_lightning'} & sys.modules.keys()\n"
         "import torchvision, pytorch_lightning, torch\n"
-        "assert mend() is first\n"
+        "assert repair() is first\n"
         "print(hasattr(torch.ops.torchvision, 'nms'))"
     )
     assert fresh(program) == "True"
@@ -30,6 +30,6 @@ def test_operators_that_fit_are_left_alone() -> None:
         "library = torch.library.Library('torchvision', 'DEF')\n"
         "library.define('nms' + vision.SCHEMA)\n"  # as if the compiled ones had loaded
         "vision.torch.ops.load_library = lambda path: None\n"
-        "print(vision.mend())"
+        "print(vision.repair())"
     )
     assert fresh(program) == "None"

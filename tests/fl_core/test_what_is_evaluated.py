@@ -69,7 +69,7 @@ def test_losses_that_cost_nothing_are_always_there(problem: dict[str, Any]) -> N
 
 def test_a_strategy_that_asks_for_losses_gets_them(passes: list[Tensor]) -> None:
     """One pass for each round that is sent out, and none more at the marks or the end."""
-    asks = experiment(name="fedavg", sampling="highest_loss", sample=2)
+    asks = experiment(name="fedavg", sampling={"name": "highest_loss", "sample": 2})
     whole = run(asks)
     passes.clear()
     tested = run(asks, evaluate="test")
