@@ -1,4 +1,4 @@
-"""The command `asyncfl`. Subcommands are imported when asked for; what is heavy, when they run."""
+"""The command `asyncfl`. Subcommands are imported on demand; heavy modules, when they run."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def asyncfl() -> None:
 
 
 def main() -> None:
-    """Run the command line; what a user can put right is said in a line and ends with exit code 2."""
+    """Run the command line; user errors are reported in one line and end with exit code 2."""
     sys.path.append(str(Path.cwd()))  # where a user's own `package.module:Class` lies
     try:
         asyncfl(prog_name="asyncfl")

@@ -18,12 +18,12 @@ AnyWorld = TypeVar("AnyWorld", bound=World)
 
 
 def chosen() -> torch.device:
-    """The device of this process's worlds; UserError if it cannot be had."""
+    """The device of this process's worlds; UserError if it is not available."""
     return named(os.environ.get(VARIABLE) or "cpu")
 
 
 def named(name: str) -> torch.device:
-    """The device of that name, a GPU with its number; UserError if it cannot be had."""
+    """The device of that name, a GPU with its number; UserError if it is not available."""
     if name == "cpu":
         return torch.device("cpu")
     found = re.fullmatch(r"cuda(?::(\d+))?", name)
@@ -41,9 +41,9 @@ def named(name: str) -> torch.device:
 
 
 def place(world: AnyWorld) -> AnyWorld:
-    """The world on the chosen device, to be called where it is computed.
+    """The world on the chosen device; call this in the process that computes it.
 
-    There a single-precision number is one: no TF32 in convolutions, and the same algorithm every time.
+    Single precision is kept in full there: no TF32 in convolutions, and the same algorithm every time.
     """
     device = chosen()
     if device.type == "cpu":
@@ -60,8 +60,8 @@ def label() -> str:
 
 
 def processes() -> int:
-    """How many processes to compute with unless the user says: one a core, but one alone on a GPU.
+    """Default number of processes: one per core, but only one on a GPU.
 
-    Each would hold a context and a copy of the data there, and count on the whole of its memory.
+    Each would hold a context and a copy of the data there, and expect all of its memory.
     """
     return cores() if chosen().type == "cpu" else 1

@@ -2,7 +2,7 @@
 
 There are texts, numbers, true, false and null, lists, and mappings whose keys are texts. Nothing else is
 constructed: no dates, no octal numbers by a leading zero, no Python objects. Unlike in YAML 1.1, `yes` is a
-text and `1e-3` a number. What is read is copied where an alias stands, and counts again.
+text and `1e-3` a number. An alias stands for a copy, which counts again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Document(dict[str, Any]):
 
 
 def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | int] = ()) -> str:
-    """`file:line` of a key, or of what it would stand in; the file alone for what is missing at the top."""
+    """`file:line` of a key or, if missing, of its parent; the file alone for a missing key at the top."""
     lines = document.lines if isinstance(document, Document) else {}
     known = (
         lines[tuple(steps[:depth])] for depth in range(len(steps), 0, -1) if tuple(steps[:depth]) in lines
@@ -87,7 +87,7 @@ def value(text: str) -> Any:
 
 
 def parse(text: str | bytes) -> tuple[Any, dict[Steps, int]]:
-    """What a text says, and the line of each key and of each list's items; NotPlain if it is not YAML."""
+    """Content of a text, and the line of each key and of each list's items; NotPlain if it is not YAML."""
     builder = _Builder(text)
     try:
         content = builder.document()
@@ -101,7 +101,7 @@ def parse(text: str | bytes) -> tuple[Any, dict[Steps, int]]:
 
 
 def line_of(text: bytes, steps: Sequence[str | int]) -> str:
-    """`:12`, where a key stands in a text of YAML or JSON; empty where that cannot be said."""
+    """`:12`, where a key stands in a text of YAML or JSON; empty where that is unknown."""
     try:
         content, lines = parse(text)
     except NotPlain:
@@ -122,7 +122,7 @@ def _syntax(error: yaml.MarkedYAMLError) -> tuple[int | None, str]:
 
 
 class _Builder:
-    """Makes plain data of PyYAML's events; what stops nothing is collected in `wrong`."""
+    """Makes plain data of PyYAML's events; mistakes after which reading goes on are collected in `wrong`."""
 
     def __init__(self, text: str | bytes) -> None:
         self.events = _events(text)
@@ -236,7 +236,7 @@ class _Builder:
         return key
 
     def _merged(self, content: Any, line: int) -> dict[str, Any]:
-        """What `<<` brings in: of several mappings the first counts."""
+        """The keys that `<<` merges in: of several mappings the first counts."""
         parts = content if isinstance(content, list) else [content]
         if not all(isinstance(part, dict) for part in parts):
             self.wrong.append((line, "<<: must be a mapping, or a list of mappings"))

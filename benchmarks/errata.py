@@ -23,7 +23,7 @@ class Erratum(Frozen):
     paper: str  # and the place in it
     text: str  # what the paper says
     code: str  # what its code does, or what was computed
-    reading: str  # ours, and where the other is to be had
+    reading: str  # ours, and where to find the other
     module: str  # the code that holds what is offered
     about: Settings = Field(default_factory=dict)  # the part of a suite that is meant
     ours: Settings = Field(default_factory=dict)  # the default, spelled out
@@ -31,5 +31,5 @@ class Erratum(Frozen):
 
 
 def errata() -> tuple[Erratum, ...]:
-    """All entries, by number; pydantic's ValidationError if the file is not as it should be."""
+    """All entries, by number; pydantic's ValidationError if the file is invalid."""
     return TypeAdapter(tuple[Erratum, ...]).validate_python(documents.parse(FILE.read_bytes())[0])

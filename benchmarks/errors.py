@@ -1,4 +1,4 @@
-"""What a user can put right: shown as one clear line each, never as a traceback."""
+"""Errors that a user can fix: shown as one clear line each, never as a traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UserError(Exception):
 
 
 def users_mistake(error: Exception) -> tuple[str, ...] | None:
-    """What to tell about an error that the user can put right; None for a bug of ours."""
+    """The message for an error that the user can fix; None for a bug of ours."""
     if isinstance(error, UserError):
         return error.lines
     if isinstance(error, OSError) and error.filename is not None:  # a full disk, a name that is too long
@@ -31,7 +31,7 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
 
 
 def warn(sentence: str) -> None:
-    """Tell the user of something that stops nothing."""
+    """Print a warning; the command goes on."""
     sys.stderr.write(f"Warning: {one_line(sentence)}\n")
 
 

@@ -1,4 +1,4 @@
-"""Texts that a person may read: without passwords, and without what would steer a terminal."""
+"""Texts for display: without passwords, and without terminal control characters."""
 
 from __future__ import annotations
 

@@ -32,5 +32,5 @@ class Experiment(Frozen):
 
     @property
     def key(self) -> str:
-        """What the run is known by: a hash of its identity."""
+        """The run's identifier: a hash of its identity."""
         return key(self.identity())

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Flat:
-    """How d numbers become the trained parameters of a module: their names and shapes, in the module's order.
+    """Maps d numbers to the trained parameters of a module: their names and shapes, in the module's order.
 
     Buffers and frozen parameters are not part of the vector.
     """
@@ -29,7 +29,7 @@ class Flat:
         return self.join([p.detach() for p in self.parameters(module)])
 
     def join(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> Tensor:
-        """One tensor a parameter, values or gradients, as a new vector [d]."""
+        """One tensor per parameter, values or gradients, as a new vector [d]."""
         return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Keys: short names of what is computed, by which it is known as computed already."""
+"""Keys: short names of computations, by which results that exist already are found."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import hashlib
 import json
 from typing import Any
 
-# What all keys begin with: raised when every run may give other numbers than before. Where only the meaning
-# of a part changes, its `version` is raised instead.
+# The prefix of all keys: raised when any run may give other numbers than before. Where only the meaning of
+# one part changes, its `version` is raised instead.
 RESULTS = 2
 
 
 def key(identity: Any) -> str:
-    """The key of what has this identity, plain JSON data."""
+    """The key of an identity, which is plain JSON data."""
     text = json.dumps(identity, sort_keys=True)
     return f"{RESULTS}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def is_older(key: str) -> bool:
-    """Whether a key was made by an earlier version, whose results are not those of this one."""
+    """Whether a key was made by an earlier version, whose results may differ from this one's."""
     return not key.startswith(f"{RESULTS}-")

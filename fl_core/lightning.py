@@ -1,4 +1,4 @@
-"""Lightning and torchmetrics. Both import torchvision, which is mended first where it does not fit torch."""
+"""Lightning and torchmetrics. Both import torchvision, which is repaired first if it does not match torch."""
 
 from fl_core.vision import repair
 

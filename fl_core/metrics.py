@@ -15,11 +15,11 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is measured of a model, and how it is to be read."""
+    """A quantity measured on a model, and how to read it."""
 
     name: str  # as recorded, e.g. test/accuracy
-    title: str = ""  # on paper; the name if left out
-    higher: bool | None = None  # whether more of it is better; None if neither is, so that it cannot rank
+    title: str = ""  # in tables and figures; the name if left out
+    higher: bool | None = None  # whether higher values are better; None: no direction, so it cannot rank
     share: bool = False  # between 0 and 1, and shown in per cent
     unit: str = ""
 
@@ -29,7 +29,7 @@ class Metric:
 
     @property
     def short(self) -> str:
-        """The name without what it was measured on: accuracy."""
+        """The name without the data it was measured on: accuracy."""
         return self.name.rpartition("/")[2]
 
     @property
@@ -52,7 +52,7 @@ class Metric:
 
     @property
     def worst_client(self) -> Metric:
-        """The same of the client that is served worst."""
+        """The same metric on the client with the worst value."""
         own = Metric("", self.title.removeprefix("Test ")).in_text
         return Metric(
             f"worst_client/{self.short}", f"Worst client’s {own}", self.higher, self.share, self.unit
@@ -69,7 +69,7 @@ DISTANCE = Metric("distance", "Distance to the optimum", higher=False)
 EXCESS_LOSS = Metric("excess_loss", "Excess loss", higher=False)
 
 # Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at the
-# end of a run, and at the marks before it where they are asked for.
+# end of a run, and at earlier marks if requested.
 FEDERATED = (
     Metric("fp/loss", "FP loss", higher=False),
     Metric("fp/std", "FP loss, std over clients", higher=False),
@@ -83,12 +83,12 @@ BEFORE = {one.name: one for one in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDE
 
 
 def named(name: str, declared: Iterable[Metric] = ()) -> Metric:
-    """The metric of that name: as declared, else as older runs have it, else without a direction."""
+    """The metric of that name: as declared, else as in older runs, else without a direction."""
     return next((one for one in declared if one.name == name), BEFORE.get(name, Metric(name)))
 
 
 def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
-    """Declarations as JSON data, for the record; what is left out is the default."""
+    """Declarations as JSON data, for the record; fields at their defaults are left out."""
     return [
         {field.name: value for field in fields(one) if (value := getattr(one, field.name)) != field.default}
         for one in metrics
@@ -96,7 +96,7 @@ def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
 
 
 def from_data(data: Any) -> tuple[Metric, ...]:
-    """Declarations as they were recorded; what is none is left out."""
+    """Declarations as they were recorded; invalid entries are skipped."""
     known = {field.name for field in fields(Metric)}
     items = data if isinstance(data, list) else []
     return tuple(

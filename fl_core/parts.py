@@ -38,9 +38,9 @@ class Frozen(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
 
     def identity(self) -> dict[str, Any]:
-        """What tells it from others of its class, as JSON data: the fields that differ from their defaults.
+        """The fields that differ from their defaults, as JSON data.
 
-        So a new field leaves keys as they are. Parts within always appear, each with its name and version.
+        So a new field leaves keys unchanged. Nested parts always appear, each with its name and version.
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         nested = {name: found for name, value in values.items() if (found := _identities(value))}
@@ -51,7 +51,7 @@ class Frozen(BaseModel):
 
 
 def _identities(value: Any) -> Any:
-    """Of validated data, or of several; None where there is none."""
+    """The identity of validated data, or of a tuple of them; None for anything else."""
     if isinstance(value, Frozen):
         return value.identity()
     several = isinstance(value, tuple) and any(isinstance(one, Frozen) for one in value)
@@ -62,7 +62,7 @@ _EXPONENT = re.compile(r"[eE][-+]?0*[1-9]\d{3}")  # Fraction would write all of 
 
 
 def exact(value: Any) -> Fraction:
-    """The number as written: 0.2 is 1/5, not the nearest double; ValueError if it is no finite number."""
+    """The number as written: 0.2 is 1/5, not the nearest double; ValueError if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
         raise ValueError("a time is a number such as 0.5, or a fraction such as '1/3'")
     if isinstance(value, str) and (len(value) > 100 or _EXPONENT.search(value)):
@@ -77,7 +77,7 @@ def exact(value: Any) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Tune:
-    """At a field: where good values of it are looked for, from low to high, both included.
+    """On a field: the range in which it is tuned, from low to high, both included.
 
     `buffer: Annotated[Count, Tune(1, 32)] = 10` is tuned from 1 to 32 unless a suite says otherwise.
     """
@@ -88,7 +88,7 @@ class Tune:
 
 
 class TuneAmong(tuple[float | str, ...]):
-    """At a field: the values of it that are tried, `TuneAmong(0.1, 0.5, 1.0)`."""
+    """On a field: the values that tuning tries, `TuneAmong(0.1, 0.5, 1.0)`."""
 
     __slots__ = ()
 
@@ -114,9 +114,9 @@ Length = Annotated[Exact, Field(gt=0)]
 class Part(Frozen):
     """Base of everything that a suite chooses by name.
 
-    A *family* is a direct subclass that says in which modules and packages its members live (`homes`); a
-    *member* has a `name`, and the first line of its docstring is what `asyncfl list` prints: what it is, and
-    its paper.
+    A *family* is a direct subclass that names the modules and packages of its members (`homes`); a *member*
+    has a `name`, and the first line of its docstring, which `asyncfl list` prints, gives what it is and its
+    paper.
     """
 
     homes: ClassVar[tuple[str, ...]]
@@ -149,7 +149,7 @@ class Part(Frozen):
 
     @classmethod
     def tunable(cls) -> dict[str, Candidates]:
-        """What is tuned unless a suite says otherwise: the fields that say `Tune` or `TuneAmong`."""
+        """What is tuned unless a suite says otherwise: the fields annotated with `Tune` or `TuneAmong`."""
         return {
             name: each
             for name, field in cls.model_fields.items()
@@ -173,14 +173,14 @@ class Part(Frozen):
         return {"name": self.reference(), **handler(self)}
 
     def label(self) -> str:
-        """A short readable name for tables and figures: the name, and what differs from the defaults."""
+        """A short readable name for tables and figures: the name, and fields that differ from defaults."""
         fields = type(self).model_fields
         differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
         return " ".join([self.reference(), *(f"{key}={getattr(self, key)}" for key in differ)])
 
     @classmethod
     def reference(cls) -> str:
-        """The name by which a suite file finds this class again."""
+        """The name of this class in a suite file."""
         ours = "name" in vars(cls) and cls.__module__.startswith(cls.family().homes)
         return cls.name if ours else f"{cls.__module__}:{cls.__qualname__}"
 
@@ -205,7 +205,7 @@ P = TypeVar("P", bound=Part)
 
 
 def find(cls: type[P], name: Any) -> type[P]:
-    """The class that `name` stands for where a `cls` is wanted; errors name the nearest right name."""
+    """The class that `name` stands for where a `cls` is expected; errors suggest the nearest valid name."""
     if name is None and "homes" not in vars(cls):
         return cls
     kind = cls.family().__name__.lower()
@@ -229,12 +229,12 @@ def _known(family: type[Part]) -> dict[str, type[Part]]:
     return family.members()
 
 
-_no_code: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why nothing is imported by its path
+_no_code: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why imports by path are disabled
 
 
 @contextmanager
 def without_code(reason: str) -> Iterator[None]:
-    """Within it, a name such as `package.module:Class` is an error, and nothing is imported for it."""
+    """In this context a name such as `package.module:Class` is an error, and nothing is imported."""
     token = _no_code.set(reason)
     try:
         yield
@@ -251,7 +251,7 @@ def _imported(cls: type[P], kind: str, path: str) -> type[P]:
 
 
 def imported(path: str) -> Any:
-    """What `package.module:name` stands for; an error that validation shows if it cannot be imported."""
+    """The object that `package.module:name` stands for; a validation error if it cannot be imported."""
     if reason := _no_code.get():
         raise PydanticCustomError("import", f"'{path}' is not imported, since {reason}")
     module, _, name = path.partition(":")

@@ -14,7 +14,7 @@ from fl_core.timing.durations import Durations, Fixed, means
 
 
 class Timing(Frozen):
-    """A duration law and an availability law; all strategies of a scenario meet the same ones."""
+    """A duration law and an availability law; the same for all strategies of a scenario."""
 
     durations: SerializeAsAny[Durations] = Fixed()
     availability: SerializeAsAny[Availability] = Always()
@@ -44,7 +44,7 @@ class Budget(Frozen):
 
 
 class Scenario(Frozen):
-    """What a strategy is tried on."""
+    """The setting in which strategies are compared."""
 
     problem: SerializeAsAny[Problem]
     timing: Timing = Timing()

@@ -1,7 +1,7 @@
-"""Random streams named by what they are for, never by when they are drawn (docs/architecture.md).
+"""Random streams named by their purpose, never by when they are drawn (docs/architecture.md).
 
-So no result depends on the order of computing, the width of a batch, the number of workers or a resume, and
-in one scenario and seed all strategies meet the same initial model, partition, job lengths and
+So no result depends on the order of computation, the batch width, the number of workers or a resume, and
+under one scenario and seed all strategies get the same initial model, partition, job lengths and
 mini-batches.
 """
 
@@ -33,7 +33,7 @@ def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
 
 def torch_stream(seed: int, purpose: str, *ids: int, device: str = "cpu") -> torch.Generator:
     """The same for code that draws with torch: initial weights, dropout, augmentation."""
-    import torch  # a second and a half, which what only reads and draws need not wait for
+    import torch  # takes 1.5 s, which code without torch is spared
 
     generator = torch.Generator(device)
     generator.manual_seed(int.from_bytes(_digest(seed, purpose, ids)[:8], "little", signed=True))
@@ -43,11 +43,11 @@ def torch_stream(seed: int, purpose: str, *ids: int, device: str = "cpu") -> tor
 class Streams:
     """The streams of one purpose through one generator: `at(...)` costs 1 µs where `stream(...)` costs 8.
 
-    The numbers are the same. What `at` returns is valid until the next `at`: draw at once, keep nothing.
+    The numbers are the same. What `at` returns is valid until the next `at`: draw at once, do not keep it.
     """
 
     def __init__(self, seed: int, purpose: str) -> None:
-        # The digest of `_digest` as far as it is the same for all streams of the purpose.
+        # The part of the digest that is the same for all streams of the purpose.
         self._begun = hashlib.blake2b(f"({seed!r}, {purpose!r}, ".encode(), digest_size=16).copy
         self._bits = np.random.Philox(key=0)
         self._raw = self._bits.random_raw
@@ -67,7 +67,7 @@ class Streams:
     def below(self, bound: int, *ids: int) -> int:
         """`at(*ids).integers(bound)`, in half the time.
 
-        Lemire (ACM TOMACS 29, 2019): x · bound / 2³² for x of 32 bits, but for a few x that are drawn again.
+        Lemire (ACM TOMACS 29, 2019): x · bound / 2³² for x of 32 bits, except a few x that are drawn again.
         """
         self.at(*ids)
         product = (self._raw() & WORD) * bound

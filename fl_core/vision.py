@@ -1,8 +1,8 @@
-"""Make torchvision importable beside a torch that its compiled operators do not fit.
+"""Make torchvision importable beside a torch that does not match its compiled operators.
 
 A torch built for the CPU next to PyPI's torchvision cannot load torchvision's library of operators, and then
 `import torchvision` fails, and with it `import pytorch_lightning` (torchmetrics imports torchvision). Nothing
-here uses those operators; it is enough that two of them are declared.
+here uses those operators; declaring two of them is enough.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 @functools.cache  # it also keeps the declarations alive
 def repair() -> torch.library.Library | None:
-    """Declare torchvision's operators where they are missing; None where nothing was to be done.
+    """Declare torchvision's operators where they are missing; None if none are missing.
 
-    To be called before torchvision or pytorch_lightning is imported.
+    Call it before torchvision or pytorch_lightning is imported.
     """
     found = importlib.util.find_spec("torchvision")
     if found is None or found.origin is None or _loads(Path(found.origin).parent):
@@ -32,7 +32,7 @@ def repair() -> torch.library.Library | None:
 
 
 def _loads(folder: Path) -> bool:
-    """Whether the compiled operators in `folder` fit this torch."""
+    """Whether the compiled operators in `folder` load with this torch."""
     try:
         for file in folder.glob("_C.*"):
             torch.ops.load_library(str(file))  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ def csv(table: pd.DataFrame) -> str:
 
 
 def harmless(cell: object) -> object:
-    """A text that spreadsheets will not take for a formula."""
+    """A text that spreadsheets do not treat as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip().startswith(("=", "+", "-", "@")) else cell
 
 

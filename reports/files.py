@@ -12,7 +12,7 @@ LONGEST = 100  # letters of a file's name
 
 
 def write_files(sections: list[Section], folder: Path) -> list[Path]:
-    """Write all of them into `folder`, which is made if need be; those that are there are replaced."""
+    """Write all of them into `folder`, which is created if needed; existing files are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for section in sections:
@@ -33,7 +33,7 @@ def write_files(sections: list[Section], folder: Path) -> list[Path]:
 
 
 def _free(folder: Path, name: str, suffix: str, taken: list[Path]) -> Path:
-    """A path of that name that nothing else has: names that differ only in odd letters get a number."""
+    """A free path of that name: names that differ only in special characters get a number."""
     base = slug(name)[:LONGEST].strip("-")
     path, number = folder / f"{base}{suffix}", 2
     while path in taken:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reports.statistics.ranking import RankingEntry
 
-# What LaTeX takes for a command, and letters that its usual fonts do not have.
+# Characters that LaTeX reads as commands, and letters missing in its usual fonts.
 SPECIAL: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -35,7 +35,7 @@ SPECIAL: dict[str, str | int | None] = {
 
 
 def text(plain: str) -> str:
-    """A text that LaTeX sets as it stands here."""
+    """A text escaped for LaTeX."""
     return plain.translate(str.maketrans(SPECIAL))
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tick(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 4.2 s, 12 min, 3.5 h."""
+    """Seconds in readable units: 4.2 s, 12 min, 3.5 h."""
     if isnan(seconds):
         return MISSING
     if seconds < 100:
@@ -74,7 +74,7 @@ def spelt(n: int) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as people say them: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
+    """Bytes in readable units: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
     if isnan(count) or not isfinite(count):
         return number(count)
     for unit, letter in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

@@ -61,9 +61,9 @@ def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
 
 
 def write(suite: RecordedSuite, path: Path) -> Path:
-    """Write the page of a suite that was read already; a reader never meets half a page. Returns its path.
+    """Write the page of a suite already read, atomically. Returns its path.
 
-    Where files of runs are gone, a page that shows more runs is kept, and the new one stands beside it, as
+    Where files of runs are gone, an existing page that shows more runs is kept, and the new one is written as
     `NAME-incomplete.html`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def write(suite: RecordedSuite, path: Path) -> Path:
 
 
 def _runs_on(page: Path) -> float:
-    """How many runs a page shows; one that does not say so, of an earlier version, counts as whole."""
+    """How many runs a page shows; a page of an earlier version without that number counts as complete."""
     if not page.is_file():
         return 0
     said = re.search(r'<meta name="asyncfl-runs" content="(\d+)">', page.read_text(encoding="utf-8"))
@@ -105,7 +105,7 @@ def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
 
 
 def sections(results: Results) -> list[Section]:
-    """The parts that have something to show; of a campaign without runs, what it found."""
+    """The non-empty parts; of a campaign without runs, its findings."""
     shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
     found = [section(results) for section in shown]
     return [one for one in found if one is not None]

@@ -25,7 +25,7 @@ def terminal_table(tracking_uri: str, suite: str) -> RenderableType:
 
 
 def tables(suite: RecordedSuite) -> RenderableType:
-    """One table a scenario."""
+    """One table per scenario."""
     from rich.console import Group
     from rich.text import Text
 
@@ -39,8 +39,8 @@ def tables(suite: RecordedSuite) -> RenderableType:
 class Fitted:
     """A ranking that fits the terminal.
 
-    Where it is narrow, the spread of a number stands below it; where that is not enough, the last columns are
-    left to the page.
+    In a narrow one, the spread of a number stands below it; where that is not enough, the last columns are
+    left out.
     """
 
     found: Ranking
@@ -57,14 +57,14 @@ class Fitted:
         while shown > 1 and _width(_first(grid, shown)) > options.max_width:
             shown -= 1
         grid = _first(grid, shown)
-        # Beside the table, which would break them at its own width.
+        # Outside the table, which would wrap them at its own width.
         yield Text(self.found.scenario.label, style="bold")
         yield _table(self.found, grid, shown, _longest_word(grid, -1) if narrow else None)
         if notes := self._notes(shown):
             yield Text(notes, style="dim italic")
 
     def _notes(self, shown: int) -> str:
-        """What stands below the table, of which so many columns are shown."""
+        """The notes below the table, of which a given number of columns is shown."""
         notes = ["∞: the median seed never met the target."] if self.found.unmet else []
         if any(line.row.stalled for line in self.found.lines):
             notes.append(STALLED)
@@ -74,7 +74,7 @@ class Fitted:
 
 
 def _first(grid: list[list[str]], columns: int) -> list[list[str]]:
-    """The strategies, so many columns of numbers, the seeds."""
+    """The strategies, the given number of value columns, the seeds."""
     return [[*line[: 1 + columns], line[-1]] for line in grid]
 
 

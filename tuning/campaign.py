@@ -1,4 +1,4 @@
-"""One `asyncfl tune`: trials are taken, simulated in worker processes and told, until studies are full."""
+"""One `asyncfl tune`: trials are taken, simulated in workers and reported, until studies are full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tuning.trials_job import Evaluated, SeedEnded, StopTrial, TrialsJob
 if TYPE_CHECKING:
     from optuna import Trial
 
-PULSE = 1.0  # seconds until the storage is asked again for what others left
+PULSE = 1.0  # seconds until the storage is polled again for trials that others left
 
 
 class Driver:
@@ -50,10 +50,10 @@ class Driver:
         return all(len(ledger.ended()) >= ledger.plan.trials for ledger in self.ledgers)
 
     def run(self, workers: int, show: Callable[[int], None]) -> None:
-        """Compute until nothing is left, with so many processes; `show` is told how many trials have ended.
+        """Compute until nothing is left, with so many processes; `show` gets the number of ended trials.
 
-        Raises UserError if the storage fails. However it ends, what was told is kept, and what was taken is
-        taken up again by the others, or by the next `asyncfl tune`.
+        Raises UserError if the storage fails. However it ends, reported results are kept, and trials in
+        progress are taken up again by the others, or by the next `asyncfl tune`.
         """
         with storage_errors_explained(self.storage.name), self._at_work():
             self.records.open(self.ledgers)
@@ -61,7 +61,7 @@ class Driver:
             try:
                 if not self.finished:
                     self._compute(workers, show)
-                status = "running"  # of a study that others are still at
+                status = "running"  # of a study that others still work on
             finally:
                 self.records.close(self.ledgers, status)
 
@@ -79,7 +79,7 @@ class Driver:
                     return
                 told = pool.messages(PULSE)
                 ended = [self._take_in(job, message, pool) for job, message in told]
-                if any(ended) or not told:  # while nothing is told, others may have got on
+                if any(ended) or not told:  # meanwhile, other processes may have progressed
                     show(self.ended)
 
     def _submit(self, pool: Pool[TrialsJob]) -> None:
@@ -117,7 +117,7 @@ class Driver:
         if isinstance(message, Evaluated | SeedEnded):
             one = self._pending[job.study, message.trial]
             one.see(message)
-            if one.pruned:  # told again at every message: a note to a worker that died is lost
+            if one.pruned:  # sent again at every message: a note to a worker that died is lost
                 pool.send(job, StopTrial(message.trial))
         if not isinstance(message, Final):
             return False

@@ -1,8 +1,8 @@
-"""The trials of one study in the storage: who takes which, and what came of it.
+"""The trials of one study in the storage: which process takes which, and the results.
 
-Trials are taken under a lock that all processes on the storage share, so there are never more than planned.
-A taken trial bears the name of its process; a process that is gone leaves its trials RUNNING, and whoever
-takes next tells them lost and queues their parameters again.
+Trials are taken under a lock that all processes on the storage share, so there are never more than planned. A
+taken trial bears the name of its process; a dead process leaves its trials RUNNING, and the next process to
+take trials marks them lost and queues their parameters again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TAKING = "taking"  # the lock under which trials are taken
 
 # Attributes of a study.
 DEFINITION = "definition"  # all that its trials have in common
-IDENTITY = "identity"  # its own, for a study that is thrown away and made again is another one
+IDENTITY = "identity"  # unique, since a study that is deleted and made again is another one
 
 # Attributes of a trial.
 ORIGIN = "from"  # paper, grid, sampler, retry
@@ -43,7 +43,7 @@ ATTEMPTS = 3  # after so many processes died on a trial it is given up
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of a trial, beside its value."""
+    """The result of a trial, besides its value."""
 
     by_seed: Sequence[float] = ()  # the objective, in the order of the seeds
     diverged: int = 0  # seeds
@@ -97,7 +97,7 @@ class Ledger:
         return found
 
     def counted(self) -> list[FrozenTrial]:
-        """The trials that the plan's number is about: those that are running or ended, but for the lost."""
+        """The trials that count towards the plan: those running or ended, except the lost."""
         return [one for one in self.trials() if one.state.name != "WAITING" and LOST not in one.user_attrs]
 
     def ended(self) -> list[FrozenTrial]:
@@ -111,7 +111,7 @@ class Ledger:
         return min(complete, key=lambda one: sign * (one.value or 0.0), default=None)
 
     def importance(self) -> dict[str, float]:
-        """Each parameter's share in what makes values good (PED-ANOVA); empty if nothing can be said."""
+        """Each parameter's importance (PED-ANOVA); empty if it cannot be determined."""
         from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
         try:
@@ -139,7 +139,7 @@ class Ledger:
         return trial
 
     def _recover(self) -> None:
-        """Put into the queue again what processes left that are gone; to be called under the lock."""
+        """Queue the trials of dead processes again; to be called under the lock."""
         running = [one for one in self.trials() if one.state.name == "RUNNING"]
         workers = {one.user_attrs.get(WORKER, "") for one in running}
         dead = {name for name in workers if name != self.worker and (not name or self._is_dead(name))}
@@ -151,7 +151,7 @@ class Ledger:
         return self.storage.locks.is_free(f"worker {worker}")
 
     def _again(self, lost: FrozenTrial) -> None:
-        """First the parameters are queued, and then the trial told lost: no order of deaths loses any."""
+        """Queue the parameters, then mark the trial lost: no crash in between loses them."""
         from optuna.trial import TrialState
 
         attempt = lost.user_attrs.get(ATTEMPT, 1)
@@ -161,7 +161,7 @@ class Ledger:
             self.study.tell(lost.number, state=TrialState.FAIL)
             return
         queued = {one.user_attrs.get(RETRIES) for one in self.trials()}
-        # Who died in the middle of asking left some parameters, or none; what was queued is kept even then.
+        # A process that died while sampling left some parameters or none; queued ones are kept even then.
         params = {**lost.system_attrs.get("fixed_params", {}), **lost.params}
         if params and lost.number not in queued:
             attrs = {ORIGIN: "retry", RETRIES: lost.number, ATTEMPT: attempt + 1}

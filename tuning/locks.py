@@ -1,8 +1,8 @@
-"""Locks that processes on one storage share; whoever is killed holds its own no longer.
+"""Locks that processes on one storage share; a killed process no longer holds its own.
 
-Two things rest on them: trials are asked for by one process at a time, and a process is alive as long as it
+Two things rest on them: only one process at a time takes trials, and a process is alive as long as it
 holds the lock of its own name. No clock and no grace period is involved: a process that was killed with
-`kill -9` has lost its locks before anybody could ask.
+`kill -9` has lost its locks before another can check.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-# When a machine is gone without a word, PostgreSQL ends its connection, and so its locks, in a minute.
+# When a machine vanishes, PostgreSQL ends its connection, and so its locks, within a minute.
 KEEPALIVE = (
     "SET tcp_keepalives_idle = 30",
     "SET tcp_keepalives_interval = 10",
@@ -34,7 +34,7 @@ class Locks(ABC):
 
     @abstractmethod
     def is_free(self, name: str) -> bool:
-        """Whether nobody holds a lock."""
+        """Whether a lock is free."""
 
 
 class FileLocks(Locks):

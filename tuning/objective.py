@@ -1,4 +1,4 @@
-"""What a trial is worth: one number for each seed, finite whatever happened, and their mean."""
+"""The value of a trial: one number for each seed, always finite, and their mean."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fl_core.metrics import Metric
 from fl_core.scenario import Budget
 
 TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}  # objective → clock
-HOPELESS = 10.0  # times the first model's loss: what a diverged seed is worth, and no seed is worth less
+HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, and the worst of any seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Curve:
 
     @property
     def diverged(self) -> bool:
-        """Whether model or loss ceased to be finite."""
+        """Whether model or loss became non-finite."""
         return self.status == "diverged"
 
 
@@ -47,7 +47,7 @@ class Objective:
     first met.
 
     A seed that never meets it counts (n+1) B, B the budget and n the number of seeds, and a diverged one
-    (n+1)² B: so trials are ordered by diverged seeds, then by seeds that did not arrive, then by the mean.
+    (n+1)² B: so trials are ordered by diverged seeds, then by seeds that missed the target, then by the mean.
     For the other two objectives a diverged seed has a share of 0, or HOPELESS times the first model's value
     where lower is better; where higher is better and the metric is no share, as much below the first value.
     """

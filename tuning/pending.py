@@ -1,4 +1,4 @@
-"""Trials that are being simulated: what is known of them so far, and what comes of them."""
+"""Trials that are being simulated: what is known of them so far, and their results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pending:
         self.pruned = self.pruned or self._should_prune()
 
     def _should_prune(self) -> bool:
-        """Whether the pruner, told what is new, stops the trial."""
+        """Whether the pruner, given the new values, stops the trial."""
         plan = self.ledger.plan
         if plan.pruner in BY_EVALUATION:
             rows = min(len(curve.points) for curve in self.curves)
@@ -64,7 +64,7 @@ class Pending:
         return False
 
     def end(self) -> bool:
-        """Tell the storage what came of it; False if the trial was taken from this process meanwhile."""
+        """Record its result in the storage; False if the trial was taken from this process meanwhile."""
         objective, run = self.ledger.plan.objective, self.run.result()
         if self.error:
             return self.ledger.tell(self.trial, "failed", None, TrialResult(error=self.error), run)

@@ -21,11 +21,11 @@ from tuning.study import Campaign, Study
 
 APART = 1000  # tuning seeds begin so far above the largest seed of the suite
 VALIDATION = {"evaluate_on": "validation"}
-FEWEST_FOR_WILCOXON = 5  # of four signs no order is rare enough to stop anything
+FEWEST_FOR_WILCOXON = 5  # with four seeds, no pattern of signs is rare enough to stop a trial
 
 
 def plan(suite: Suite) -> Campaign:
-    """The campaign of a suite; UserError with whatever makes it impossible."""
+    """The campaign of a suite; UserError with what makes it impossible."""
     spec = suite.spec
     seeds = tuning_seeds(spec)
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
@@ -65,7 +65,7 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
         space = read(strategy, names, spec.space)
     except ValueError as error:
         raise UserError(f"tuning.space: {error}") from None
-    if not spec.space:  # what somebody wrote down is meant exactly
+    if not spec.space:  # a space that the suite states is not widened
         space = space.widened(space.own()).widened(space.usual())
     first = list(_first(spec.sampler, space))
     for values in (*space.ends(), *(values for _, values in first)):

@@ -30,7 +30,7 @@ WRITING = "mlflow"  # the lock under which experiment and studies are made
 
 
 class Records:
-    """Writes to MLflow; once it is away, it is left alone until the end, and nothing is lost."""
+    """Writes to MLflow; once it is unreachable, it is left alone until the end, and nothing is lost."""
 
     def __init__(self, store: Store, suite: str, description: str, locks: Locks) -> None:
         database.check(store.tracking_uri)
@@ -40,7 +40,7 @@ class Records:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
     def open(self, ledgers: Sequence[Ledger]) -> None:
-        """Find or make what trials are written below; soon."""
+        """Find or make the parents of trials; soon."""
         self._submit(lambda: self._begin(ledgers))
 
     def begin(self, study: str, number: int, origin: str) -> Future[str | None]:
@@ -89,7 +89,7 @@ class Records:
             self._tracking.write(trial_record(ledger, ledger.trials()[number]))
 
     def _finish(self, ledgers: Sequence[Ledger], status: str) -> None:
-        with self.locks.held(WRITING):  # all the while, lest two processes bring the same lost trial
+        with self.locks.held(WRITING):  # throughout, so that two processes do not bring the same lost trial
             tracking = self._opened(ledgers)  # with what others have written meanwhile
             for ledger in ledgers:
                 for trial in ledger.trials():

@@ -16,7 +16,7 @@ LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
 
 
 def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
-    """The best parameters of every study, and for who reuses them; studies without a usable trial miss."""
+    """The best parameters of every study with a usable trial, also for the strategies that reuse them."""
     entries = {(ledger.plan.scenario, ledger.plan.strategy): _entry(ledger) for ledger in ledgers}
     kept = {place: entry for place, entry in entries.items() if entry is not None}
     for run, source in campaign.reused:
@@ -68,6 +68,6 @@ def _entry(ledger: Ledger) -> TunedEntry | None:
 
 
 def _taken_over(run: PlannedRun, given: TunedEntry) -> TunedEntry:
-    """The same parameters for another strategy; what they are worth for it, nobody has measured."""
+    """The same parameters for another strategy; their value for it was not measured."""
     own = tuned.digest(run.experiment.scenario, run.experiment.strategy, given.parameters)
     return given.model_copy(update={"strategy": run.strategy, "digest": own, "reused_from": given.strategy})

@@ -15,7 +15,7 @@ STARTUP = 10  # trials before TPE, GP or CMA-ES look at what was found
 
 
 def sampler(name: str, study: str, trials: int) -> BaseSampler:
-    """A sampler for what is asked when a study has so many trials.
+    """A sampler for the draws of a study that has so many trials.
 
     It is made anew each time, with a seed that depends on both: processes that share a study never draw the
     same, and a campaign that was interrupted draws what it would have drawn.

@@ -26,9 +26,9 @@ OPTUNAS = {"studies", "trials", "version_info"}  # tables by which Optuna's data
 
 @dataclass(frozen=True)
 class Storage:
-    """An open storage of studies, with the locks of those who share it."""
+    """An open storage of studies, with the locks that its processes share."""
 
-    name: str  # as a person may read it, without a password
+    name: str  # for display, without a password
     optuna: BaseStorage
     locks: Locks
 
@@ -51,7 +51,7 @@ def open_storage(where: str) -> Storage:
 
 @contextmanager
 def storage_errors_explained(storage: str) -> Iterator[None]:
-    """What a storage says when it does not work, as one line for its user."""
+    """The error of a failing storage, as one line for the user."""
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -71,7 +71,7 @@ def _journal(path: Path) -> Storage:
     from optuna.storages.journal._file import BaseJournalFileLock
 
     class Lock(BaseJournalFileLock):
-        """A lock that a killed process does not hold on to, as it would Optuna's own for half a minute."""
+        """A lock that is free once its process is killed; Optuna's own would be held for half a minute."""
 
         def __init__(self, file: FileLock) -> None:
             self.file = file
@@ -139,7 +139,7 @@ def _postgres(url: str) -> Storage:
     try:
         with storage_errors_explained(shown):
             locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))
-            with locks.held("schema"):  # of several who come first, one makes the tables
+            with locks.held("schema"):  # of several processes that come first, one makes the tables
                 _must_be_optunas(url, shown)
                 storage = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
             return Storage(shown, storage, locks)

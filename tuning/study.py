@@ -33,7 +33,7 @@ class Study:
     sampler: str
     pruner: str
     first: tuple[tuple[str, Values], ...]  # what is tried first: where it comes from, and its values
-    digest: str  # of the suite's own scenario and strategy, for who uses the values
+    digest: str  # of the suite's own scenario and strategy, for users of the values
 
     @property
     def name(self) -> str:

@@ -25,7 +25,7 @@ AT_ONCE = 32  # simulations side by side
 
 @dataclass(frozen=True, slots=True)
 class Evaluated(Message):
-    """A point of a learning curve; the `row`-th, and what was told beyond it before is void."""
+    """The `row`-th point of a learning curve; points sent earlier from there on are void."""
 
     trial: int  # its number
     seed: int  # the place of the seed
@@ -50,7 +50,7 @@ class TrialsEnded(Final):
 
 @dataclass(frozen=True, slots=True)
 class StopTrial:
-    """A note to the job: this trial is not to go on."""
+    """A note to the job: this trial must stop."""
 
     trial: int
 
@@ -73,7 +73,7 @@ class TrialsJob:
 
     @property
     def kind(self) -> None:
-        """It goes alone: the batch is what is simulated together."""
+        """It runs alone: the batch is what is simulated together."""
 
     @property
     def saves(self) -> bool:
@@ -85,7 +85,7 @@ class TrialsJob:
         return [replace(self, strategies={trial: one}) for trial, one in self.strategies.items()]
 
     def compute(self, worker: Worker) -> None:
-        """Simulate all, and tell of every evaluation; an error ends its trial, and the others go on."""
+        """Simulate all, and report every evaluation; an error ends its trial, and the others go on."""
         seeds = range(len(self.seeds))
         stopped: set[int] = set()
         for part in [[seed] for seed in seeds] if self.by_seed else [seeds]:

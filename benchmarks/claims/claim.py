@@ -7,7 +7,7 @@ A file in `benchmarks/claims/` holds entries of one paper:
     scenarios:                           # where runs come from; entries share them by name
       weights:                           # the keys of a suite file, or a shipped suite and changes
         suite: fraboni_weights
-        entries:                         # what its entries say unless they say otherwise
+        entries:                           # defaults of its entries
           arrangement: paper             # paper, code or variant; of a scale: {small: variant, paper: paper}
           looks: [8, 16, 32, 64]         # numbers of seeds at which they are judged
         set: {seeds: 8}
@@ -18,26 +18,26 @@ A file in `benchmarks/claims/` holds entries of one paper:
         place: Fig. 2a, §5.2.1
         statement: Time-based weights reach a lower loss on the federated problem than identical ones.
         kind: better                     # better, same, value, exact, contrast, ratio, rank, report
-        margin: 0.01                     # a difference that is certainly smaller counts as none
+        margin: 0.01                     # a difference certainly smaller counts as none
         clock: time                      # the paper's axis
         rates: stated                    # paper, tuned, or stated: chosen by hand
         scenario: weights
-        where: {problem.partition: iid}  # picks the point of the grid
+        where: {problem.partition: iid}  # selects the point of the grid
         metric: fp/loss
         a: {strategy: {name: async_fedavg, weights: time_based}}
         b: {strategy: {name: async_fedavg, weights: identical}}
 
-    seen:                                # of refuted members of a family, what was seen
+    seen:                                # what was observed, for refuted members of a family
       F-weights-FP/mnist: …
 
-The arrangement says whose experiment it is: as the paper says, as its published code does, or our variant.
+The arrangement says which experiment it is: the paper's, that of its published code, or our variant.
 `ours` marks a reading or consequence that the paper does not state. `refutation` says what a refutation would
 mean where that does not follow from the two: that it lies outside the paper's conditions, or that the paper
 leaves too much open.
 
-What gives a number a seed is a `Sample`; its keys may stand at the entry, for all of its samples. An entry
-with `each` or `table` stands for many (`claims.families`). Files are read by `claims.files`, scenarios become
-runs in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
+A `Sample` defines one number per seed; its keys may stand at the entry, for all of its samples. An entry with
+`each` or `table` expands to many (`claims.families`). Files are read by `claims.files`, scenarios become runs
+in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fl_core.metrics import TRAINING, Metric, named
 from fl_core.parts import Frozen
 
-POINTS = 0.02  # two points of a share: what "the same" allows unless an entry says otherwise
+POINTS = 0.02  # two percentage points: the default margin of "the same"
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Band = tuple[Number | None, Number | None]  # None where it is open
-Where = dict[str, Any]  # dotted keys of a suite → what must stand there
+Where = dict[str, Any]  # dotted keys of a suite → required values
 SCALES = ("small", "paper")
 Scale = Annotated[str, Field(pattern="^(small|paper)$")]
 Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
 Margin = Annotated[float, Field(gt=0)]
 
-Arrangement = Literal["paper", "code", "variant"]  # whose experiment it is; `variant`: ours
+Arrangement = Literal["paper", "code", "variant"]  # which experiment it is; `variant`: ours
 Arrangements = Arrangement | dict[Scale, Arrangement]
 Refutation = Literal["contradicts", "other_arrangement", "outside_conditions", "underspecified", "ours"]
 
@@ -83,7 +83,7 @@ def _named(value: Any) -> Any:
 
 
 class Sample(Frozen):
-    """What gives one number a seed: runs of a scenario, a metric, and how it is read off them."""
+    """One number per seed: runs of a scenario, a metric, and how it is read off them."""
 
     scenario: str | None = None
     where: Where = Field(default_factory=dict)
@@ -92,7 +92,7 @@ class Sample(Frozen):
     at: Literal["end", "shared"] | Number | None = None  # on the entry's clock
     # of the curve up to `at`
     along: Literal["last", "mean", "std", "min", "max", "step_std", "spikes"] = "last"
-    reach: Number | None = None  # the number is then the clock's first reading at which the metric is as good
+    reach: Number | None = None  # the number is then the first clock reading at which the metric is as good
     over: Literal["mean", "min", "max", "sum"] | None = None  # of several points of a grid
     times: Number = 1  # coefficient, in contrasts and ratios
 
@@ -122,7 +122,7 @@ class Claim(Sample):
     row: str = ""  # of the list of claims, within which tests are counted; the id's first half
     ours: bool = False  # not stated by the paper as a measured result
     arrangement: Arrangements | None = None  # the scenario's, if not named; what is computed is the paper's
-    refutation: Literal["outside_conditions", "underspecified"] | None = None  # of what a refutation is one
+    refutation: Literal["outside_conditions", "underspecified"] | None = None  # what a refutation would mean
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
     looks: Looks | None = None  # the scenario's, if not named
     clock: Literal["iterations", "updates", "time"] | None = None
@@ -139,7 +139,7 @@ class Claim(Sample):
         cls.KINDS[cls.__name__.lower()] = cls
 
     def arranged(self, scale: str) -> Arrangement:
-        """Whose experiment it is at a scale; what is computed, and what does not say, is the paper's."""
+        """Which experiment it is at a scale; the paper's for computed claims and where none is named."""
         if isinstance(self.arrangement, dict):
             return self.arrangement.get(scale, "paper")
         return self.arrangement or "paper"
@@ -160,7 +160,7 @@ class Claim(Sample):
 
     @property
     def sign(self) -> int:
-        """1 where more is better, −1 where less is: by the metric, unless the entry says it."""
+        """1 where more is better, −1 where less is: the metric's direction unless the entry sets it."""
         more = self.higher
         if more is None:
             more = all(metric.higher for metric in self.metrics)
@@ -199,7 +199,7 @@ def _declared(name: str) -> Metric:
     known = named(name)
     if known.higher is not None:
         return known
-    from fl_core.problems.problem import shipped_metrics  # with torch, which few claims have to wait for
+    from fl_core.problems.problem import shipped_metrics  # imports torch, which few claims need
 
     return shipped_metrics().get(name, known)
 
@@ -228,7 +228,7 @@ class Same(Better):
 
     @property
     def allowed(self) -> float:
-        """The margin, two points of a share unless said otherwise."""
+        """The margin; by default two percentage points."""
         return POINTS if self.margin is None else self.margin
 
     @model_validator(mode="after")
@@ -251,7 +251,7 @@ class Value(Claim):
 
     @property
     def rounding(self) -> float:
-        """What printing may have taken away: half a unit of the last printed digit."""
+        """The rounding error of the printed value: half a unit of its last digit."""
         return self.unit / 2
 
     @property
@@ -271,16 +271,16 @@ class Value(Claim):
 
 
 class Exact(Claim):
-    """Something that can be computed without training: equal to what is printed, within 1e-9 of its size."""
+    """A quantity computed without training: equals the printed value to a relative error of 1e-9."""
 
     computed: Function
     printed: Any
 
 
 class Contrast(Claim):
-    """Σ times · value over the terms, seed by seed, lies in a band; above 0 unless said otherwise.
+    """Σ times · value over the terms, seed by seed, lies in a band, by default above 0.
 
-    With a margin, a sum above 0 is claimed, and one within it is no difference.
+    With a margin, the claim is a sum above 0, and a sum within the margin counts as no difference.
     """
 
     terms: Annotated[tuple[Sample, ...], Field(min_length=1)]
@@ -331,7 +331,7 @@ class Rank(Claim):
 
 
 class Report(Claim):
-    """What a paper says without a measure: shown beside what was found, not judged."""
+    """A statement without a measure: shown beside what was found, not judged."""
 
     def parts(self) -> dict[str, Sample]:
         return {} if self.computed else {"value": Sample()}

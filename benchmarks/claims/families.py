@@ -4,8 +4,8 @@
     each: [{case: a, k: 1}, {case: b, k: 2}]       every row
     table: {file: published/t.csv, rows: {model: LR}, cells: {column: {key: value}}}    every cell
 
-`{alpha}` in a text is replaced; a text that is nothing but `{alpha}` becomes the value itself. A cell knows
-the columns of its row, its own column as `{cell}`, its text as `{printed}`, and what is given for its column.
+`{alpha}` in a text is replaced; a text that is nothing but `{alpha}` becomes the value itself. A cell has the
+columns of its row, its own column as `{cell}`, its text as `{printed}`, and the keys given for its column.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Values = Mapping[str, Any]
 
 
 def members(entry: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
-    """The entries that one entry stands for; ValueError if it cannot be said which.
+    """The entries that one entry stands for; ValueError if that is unclear.
 
-    Files of tables are named from `folder`.
+    Paths of tables are relative to `folder`.
     """
     written = {key: value for key, value in entry.items() if key not in {"each", "table"}}
     if "each" not in entry and "table" not in entry:
@@ -67,7 +67,7 @@ def _rows(each: Any) -> list[dict[str, Any]]:
 
 
 def _inner(row: Values) -> dict[str, Any]:
-    """What mappings among the values say themselves."""
+    """The keys that mappings among the values give."""
     return {key: it for value in row.values() if isinstance(value, dict) for key, it in value.items()}
 
 

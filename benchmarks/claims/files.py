@@ -1,4 +1,4 @@
-"""Files of claims: `benchmarks/claims/*.yaml`, read and checked; every mistake is told by file and key."""
+"""Files of claims: `benchmarks/claims/*.yaml`, read and checked; mistakes are reported with file and key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 
 
 class Entries(Frozen):
-    """What the entries of a scenario say unless they say otherwise."""
+    """Defaults for the entries of a scenario."""
 
     arrangement: Arrangements | None = None
     looks: Looks | None = None
@@ -53,7 +53,7 @@ class Head(Frozen):
 
 @dataclass(frozen=True)
 class Paper:
-    """All that is claimed of one paper."""
+    """All claims of one paper."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ class Paper:
         return tuple(scale for scale in SCALES if each and all(scale in of for of in each))
 
     def needs(self, claim: Claim, scale: str) -> str:
-        """What a claim needs at a scale that two cores do not give; empty if they will do."""
+        """What a claim needs at a scale beyond two cores; empty if they suffice."""
         own = claim.needs.get(scale, "")
         theirs = (
             self.scenarios[one.scenario].needs.get(scale, "")
@@ -80,7 +80,7 @@ class Paper:
     def refutation(self, claim: Claim, scale: str) -> Refutation:
         """What a refutation of a claim at a scale would mean; only the first kind is counted.
 
-        The published code's arrangement speaks for the paper where none of its row is as the text says.
+        The published code's arrangement counts as the paper's where no entry of its row follows the text.
         """
         if claim.ours:
             return "ours"
@@ -94,7 +94,7 @@ class Paper:
 
     @cached_property
     def _told_rows(self) -> set[str]:
-        """The rows of which some entry is arranged as the paper says."""
+        """The rows with an entry in the paper's own arrangement."""
         return {
             claim.row
             for claim in self.claims.values()

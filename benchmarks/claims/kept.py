@@ -1,4 +1,4 @@
-"""The numbers behind verdicts, as small files of the repository: one row a claim, sample and seed.
+"""The numbers behind verdicts, as small files of the repository: one row per claim, sample and seed.
 
 `benchmarks/claims/results/<paper>-<scale>.csv`; what is computed without runs has `computed` in place of a
 scale. With them, verdicts can be made again, and compared, without repeating the runs. The first lines say
@@ -34,7 +34,7 @@ class Number:
     seed: int | None  # None for what is computed
     value: float  # NaN where the run diverged, ∞ where a target was never reached
     runs: str  # keys of the runs that it was read off
-    when: str  # the last of them ended, UTC
+    when: str  # end of the last of them, UTC
     origin: str  # commit and versions
 
 

@@ -39,7 +39,7 @@ class ClaimPlan:
 
     @property
     def description(self) -> str:
-        """What MLflow is told about it."""
+        """Its description in MLflow."""
         return f"What the claims of {self.paper.title} need, at scale {self.scale}."
 
     def runs(self) -> list[PlannedRun]:
@@ -54,7 +54,7 @@ class ClaimPlan:
     def _need_clients(self) -> set[str]:
         """Keys of the runs whose training losses a claim reads before the end.
 
-        All claims of the paper are asked, so that a run which one of them left behind serves the next.
+        All claims of the paper count, so that a run made for one of them serves the next.
         """
         at_this_scale = (
             claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim)
@@ -70,7 +70,7 @@ class ClaimPlan:
         return (run for of in self.picked(claim).values() for runs in of.values() for run in runs)
 
     def picked(self, claim: Claim) -> dict[str, Picked]:
-        """The runs of each sample of a claim, by seed; UserError if a sample does not say which it means."""
+        """The runs of each sample of a claim, by seed; UserError if a sample does not determine them."""
         found = {}
         for name, sample in claim.samples.items():
             assert sample.scenario is not None
@@ -102,7 +102,7 @@ class ClaimScenario:
     suite: Suite
 
     def picked(self, sample: Sample) -> Picked:
-        """The runs that a sample means, by seed; ValueError if that is not clear."""
+        """The runs of a sample, by seed; ValueError if it does not determine them."""
         points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
         if not points:
             places = {
@@ -167,7 +167,7 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
 
 
 def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    """Whether all of these dotted keys of a document hold what is wanted."""
+    """Whether a document has the wanted value at each of these dotted keys."""
     return all(contains(_at(spec, key), wanted) for key, wanted in where.items())
 
 
@@ -178,7 +178,7 @@ def _at(node: Any, key: str) -> Any:
 
 
 def contains(actual: Any, wanted: Any) -> bool:
-    """Whether a value is what is wanted: a mapping may say more, a part goes by its name, 80 is '80'."""
+    """Whether a value matches: a mapping may have more keys, a part matches by its name, 80 matches '80'."""
     if isinstance(actual, dict):
         if not isinstance(wanted, dict):
             return actual.get("name") == wanted

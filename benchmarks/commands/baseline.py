@@ -1,4 +1,4 @@
-"""`asyncfl baseline`: what a suite came to, as a file with which later runs are compared."""
+"""`asyncfl baseline`: the results of a suite, as a file with which later runs are compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     no_speed: bool,
     out: Path | None,
 ) -> None:
-    """Write what the recorded runs of SUITE came to as a baseline for asyncfl check.
+    """Write the results of the recorded runs of SUITE as a baseline for asyncfl check.
 
     Final metric, updates to the target, schedule and losses of every run are read from MLflow; the speed of
     each strategy is measured now.

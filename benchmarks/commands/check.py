@@ -52,10 +52,10 @@ def command(
 ) -> None:
     """Compare the recorded runs of SUITE with a baseline; exit code 1 if something got worse.
 
-    Nothing runs but a measurement of speed: asyncfl run SUITE comes first, into a new --store, since what is
-    recorded is not run again. A strategy got worse if its final metric or its updates to the target did, by
-    more than the spread over seeds explains, or if it takes half as long again beside the yardstick.
-    Schedules must be the recorded ones exactly, losses but for rounding.
+    Only speed is measured here: call asyncfl run SUITE first, with a new --store, since recorded runs are not
+    repeated. A strategy got worse if its final metric or its updates to the target did, by more than the
+    spread over seeds explains, or if it takes half as long again relative to the yardstick. Schedules must
+    match the recorded ones exactly, losses up to rounding.
     """
     from benchmarks.suite.suite import load
     from benchmarks.tables import print_rich
@@ -104,7 +104,7 @@ def _speed(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str,
 
 
 def _warn_of_old_records(recorded: str) -> None:
-    """What is recorded is not run again: records of another commit say nothing about this one."""
+    """Recorded runs are not repeated, and records of another commit say nothing about this one."""
     from benchmarks.errors import warn
     from benchmarks.tracking.provenance import commit
 

@@ -1,4 +1,4 @@
-"""`asyncfl claims`: what the papers say, and what came of it."""
+"""`asyncfl claims`: the papers' claims, and the verdicts on them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def command(
 ) -> None:
     """Show how the claims of the papers stand, from the numbers kept with them; of one paper, all verdicts.
 
-    Nothing runs. Only what the papers state, arranged as they say, is counted.
+    Nothing runs. Only the papers' own statements, in the papers' own arrangement, are counted.
     """
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
@@ -79,7 +79,7 @@ def command(
 @files
 @options.allow_code
 def check(folder_of_claims: Path | None) -> None:
-    """Check that every entry is as it should be, and selects runs that can be made; nothing runs."""
+    """Check that every entry is valid and selects runs that can be made; nothing runs."""
     from benchmarks.claims.plan import mistakes
     from benchmarks.errors import UserError
 
@@ -94,7 +94,7 @@ def check(folder_of_claims: Path | None) -> None:
 @click.argument("id_", metavar="ID")
 @files
 def show(id_: str, folder_of_claims: Path | None) -> None:
-    """Show one claim: what is said, how it is judged, what was found, each seed's numbers and runs.
+    """Show one claim: its statement, how it is judged, what was found, each seed's numbers and runs.
 
     The id of a row, such as A-best, shows the verdicts on all of its claims.
     """
@@ -131,11 +131,11 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 @options.data_dir
 @options.device
 @options.workers
-@click.option("--until-decided", is_flag=True, help="Go on from look to look, what is decided soonest first.")
+@click.option("--until-decided", is_flag=True, help="Go on from look to look, claims decided soonest first.")
 @click.option(
-    "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: begin nothing later."
+    "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: start nothing later."
 )
-@click.option("--dry-run", is_flag=True, help="Say how many runs it takes, and how long.")
+@click.option("--dry-run", is_flag=True, help="Show how many runs it takes, and how long.")
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
 def run(
     *,
@@ -151,16 +151,17 @@ def run(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Run what the claims need and is missing, and keep the numbers that come of it.
+    """Run what the claims still need, and keep the resulting numbers.
 
     Runs that several claims need are made once. A claim runs at the smallest of its scales, or at --scale;
-    what needs more than two cores there is left out, unless --id and --scale name it. What needs no training
-    is computed where it is not known yet, or named by --id. With --until-decided open claims get fresh seeds,
-    up to the next look of their plan at a time, until they are decided or the plan is at its end.
+    claims that need more than two cores there are left out, unless --id and --scale name them. Claims without
+    training are computed where no value is known yet, or if named by --id. With --until-decided open claims
+    get fresh seeds, up to the next look of their plan at a time, until they are decided or the plan is at its
+    end.
     """
     if hours is not None and not until_decided:
         raise click.UsageError("--hours goes with --until-decided")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
     from benchmarks.tracking.store import Store
 
     papers = _papers(folder_of_claims, wanted)
@@ -200,7 +201,7 @@ def run(
 def cost(
     *, wanted: str | None, scale: str, folder_of_claims: Path | None, folder: Path, tracking_uri: str | None
 ) -> None:
-    """Say what deciding the open claims would still cost, from run times as recorded, or else estimated."""
+    """Show what deciding the open claims would still cost, from recorded or else estimated run times."""
     from benchmarks.claims.plan import ClaimPlan
     from benchmarks.tracking.store import Store
 
@@ -245,13 +246,13 @@ def _results(folder: Path | None) -> Path:
 
 
 def _chosen(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
-    """The claims that are meant."""
+    """The selected claims."""
     meant = ids or ("*",)
     return [one for one in paper.claims.values() if any(fnmatch.fnmatchcase(one.id, id_) for id_ in meant)]
 
 
 def _plans(paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]) -> Iterator[ClaimPlan]:
-    """What is to run of a paper, scale by scale."""
+    """What is to run for a paper, scale by scale."""
     from benchmarks.claims.plan import ClaimPlan
 
     by_scale: dict[str, list[Claim]] = {}
@@ -334,7 +335,7 @@ def _until_decided(
     *,
     quiet: bool,
 ) -> None:
-    """Look after look, what is decided soonest first; until all is decided, or no time is left."""
+    """Look after look, claims decided soonest first, until all are decided or no time is left."""
     from time import monotonic
 
     from benchmarks.claims.plan import ClaimPlan
@@ -348,7 +349,7 @@ def _until_decided(
         if not there:
             break
         plan, first = min(there, key=lambda pair: pair[1].seconds)
-        # What waits for the same seeds of the same paper goes along as far as it is as cheap.
+        # Claims waiting for the same seeds of the same paper join if they are as cheap.
         batch = [
             one
             for other, one in there
@@ -381,7 +382,7 @@ def _open(plan: ClaimPlan, store: Store, results: Path) -> list[Open]:
     return still_open(plan.paper, plan.scale, plan.claims, seconds, results)
 
 
-# By scenario, size of the problem, budget and strategy: what takes about as long is measured once.
+# By scenario, size of the problem, budget and strategy: runs of similar length are measured once.
 ESTIMATES: dict[tuple[str, int, str, str], float] = {}
 
 

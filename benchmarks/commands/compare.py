@@ -129,7 +129,7 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
 
 
 def _scenarios(suite: RecordedSuite, text: str | None, pair: Iterable[str]) -> list[RecordedScenario]:
-    """Those with the text in their name in which both strategies were tried."""
+    """Scenarios with the text in their name in which both strategies were tried."""
     everywhere = suite.scenarios()
     wanted = [one for one in everywhere if text is None or text.casefold() in one.label.casefold()]
     if not wanted:
@@ -141,7 +141,7 @@ def _scenarios(suite: RecordedSuite, text: str | None, pair: Iterable[str]) -> l
 
 
 def _with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
-    """Those in which the question can be asked."""
+    """Scenarios in which the metric is available."""
     from reports.records.records import CLOCKS
     from reports.statistics.compare import AREA, REACHES
 

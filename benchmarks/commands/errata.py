@@ -19,7 +19,7 @@ WIDTH = 110
 def command(number: str | None) -> None:
     """Show where a paper's text and its code differ, and how to choose the other reading: all, or one ID.
 
-    What is chosen is written into a suite, or given as asyncfl run SUITE --set KEY=VALUE.
+    The choice is written into a suite, or given as asyncfl run SUITE --set KEY=VALUE.
     """
     from benchmarks.errata import errata
     from benchmarks.errors import UserError

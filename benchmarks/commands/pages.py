@@ -1,4 +1,4 @@
-"""Writing a suite's report page, and what is missing in it said."""
+"""Writes a suite's report page and reports what is missing in it."""
 
 from __future__ import annotations
 

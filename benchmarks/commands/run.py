@@ -58,10 +58,10 @@ def command(
 ) -> None:
     """Run SUITE, record it in MLflow, and report.
 
-    What is finished already is not run again; what was interrupted goes on where it stopped.
+    Finished runs are not repeated; interrupted ones continue where they stopped.
     """
     began = monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
 
     from benchmarks.device import processes
     from benchmarks.pool.fork_server import warm_up
@@ -72,7 +72,7 @@ def command(
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
-    # It takes as long as all that follows until it is needed.
+    # It takes as long as everything up to its first use.
     warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
     try:
         session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
@@ -129,7 +129,7 @@ def _ui(suite: str, store: Store) -> str:
     """The command that opens MLflow's pages on these runs."""
     from benchmarks.tracking.store import Store
 
-    # In tox's environments the command is not on the path of who called tox.
+    # In tox's environments the command is not on the caller's path.
     script = Path(sys.argv[0])
     ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"
     words = [os.path.relpath(script) if ours else "asyncfl", "ui", suite]

@@ -197,7 +197,7 @@ def _positive(option: str, text: str) -> Fraction:
 
 
 def _read(option: str, text: str, wanted: str, read: Callable[[str], T]) -> T:
-    """What `read` makes of `text`; UserError in one line if it raises ValueError."""
+    """`text` parsed by `read`; UserError in one line if it raises ValueError."""
     from benchmarks.errors import UserError
 
     try:

@@ -42,7 +42,7 @@ POSITIVE = click.IntRange(min=1)
 @click.option(
     "--objective",
     type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
-    help="What a trial is worth.",
+    help="The value of a trial.",
 )
 @click.option(
     "--storage",
@@ -78,11 +78,11 @@ def command(
 ) -> None:
     """Tune the strategies of SUITE: the same trials, seeds and budget for each.
 
-    Trials are judged on validation data and on seeds of their own. What is finished is not computed again;
-    what was interrupted goes on.
+    Trials are judged on validation data and on seeds of their own. Finished trials are not repeated;
+    interrupted ones continue.
     """
     began = monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
 
     from benchmarks.device import processes
     from benchmarks.pool.fork_server import warm_up

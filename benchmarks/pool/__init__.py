@@ -1,4 +1,4 @@
-"""Who computes: an interface, and worker processes behind it; another engine is another file here.
+"""Where jobs are computed: an interface, and worker processes behind it; each engine is a file here.
 
-The pool knows nothing of suites, MLflow or Optuna: what a job is belongs to those who submit it.
+The pool knows nothing of suites, MLflow or Optuna: jobs are defined by the code that submits them.
 """

@@ -31,10 +31,10 @@ def warm_up(*modules: str, problems: Iterable[Problem] = ()) -> None:
 
 @contextmanager
 def same_import_path() -> Iterator[None]:
-    """What is started meanwhile looks for modules where this process does, and in the same order.
+    """Processes started meanwhile search for modules where this one does, in the same order.
 
-    By itself, Python puts the working directory first; a folder of a user's that is named like a package of
-    ours would take its place.
+    By itself, Python puts the working directory first; a user's folder named like one of our packages would
+    shadow it.
     """
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     before = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}

@@ -1,7 +1,7 @@
 """A pool of worker processes on this machine; one that dies is replaced.
 
-How many jobs go on side by side in a process is found by the jobs themselves (`Capacity`): the first of a
-kind goes alone. The jobs of a process that died are retried, each alone.
+The jobs themselves report how many can run side by side in a process (`Capacity`): the first of a kind runs
+alone. The jobs of a process that died are retried, each alone.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class WorkerProcess(Generic[J]):
     def __init__(self, context: ForkServerContext, log: Path) -> None:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, log), daemon=True)
-        with same_import_path():  # if the fork server is begun only now
+        with same_import_path():  # if the fork server is started only now
             self.process.start()
         theirs.close()  # so that its death ends the pipe
         self.jobs: dict[str, J] = {}  # in progress, by key
 
     def begin(self, job: J) -> None:
-        """Let it compute a job, beside those that it has."""
+        """Have it compute a job, beside its present ones."""
         self.jobs[job.key] = job
         self.send(job)
 
     def send(self, what: J | Note) -> None:
-        """Send a job or a note; one that has died is found out by who receives from it."""
+        """Send a job or a note; a dead worker is detected when receiving from it."""
         with suppress(OSError):
             self.pipe.send(what)
 
@@ -57,7 +57,7 @@ class WorkerProcess(Generic[J]):
 
 
 class LocalPool(Generic[J]):
-    """Up to `size` worker processes, begun as they are needed; what libraries print there goes to `log`."""
+    """Up to `size` worker processes, started as needed; their libraries' output goes to `log`."""
 
     def __init__(self, size: int, log: Path) -> None:
         self.size, self.log = size, log
@@ -96,7 +96,7 @@ class LocalPool(Generic[J]):
         return bool(self._waiting) or any(worker.jobs for worker in self._workers)
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """One message of each process that has some."""
+        """One message from each process that has any."""
         self._assign()
         ready = connection.wait([worker.pipe for worker in self._workers], seconds)
         talking = [worker for worker in self._workers if worker.pipe in ready]
@@ -114,7 +114,7 @@ class LocalPool(Generic[J]):
             self._fill_up(worker)
 
     def _fill_up(self, worker: WorkerProcess[J]) -> None:
-        """Add companions, as many as gain by it and leave the other processes their share."""
+        """Add companions: as many as are useful, while the other processes keep their share."""
         if not self._waiting or not worker.jobs:
             return
         kind = self._kind(next(iter(worker.jobs.values())))

@@ -1,7 +1,7 @@
-"""What a pool computes, what it tells, and what every engine offers.
+"""Jobs, their messages, and the interface of every engine.
 
-A job computes itself: the pool brings it to a worker, and its messages back. A job whose worker dies is
-retried; after three deaths it is given up.
+A job defines its own computation: the pool sends it to a worker and returns its messages. A job whose worker
+dies is retried; after three deaths it is given up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Message:
-    """Something that is told of a job; each kind of job has messages of its own."""
+    """A message about a job; each kind of job has its own."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Final(Message):
 
 @dataclass(frozen=True, slots=True)
 class Capacity(Message):
-    """So many jobs of its kind can be computed side by side in one worker, and gain by it."""
+    """How many jobs of its kind can usefully be computed side by side in one worker."""
 
     jobs: int
 
@@ -61,10 +61,10 @@ class PoolJob(Protocol):
 
     @property
     def saves(self) -> bool:
-        """Whether it looks at `Worker.stopping` and saves itself; any other is ended at once."""
+        """Whether it checks `Worker.stopping` and saves its state; other jobs are ended at once."""
 
     def compute(self, worker: Worker) -> None:
-        """Compute it, and the companions that the worker has for it; the last told of each is a `Final`."""
+        """Compute it, and its companions in the worker; the last message of each is a `Final`."""
 
     def retries(self) -> Sequence[Self]:
         """What is computed instead once its worker has died: itself, or the parts of which it consists.
@@ -78,7 +78,7 @@ class Worker(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether the pool is stopped: the job is to save itself and return."""
+        """Whether the pool is stopped: the job must save its state and return."""
 
     def tell(self, job: PoolJob, message: Message) -> None:
         """Send a message about this job, or about a companion of it."""
@@ -87,7 +87,7 @@ class Worker(Protocol):
         """The next note that was sent to a job, or None."""
 
     def companion(self) -> PoolJob | None:
-        """Another job of this kind to go on beside it, or None; to be asked while there is capacity."""
+        """Another job of this kind to run beside it, or None; to be called while there is capacity."""
 
     def shared(self, make: Callable[[], T]) -> T:
         """What all jobs of this worker have in common, such as data: made once."""
@@ -107,14 +107,14 @@ class Pool(Protocol[J]):
 
     @property
     def idle(self) -> int:
-        """How many more jobs would be begun at once."""
+        """How many more jobs could start immediately."""
 
     @property
     def busy(self) -> bool:
-        """Whether there are jobs whose final message was not received yet."""
+        """Whether there are jobs whose final message has not been received yet."""
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """What was told since the last call; empty if there is nothing within so many seconds."""
+        """The messages since the last call; empty if none comes within `seconds`."""
 
     def stop(self) -> None:
-        """End all workers. Jobs that can save themselves do so first, as long as there is patience."""
+        """End all workers. Jobs that can save their state do so first, within a time limit."""

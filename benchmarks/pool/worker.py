@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.pool.pool import Message, PoolJob
 
-LOOK_EVERY = 0.02  # seconds between two looks into the pipe; a look takes as long as a local step
+LOOK_EVERY = 0.02  # seconds between two polls of the pipe; a poll takes as long as a local step
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Note:
 
 
 class ProcessWorker:
-    """The worker as its jobs see it; what came for them through the pipe waits here."""
+    """The worker as its jobs see it; what arrives for them through the pipe is queued here."""
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
@@ -45,7 +45,7 @@ class ProcessWorker:
         self._looked = monotonic()
 
     def work(self) -> None:
-        """Compute what comes, until the pipe is closed or the process is to stop."""
+        """Compute jobs as they come, until the pipe is closed or the process is to stop."""
         while not self.stopping:
             try:
                 job = self._next_job()

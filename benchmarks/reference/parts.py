@@ -94,7 +94,7 @@ def _fields(part: type[Part]) -> Iterator[Field]:
 
 
 def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """A type as a person says it: "whole number ≥ 1 or none"."""
+    """A type in words: "whole number ≥ 1 or none"."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return in_words(inner[0], [*metadata, *inner[1:]])

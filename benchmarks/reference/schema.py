@@ -9,7 +9,7 @@ from fl_core.local.sgd import SGD
 
 
 def suite_schema() -> dict[str, Any]:
-    """The schema, with every shipped part; what goes together is checked when a suite is loaded."""
+    """The schema, with every shipped part; combinations are checked when a suite is loaded."""
     schema = SuiteFile.model_json_schema()
     nameless = {**SGD.model_json_schema(), "required": []}
     schema["$defs"]["LocalWork"]["anyOf"].append(nameless)  # the suite's local work, or plain SGD

@@ -19,12 +19,12 @@ from fl_core.recording.recorder import Recorder
 from fl_core.recording.together import Lane
 
 SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
-SAVE_SHARE = 0.05  # of its time goes into checkpoints at most
+SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
 TELL_EVERY = 0.2  # seconds of its own between two messages
 
 
 class Attempt(Lane):
-    """A run that is recorded, saved and told of at its events, and does not notice what goes on beside it."""
+    """A run that is recorded, saved and reported at its events, independently of the runs beside it."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Attempt(Lane):
         self._finished: Finished | None = None
 
     def events(self) -> Iterator[Event | Need]:
-        """Those of the simulation, once the recorder has seen them; its record is written at the end."""
+        """The simulation's events, once the recorder has seen them; its record is written at the end."""
         world = self.world()
         recorder = self.recorder = self._resumed(world) or self._begun(world)
         simulation, curve = recorder.simulation, recorder.record.curve
@@ -71,14 +71,14 @@ class Attempt(Lane):
         if self.recorder is not None:
             self.saved.parent.mkdir(parents=True, exist_ok=True)
             self.watch.here = self.seconds
-            self.watch.save()  # before the checkpoint, which must not know of more rows
+            self.watch.save()  # before the checkpoint, which must not count more rows
             checkpoint.save(self.recorder, self.saved)
 
     def leave(self) -> None:
         """Save the run for a later session; one that cannot be saved is recorded as an error."""
         try:
             self.save()
-        except Exception as error:  # noqa: BLE001 - it costs the runs beside it nothing
+        except Exception as error:  # noqa: BLE001 - must not affect the runs beside it
             self.error = error
             self.finished()
 
@@ -127,14 +127,14 @@ class Attempt(Lane):
         return recorder
 
     def _resumed(self, world: World) -> Recorder | None:
-        """The run where its checkpoint left it, or None if there is none that can be taken up."""
+        """The run as of its checkpoint, or None if there is no usable one."""
         if not self.saved.exists():
             return None
         recorder = self._new(world)
         try:
             checkpoint.load(recorder, self.saved)
             self.watch.load(len(recorder.record.curve))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it: the run begins anew
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
             traceback.print_exc()
             self.tell(BegunAnew(summarised(error)))
             return None

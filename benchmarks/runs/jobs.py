@@ -1,7 +1,7 @@
 """A suite's tasks as jobs of a pool: runs, which can go on side by side, and centralised baselines.
 
-Runs side by side share calls, and nothing else: each is saved, timed and recorded by itself, and fails by
-itself. But for the writing of records, the times of all runs add up to that of the process.
+Runs side by side share calls, and nothing else: each is saved, timed and recorded separately, and fails
+alone. Apart from the writing of records, the times of all runs add up to that of the process.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TaskJob(Generic[AnyTask]):
         return Recording(self.outbox, self.task, self.provenance)
 
     def recorded(self) -> Finished | None:
-        """A record that is there already, from a worker that died before it could tell."""
+        """A record that is there already, from a worker that died before it reported it."""
         stored = self.outbox.get(self.task.suite, self.task.key)
         return Finished.of(stored.result) if stored else None
 
@@ -142,7 +142,7 @@ class Companions:
         self._most: int | None = None  # that fit into memory, once a world is there
 
     def attempts(self) -> Iterator[Attempt | None]:
-        """The runs as there is capacity for them; None as long as there is none, or no companion."""
+        """Each run once there is capacity for it; None while there is no capacity or no companion."""
         job: RunJob | None = self.first
         told = 1
         while job or self.opened:
@@ -163,11 +163,11 @@ class Companions:
             job = companion if isinstance(companion, RunJob) else None
 
     def _capacity(self) -> int:
-        """How many there may be: no more than fit into memory, and one until it is known that company pays.
+        """The largest number: what fits into memory, and one until stacks are known to be faster.
 
-        Under `auto` the first of a kind goes alone until it has measured that stacks are faster. Where they
-        are not, as with most networks on a CPU, company would gain nothing, and runs that end one after the
-        other are shared out more evenly.
+        Under `auto` the first of a kind runs alone until it has measured that stacks are faster. Where they
+        are not, as with most networks on a CPU, companions would gain nothing, and runs that end one after
+        another are distributed more evenly.
         """
         if isinstance(self.execution, OneByOne) or (
             isinstance(self.execution, Auto) and not self.execution.pays

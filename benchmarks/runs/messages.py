@@ -1,4 +1,4 @@
-"""What is told of a suite's tasks while they are computed."""
+"""Messages about a suite's tasks while they are computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Advanced(Message):
 
 @dataclass(frozen=True, slots=True)
 class BegunAnew(Message):
-    """Its checkpoint cannot be taken up: it goes on from its beginning, and its numbers are the same."""
+    """Its checkpoint is unusable: it restarts from its beginning, with the same numbers."""
 
     reason: str
 

@@ -17,7 +17,7 @@ from benchmarks.suite.summary import duration
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-REFRESH = 0.25  # seconds between two pictures in a terminal
+REFRESH = 0.25  # seconds between two updates in a terminal
 SILENCE = 5.0  # seconds without a line elsewhere
 BAR = 24  # columns
 ROWS, NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
@@ -39,7 +39,7 @@ class Progress(Protocol):
 
 
 def display(tasks: int, *, quiet: bool) -> Progress:
-    """The display that suits the place where output goes."""
+    """The display that suits the output: a terminal or not."""
     if quiet:
         return Quiet()
     return Bars(tasks) if sys.stdout.isatty() else Lines(tasks)
@@ -110,7 +110,7 @@ class Board:
 
 
 def news(task: Task, message: BegunAnew | Finished | Died) -> str:
-    """What became of a task, in a line."""
+    """The outcome of a task, in one line."""
     if isinstance(message, BegunAnew):
         return f"{task.name}: its checkpoint cannot be taken up ({message.reason}); it begins anew"
     if isinstance(message, Died):
@@ -123,7 +123,7 @@ def news(task: Task, message: BegunAnew | Finished | Died) -> str:
 
 
 class Quiet(Progress):
-    """Says only what went wrong."""
+    """Prints only what went wrong."""
 
     def __enter__(self) -> Self:
         return self
@@ -142,7 +142,7 @@ class Quiet(Progress):
 
 
 class Lines(Quiet):
-    """A line for each task that ends, and a sign of life in between."""
+    """A line for each task that ends, and a status line in between."""
 
     def __init__(self, total: int) -> None:
         self.board = Board(total)

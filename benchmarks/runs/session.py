@@ -35,7 +35,7 @@ class Runs(Protocol):
 
     @property
     def description(self) -> str:
-        """What MLflow is told about it."""
+        """Its description in MLflow."""
 
     def runs(self) -> list[PlannedRun]:
         """All of its runs."""
@@ -69,7 +69,7 @@ class Session:
     def run(self, workers: int, show: Callable[[int], Progress]) -> None:
         """Compute what is left with so many worker processes; `show(n)` makes the display for n tasks.
 
-        Raises UserError, and what a problem raises whose data are missing, before anything is computed;
+        Before anything is computed, raises UserError, and a problem's own error if its data are missing;
         KeyboardInterrupt once all that is in progress is saved.
         """
         with only_one(self.store):
@@ -111,7 +111,7 @@ class Session:
         return left
 
     def _announce(self, delivery: Delivery) -> None:
-        """Tell MLflow what this suite is, and send what earlier sessions left behind."""
+        """Describe this suite in MLflow, and send what earlier sessions left behind."""
         places = {
             task.key: (task.run.scenario, task.run.strategy, str(task.seed))
             for task in self.tasks
@@ -145,14 +145,14 @@ class Session:
 
 
 def check(left: Sequence[Task]) -> None:
-    """Load the data of every problem and deal them out: what is wrong is said before anything is computed."""
+    """Load and split the data of every problem, so that errors come before anything is computed."""
     for task in {(repr(task.problem), task.seed): task for task in left}.values():
         task.problem.check(task.seed)
 
 
 @contextmanager
 def only_one(store: Store) -> Iterator[None]:
-    """UserError if another process works on this store; a killed one holds it no longer."""
+    """UserError if another process works on this store; a killed one no longer holds the lock."""
     try:
         store.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(store.folder / ".lock")

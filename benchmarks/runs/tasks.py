@@ -53,7 +53,7 @@ class RunTask:
         return self.run.experiment.description()
 
     def about(self) -> dict[str, Any]:
-        """What people search and group runs by."""
+        """The tags by which runs are searched and grouped."""
         run, problem = self.run, self.problem
         return {
             "scenario": run.scenario,
@@ -85,7 +85,7 @@ class PooledTask:
 
     @property
     def key(self) -> str:
-        """What the baseline is known by: a hash of all that it depends on."""
+        """The baseline's identity: a hash of all that it depends on."""
         identity = self.problem.identity().items()
         problem = {name: value for name, value in identity if name not in NOT_IN_POOLED_TRAINING}
         return key([self.kind, problem, self.seed])
@@ -100,7 +100,7 @@ class PooledTask:
         return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
 
     def about(self) -> dict[str, Any]:
-        """What people search baselines by."""
+        """The tags by which baselines are searched."""
         return {"problem": self.label, "seed": self.seed}
 
 
@@ -108,7 +108,7 @@ Task = RunTask | PooledTask
 
 
 def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
-    """All tasks of a suite, seed by seed: a comparison grows, and a world serves the runs in a row."""
+    """All tasks of a suite, seed by seed: comparisons grow evenly, and consecutive runs share a world."""
     baselines = {task.key: task for task in _baselines(runs)}
     simulated = [RunTask(run) for run in runs]
     places = _places(task.problem for task in simulated)

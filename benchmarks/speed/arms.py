@@ -130,7 +130,7 @@ class Counted:
 
 
 def going_on(events: Iterator[object], counted: Counted, updates: int) -> Callable[[], int]:
-    """A run in its stride, `auto` having measured: each call goes on until so many more are computed."""
+    """A run after the measurements of `auto`: each call goes on until so many more are computed."""
     for _ in events:
         if counted.computed and not counted.label.endswith("measuring"):
             break

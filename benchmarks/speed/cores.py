@@ -1,4 +1,4 @@
-"""Many simulations on several cores at once: a process a core, each with its share of them."""
+"""Many simulations on several cores at once: one process per core, each with its share of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fl_core.execution.auto import Auto
 
 
 def scaled(case: Case, processes: int, repeats: int) -> dict[str, Any]:
-    """Updates a second of all processes together, and of the yardstick in one of them.
+    """Updates per second of all processes together, and of the yardstick in one of them.
 
-    All processes do the same at a time, so that each meets what the others take of caches and memory. Rates
+    All processes do the same at the same time, so that they compete for caches and memory. Rates
     are per second of processor time, which on idle cores is wall time.
     """
     context = multiprocessing.get_context("spawn")
@@ -40,7 +40,7 @@ def scaled(case: Case, processes: int, repeats: int) -> dict[str, Any]:
 
 
 def _rates(case: Case, repeats: int, gate: Barrier, seeds: range) -> tuple[list[float], list[float]]:
-    """Updates a second of the yardstick and of the simulations side by side, in turns."""
+    """Updates per second of the yardstick and of the simulations side by side, in turns."""
     torch.set_num_threads(1)
     arms = plain_loop(case), side_by_side(case, Auto(), seeds)
     rates: tuple[list[float], list[float]] = ([], [])

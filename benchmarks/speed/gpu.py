@@ -21,7 +21,7 @@ CASES = (Case("logistic", 100, updates=2000), Case("cnn", 100, updates=500))
 
 
 def compared(case: Case, repeats: int, device: torch.device) -> list[dict[str, Any]]:
-    """Updates a second of wall time of both, the medians of interleaved repeats, and their ratio.
+    """Updates per second of wall time of both, the medians of interleaved repeats, and their ratio.
 
     `computing` is the share of that time in which the GPU computes: time in kernels for each update, which
     profiling does not change, times updates a second without profiling, which it would slow down.
@@ -70,7 +70,7 @@ def _in_kernels(compute: Callable[[], int], device: torch.device) -> float:
 
 
 def kernels(events: Iterable[FunctionEvent]) -> float:
-    """Seconds that a GPU spent in kernels, of all that was profiled; moving bytes is no computing."""
+    """Seconds that a GPU spent in kernels, of all that was profiled; copies do not count."""
     microseconds = (
         event.time_range.elapsed_us()  # type: ignore[no-untyped-call]
         for event in events

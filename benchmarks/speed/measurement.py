@@ -64,7 +64,7 @@ QUICK = SpeedPlan(
 
 
 def measure(plan: SpeedPlan, tell: Tell, device: torch.device = CPU) -> dict[str, Any]:
-    """Everything as plain data, on the CPU, and what `device` gains if it is a GPU; `tell` hears of it.
+    """Everything as plain data, on the CPU, and what `device` gains if it is a GPU; `tell` reports progress.
 
     Times on the CPU are processor time, on an idle machine the same as wall time; `busy` is their ratio.
     """
@@ -92,7 +92,7 @@ def measure(plan: SpeedPlan, tell: Tell, device: torch.device = CPU) -> dict[str
 
 
 def _compared(case: Case, repeats: int, tell: Tell) -> list[dict[str, Any]]:
-    """Updates a second of every arm, the medians of interleaved repeats, and their ratios."""
+    """Updates per second of every arm, the medians of interleaved repeats, and their ratios."""
     tell(f"{case.model}, {case.in_flight} in flight")
     auto, together = Auto(), Auto()
     arms = {
@@ -143,7 +143,7 @@ def _shared(case: Case, tell: Tell) -> list[dict[str, Any]]:
 
 
 def _scheduled(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
-    """Events a second without any gradient, the median of repeats in which laws and strategies take turns."""
+    """Events per second without gradients, the median of repeats in which laws and strategies take turns."""
     rows = []
     for clients in plan.queues:
         tell(f"the schedule alone, {clients:,} clients")

@@ -1,4 +1,4 @@
-"""Updates a second over the number of clients in flight, one panel a model."""
+"""Updates per second over the number of clients in flight, one panel a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events a second of the schedule alone: no data, no gradients."""
+"""Events per second of the schedule alone: no data, no gradients."""
 
 from __future__ import annotations
 

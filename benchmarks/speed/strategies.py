@@ -30,7 +30,7 @@ def first_of_each(runs: Sequence[PlannedRun]) -> dict[str, Experiment]:
 
 
 def ratios(experiments: Mapping[str, Experiment]) -> dict[str, float]:
-    """Client updates a second over those of the yardstick, by strategy: the median of interleaved repeats.
+    """Client updates per second over those of the yardstick, by strategy: the median of interleaved repeats.
 
     On one thread, in processor time, and each next to a yardstick of its own, so that a busy or throttled
     machine slows both.
@@ -75,7 +75,7 @@ def endless(experiment: Experiment, world: World) -> Callable[[], int]:
                 break
         return max(1, simulation.server.updates - before)  # one that diverged has no more
 
-    compute()  # so that nobody pays for what only the first call does
+    compute()  # so that no measurement contains what only the first call does
     return compute
 
 

@@ -21,7 +21,7 @@ EVALUATIONS, METRICS, ARRIVALS, CLIENTS = 100, 12, 20_000, 100
 
 
 def seconds(runs: int = 5) -> float:
-    """Processor time for each run, after the first, whose database has to be made."""
+    """Processor time per run, after the first, which has to create the database."""
     with TemporaryDirectory() as folder:
         store = Store(Path(folder))
         outbox = Outbox(store.outbox)

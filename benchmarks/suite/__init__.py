@@ -1,1 +1,1 @@
-"""The language of suites: from a YAML file to validated experiments, and what is said about mistakes."""
+"""The language of suites: from a YAML file to validated experiments, and messages about mistakes."""

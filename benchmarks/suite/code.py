@@ -1,6 +1,6 @@
 """Code that a file names by its import path: importing `package.module:Class` runs whatever the module holds.
 
-It runs where the file is the user's own: theirs by the file system, and not writable for everyone. Files of
+It runs if the file is the user's own: owned by the user, and not world-writable. Files of
 others and claims need `--allow-code`. Shipped suites name no code; what `--set` names was typed by the user.
 """
 
@@ -37,7 +37,7 @@ def not_own(path: Path) -> str:
 
 @contextmanager
 def guarded(refusal: str) -> Iterator[None]:
-    """Within it, no class is imported by its path if there is a reason for that, unless code is allowed."""
+    """A context in which, if a reason is given, no class is imported by its path unless code is allowed."""
     if not refusal or ALLOWED.get():
         yield
     else:

@@ -1,4 +1,4 @@
-"""pydantic's errors as sentences for the person who wrote the file: where, what is wrong, what is allowed."""
+"""pydantic's errors as sentences for the author of the file: where, what is wrong, what is allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.documents import place
 from benchmarks.suite.document import as_part, dotted, nearest, part_name
 from fl_core.parts import Part, find
 
-# pydantic's words for what YAML calls otherwise, and a tone that tells what to do.
+# pydantic's terms in the words of YAML, phrased as what to do.
 WORDS = (
     (r"^Value error, ", ""),
     (r"^Input should be", "must be"),
@@ -30,7 +30,7 @@ WORDS = (
     (r", got a number with a fractional part$", ""),
     (r"^Tuple should have at least 1 item.*$", "must not be empty"),
 )
-# Of these the message says already what stood there, or nothing did.
+# For these the message already shows the value, or there was none.
 SELF_EXPLAINING = {"value_error", "missing", "name", "import", "extra_forbidden", "too_short"}
 
 

@@ -26,7 +26,7 @@ class Setting:
 
 
 def is_path(name: str) -> bool:
-    """Whether a suite is meant by its file's path, and not by its name."""
+    """Whether a suite is given by its file's path rather than by its name."""
     return "/" in name or name.endswith((".yaml", ".yml"))
 
 

@@ -73,7 +73,7 @@ def expand(
 ) -> tuple[GridPoint, ...]:
     """Every point of the grid, validated; UserError with every mistake in the file.
 
-    `settings` are in the document already: a mistake in what they set is told where they stand.
+    `settings` are in the document already: a mistake in what they set is reported at the setting.
     """
     size = math.prod(map(len, grid.values()))
     if size > MOST_POINTS:
@@ -119,7 +119,7 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
 
 
 def _refused(spec: SuiteFile) -> Iterator[Complaint]:
-    """What does not go together: durations with the number of clients, a strategy with the scenario."""
+    """Incompatible combinations: durations with the number of clients, a strategy with the scenario."""
     try:
         means(spec.timing.durations, spec.problem.clients, spec.seeds[0])
     except ValueError as error:

@@ -118,7 +118,7 @@ class SuiteFile(Frozen):
     # How jobs are computed. Stacking them differs in the last bits of a sum, and `auto` decides by a clock:
     # only the default repeats bit for bit on every occasion.
     execution: Literal["one_by_one", "all_in_flight", "auto"] = "one_by_one"
-    scale: str | None = None  # of `scales`, the one that is meant unless the command line says otherwise
+    scale: str | None = None  # of `scales`, the default of the command line
     scales: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @field_validator("problem", mode="after")
@@ -175,7 +175,7 @@ def _usual_local(item: dict[str, Any], shared: LocalWork) -> LocalWork:
     try:
         default = find(Strategy, item.get("name")).model_fields["local"].default
     except PydanticCustomError:
-        return shared  # validation will say what is wrong with the name
+        return shared  # validation reports what is wrong with the name
     if default == Strategy.model_fields["local"].default:
         return shared
     unset = LocalWork.model_fields.keys() - default.model_fields_set

@@ -43,7 +43,7 @@ def partition(scenario: Scenario) -> str:
 
 
 def timing(scenario: Scenario) -> str:
-    """How long jobs take, and who is there."""
+    """Durations of jobs, and availability of clients."""
     return scenario.timing.label()
 
 
@@ -74,7 +74,7 @@ def _with(label: str, place: Mapping[str, Any], axes: Sequence[str]) -> str:
 
 
 def value(written: Any) -> str:
-    """A value of a grid's key as a person would say it."""
+    """A value of a grid's key in words."""
     if isinstance(as_part(written), dict):
         fields = dict(as_part(written))
         name = [str(fields.pop("name"))] if fields.get("name") else []

@@ -1,4 +1,4 @@
-"""What is valid and absurd, refused before memory or a lifetime is spent on it; a refusal says how to go on.
+"""Valid but absurd sizes, refused before they cost memory or years; a refusal says how to go on.
 
 The limits are those of one suite in one process: a larger study is several suites, or one with `--set`.
 """
@@ -9,7 +9,7 @@ import os
 
 from fl_core.scenario import Scenario
 
-MOST_CLIENTS = 1_000_000  # a law makes each one's mean as an exact fraction: a second and 200 MB
+MOST_CLIENTS = 1_000_000  # a law computes each one's mean as an exact fraction: a second and 200 MB
 MOST_POINTS = 10_000  # of a grid, each validated, about a millisecond
 MOST_RUNS = 100_000
 BYTES_AN_UPDATE = 32  # of a run's arrivals (recorder.ARRIVALS), which are kept until it ends

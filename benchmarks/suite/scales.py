@@ -1,12 +1,12 @@
 """Scales of a suite: named sets of overrides, such as the paper's own size and one for two cores.
 
-    scale: small                  # the one that is meant unless `--scale` says otherwise
+    scale: small                  # the default of `--scale`
     scales:
       paper: {}                   # the file as it stands
       small: {seeds: 2, budget.updates: 3000, grid.problem.clients: [20]}
 
 A scale's keys are those of `--set`, which comes after it. Runs of one suite at two scales are recorded as two
-suites, "ace-small" and "ace-paper": nothing ever mixes them.
+suites, "ace-small" and "ace-paper", and never mixed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def recorded(name: str, scale: str | None) -> str:
 
 
 def take(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str | None, list[Setting]]:
-    """Take the scales out of a document: the one that is meant, `wanted` if given, and what it sets.
+    """Take the scales out of a document: the selected one, `wanted` if given, and what it sets.
 
     (None, []) for a suite without scales; UserError with all that is wrong with them.
     """

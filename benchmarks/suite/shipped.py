@@ -1,4 +1,4 @@
-"""Where suites lie, and under which names they are recorded: known from their files, without the science."""
+"""Where suites lie, and the names they are recorded under: known from their files, without heavy imports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recorded_name(name_or_path: str, scale: str | None = None) -> str:
 
 
 def _of_a_file(name: str) -> str:
-    """The name, by which files are called; UserError if it leads out of their folder."""
+    """The name, as used for files; UserError if it leads out of their folder."""
     if Path(name).name != name or name == ".." or "\\" in name or "\0" in name:
         raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
     return name

@@ -45,7 +45,7 @@ class PlannedRun:
 
     @property
     def key(self) -> str:
-        """What the run is known by: a hash of the experiment."""
+        """The run's identity: a hash of the experiment."""
         return self.experiment.key
 
 

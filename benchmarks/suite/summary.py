@@ -64,7 +64,7 @@ def budget(suite: Suite) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 40 s, 12 min, 3.5 h."""
+    """Seconds in words: 40 s, 12 min, 3.5 h."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -125,7 +125,7 @@ def _checksum(text: str) -> str:
 
 
 def write(path: Path, found: TunedFile) -> None:
-    """Put the file there, whole; UserError where it cannot be."""
+    """Write the file atomically; UserError if that fails."""
     text = dump(found.model_dump(mode="json"))
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -138,9 +138,9 @@ def write(path: Path, found: TunedFile) -> None:
 
 
 def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> str:
-    """A hash of all that tuned values depend on: the scenario, and what of the strategy is not tuned.
+    """A hash of all that tuned values depend on: the scenario, and the strategy without what is tuned.
 
-    What has its default value is left out: a key that is new leaves old values valid.
+    Defaults are left out, so that a new key leaves old values valid.
     """
     where = scenario.model_dump(mode="json", exclude_defaults=True, exclude={"evaluations"})
     where["problem"].pop("target", None)  # it changes no model, only what counts as reached

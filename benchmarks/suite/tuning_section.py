@@ -1,4 +1,4 @@
-"""What a suite says of how it is to be tuned: the section `tuning`, all of it optional.
+"""How a suite is to be tuned: its section `tuning`, all of it optional.
 
 tuning:
   trials: 30

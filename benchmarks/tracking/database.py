@@ -71,7 +71,7 @@ def create(uri: str) -> None:
 
 def _tables(path: Path) -> set[str]:
     try:
-        # Not `ro`: what a killed process was writing has to be rolled back before anybody can read.
+        # Not `ro`: what a killed process was writing has to be rolled back before it can be read.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
             return {
                 name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")

@@ -25,7 +25,7 @@ HOPELESS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
 class Delivery:
-    """Sends what waits in the outbox; if the store is away, it goes on waiting, and nothing is lost."""
+    """Sends what waits in the outbox; if the store is unreachable, records wait on, and nothing is lost."""
 
     def __init__(self, store: Store, outbox: Outbox) -> None:
         database.check(store.tracking_uri)
@@ -51,7 +51,7 @@ class Delivery:
         return asked.result()
 
     def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:
-        """Say what the suite is, and which of its runs are meant (see `Tracking.select`)."""
+        """Describe the suite, and select its current runs (see `Tracking.select`)."""
         self._announced = (suite, description, places)
         self._heard = None
         self.send()
@@ -61,7 +61,7 @@ class Delivery:
         self._sent.append(self._thread.submit(self._ask, self._send_all, None))
 
     def close(self) -> None:
-        """Send all that waits, now; raises what went wrong in a way that nobody foresaw."""
+        """Send all that waits, now; raises unforeseen errors."""
         self._next_try = 0.0
         self.send()
         try:
@@ -71,7 +71,7 @@ class Delivery:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, question: Callable[[Tracking], T], otherwise: T) -> T:
-        """The store's answer; `otherwise` if it is away."""
+        """The store's answer; `otherwise` if it is unreachable."""
         if monotonic() < self._next_try:
             return otherwise
         try:
@@ -80,7 +80,7 @@ class Delivery:
         except failures() as error:
             if self._tracking is None and database.file(self.store.tracking_uri) is not None:
                 raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
-            self._tracking = None  # what it knows may have been overtaken by what failed
+            self._tracking = None  # its state may be out of date after the failure
             self._next_try = monotonic() + AGAIN
             self.away = what_happened(error)
             return otherwise
@@ -129,7 +129,7 @@ def keep_page(store: Store, suite: str, page: Path) -> str:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """How MLflow, its database and its server say that they do not work."""
+    """The errors with which MLflow, its database and its server fail."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -137,7 +137,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def what_happened(error: Exception) -> str:
-    """What an error of MLflow's says first, in a line."""
+    """The start of an MLflow error's message, in one line."""
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
     return str(error).strip().partition("\n")[0].partition(". ")[0][:300]

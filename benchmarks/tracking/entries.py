@@ -19,7 +19,7 @@ NO_METRICS = {"iteration", "uploads_bytes"}
 
 
 def tags_of(result: Result) -> dict[str, str]:
-    """What people search runs by."""
+    """The tags by which runs are searched."""
     own = {
         "kind": result.kind,
         "key": result.key,

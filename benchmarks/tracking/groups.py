@@ -1,4 +1,4 @@
-"""What the seeds of a strategy in a scenario came to: the mean curve, and the spread of their last values."""
+"""Results of the seeds of a strategy in a scenario: the mean curve, and the spread of their last values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
-    """All that MLflow is told of a group; runs that diverged are counted, and left out of means.
+    """All that MLflow records of a group; runs that diverged are counted, and left out of means.
 
     Runs that stalled are counted, too, but their models would not change any more: they are in the means.
     """
@@ -54,7 +54,7 @@ def unreadable() -> tuple[type[Exception], ...]:
 
 
 def diverged(seed: Run) -> bool:
-    """Whether its model or loss ceased to be finite."""
+    """Whether its model or loss became non-finite."""
     return bool(seed.data.tags["asyncfl.status"] == "diverged")
 
 

@@ -27,7 +27,7 @@ RESULT, ARTIFACTS, CURVE, DESCRIPTION = "result.json", "artifacts", "curve.parqu
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What MLflow is told about a task, besides its artifacts."""
+    """What MLflow records about a task, besides its artifacts."""
 
     kind: str  # run, pooled
     suite: str
@@ -58,7 +58,7 @@ class OutboxRecord:
 
     @property
     def result(self) -> Result:
-        """What is told about it."""
+        """The content of its result.json."""
         return Result(**json.loads((self.folder / RESULT).read_text()))
 
     @property
@@ -83,7 +83,7 @@ class OutboxRecord:
 
     @property
     def curve(self) -> list[dict[str, float]]:
-        """One row an evaluation; none for a task without a learning curve."""
+        """One row per evaluation; none for a task without a learning curve."""
         import pyarrow.parquet as pq
 
         path = self.artifacts / CURVE
@@ -154,7 +154,7 @@ class Outbox:
         return [self._set_aside(record) for record in list(self.waiting()) if not record.sound]
 
     def _set_aside(self, record: OutboxRecord) -> Path:
-        """Out of the way of the task, which is computed again; an older damaged record of it gives way."""
+        """Set a damaged record aside, replacing an older one: the task is computed again."""
         aside = record.folder.with_name(f"{record.folder.name}{DAMAGED}")
         shutil.rmtree(aside, ignore_errors=True)
         return record.folder.rename(aside)

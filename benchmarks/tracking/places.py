@@ -1,7 +1,8 @@
 """Where the files of runs lie: in the store's own folder first, since a store may be moved or copied.
 
 MLflow records absolute addresses. In a store of ours they end in `artifacts/<suite>/<run>/artifacts`, and the
-database lies beside the first of these folders: what is there is meant, whatever stands before it.
+database lies beside the first of these folders: files are looked up there, whatever precedes that part of the
+address.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ARTIFACTS = "artifacts"
 def place(uri: str, tracking_uri: str) -> Path | None:
     """The folder of a run's files on this machine, from the address in MLflow; None if they lie elsewhere.
 
-    It need not exist: what is lost is missed in the store's own folder.
+    It need not exist: lost files are reported as missing from the store's own folder.
     """
     recorded, file = local_path(uri), database.file(tracking_uri)
     if recorded is None or file is None:

@@ -1,4 +1,4 @@
-"""Where numbers come from: version and commit of this package, versions of what it stands on, the machine."""
+"""Where numbers come from: version and commit of this package, versions of its dependencies, the machine."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     run, kind=study     a strategy's search in a scenario
     run, kind=trial     one trial, its child
 
-Everything can be repeated: what was half-written when a process was killed is completed, and nothing is there
-twice. To be used from one thread.
+Every call can be repeated: what a killed process left half-written is completed, and nothing is duplicated.
+To be used from one thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StudyRecord:
     """A study as MLflow shows it; every field is a tag, and plain data stand there as JSON."""
 
     study: str
-    identity: str  # a study that is thrown away and made again has another one
+    identity: str  # a study that is deleted and made again has another one
     scenario: str
     strategy: str
     problem: str
@@ -147,7 +147,7 @@ class StudyTracking:
         known.written = True
 
     def summarise(self, record: StudyRecord) -> None:
-        """Write down how a study stands, or what it ended with."""
+        """Record a study's status, or its final result."""
         from mlflow.entities import RunTag
 
         run = self._studies[record.study]
@@ -158,7 +158,7 @@ class StudyTracking:
 
     @staticmethod
     def _is_replaced(run: Run, wanted: Mapping[str, str]) -> bool:
-        """Whether it is a study of which another one has the name now."""
+        """Whether another study has its name by now."""
         tags = run.data.tags
         identity = wanted.get(tags.get("asyncfl.study", ""))
         return tags.get("asyncfl.kind") == "study" and identity not in (None, tags.get("asyncfl.identity"))

@@ -6,8 +6,8 @@
     run, kind=pooled  a centralised baseline
     run, kind=report  the report page
 
-Everything can be repeated: what was half-written when a process was killed is completed, and nothing is there
-twice. To be used from one thread.
+Every call can be repeated: what a killed process left half-written is completed, and nothing is duplicated.
+To be used from one thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTE, PARENT, COLOUR = "mlflow.note.content", "mlflow.parentRunId", "mlflow.runC
 OF = "asyncfl.mean_of"
 KIND = "mlflow.experimentKind"  # so that MLflow's pages open on runs, not on language models
 
-# What MLflow would print and send by itself; and a server that is away must not hold up a suite for minutes.
+# What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
@@ -47,7 +47,7 @@ QUIET = {
 # Tags that a group has in common with its seeds.
 SHARED = ("scenario", "problem", "partition", "timing", "strategy", "paper", "metric", "suite")
 
-Place = tuple[str, str, str]  # scenario, strategy, seed: what people take two runs for the same by
+Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
 Pair = tuple[str, str]  # scenario, strategy: a group
 
 
@@ -114,13 +114,13 @@ class Tracking:
         return {key for key, known in runs.items() if known.status == "FINISHED"} - lacking
 
     def describe(self, suite: str, description: str) -> None:
-        """Say what the suite is."""
+        """Describe the suite."""
         experiment = self._experiment(suite)
         self._label(experiment, notes.DESCRIPTION, description)
         self._annotate(experiment)
 
     def select(self, suite: str, places: Mapping[str, Place]) -> None:
-        """Of runs that look alike, those with these keys are meant: a suite was edited, or run with --set.
+        """Of runs that look alike, those with these keys count: a suite was edited, or run with --set.
 
         The others get the tag asyncfl.superseded, which reports leave out; selected again they lose it.
         """
@@ -199,7 +199,7 @@ class Tracking:
         self._client.log_artifacts(run, str(record.artifacts))
 
     def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
-        """Log to a group what its seeds came to, once they are all finished."""
+        """Log the results of a group's seeds to it, once they are all finished."""
         keys = experiment.meant.get(pair, set())
         seeds = sorted(
             (experiment.runs[key] for key in keys & experiment.runs.keys()), key=lambda seed: seed.place
@@ -222,7 +222,7 @@ class Tracking:
         self._save_views(experiment, runs[0])
         try:
             metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
-        except groups.unreadable():  # an artifact that is gone must not hold up what else is to be written
+        except groups.unreadable():  # a lost artifact must not hold up the other writes
             return
         self._write_group(experiment, group, runs, metrics, of)
         self._paint(experiment)

@@ -128,5 +128,5 @@ def _chart(metric: str, clock: str) -> dict[str, Any]:
 
 
 def _is(text: str) -> str:
-    """A filter's condition; MLflow knows no way to write an apostrophe, but one to stand for any letter."""
+    """A filter's condition; MLflow cannot escape an apostrophe, but has a wildcard for any letter."""
     return "LIKE '{}'".format(text.replace("'", "_")) if "'" in text else f"= '{text}'"

@@ -1,1 +1,1 @@
-"""Scenarios that decide themselves which client works on which version."""
+"""Scenarios that themselves decide which client works on which version."""

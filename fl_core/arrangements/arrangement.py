@@ -1,4 +1,4 @@
-"""The arrangement interface: a scenario that decides itself who works on what."""
+"""The arrangement interface: a scenario that itself decides which client works on which version."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Arrangement(Part):
-    """Stands in for the strategy's `next`: the strategy aggregates, the arrangement sends."""
+    """Replaces the strategy's `next`: the strategy aggregates, the arrangement sends."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.arrangements",)
 
     history: Count = 1  # versions kept, the newest included
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """Who gets which version now."""
+        """Which client gets which version now."""
         raise NotImplementedError

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class IterationDelay(Arrangement):
     """Delay counted in server iterations, ⌊Exp(β)⌋ versions back (a reading of arXiv 2511.19066, 2025, §5).
 
-    One client at a time, uniformly drawn, with the model of so many versions ago, or the oldest kept.
+    One client at a time, uniformly drawn, with the model of that many versions ago, or the oldest kept.
     """
 
     name: ClassVar[str] = "iteration_delay"

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 class Rounds(Arrangement):
     """Rounds of m workers, each from one of the last versions (Yang et al., ICML 2022, §E).
 
-    Each worker takes a base model uniformly from the last `history` versions; 1 makes the rounds synchronous.
+    Each worker's base model is uniform over the last `history` versions; 1 makes the rounds synchronous.
     """
 
     name: ClassVar[str] = "rounds"
 
     workers: Count = 5  # m
     history: Count = 5
-    arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers come ∝ these
-    replacement: bool = False  # whether a worker can come twice in a round (appendix B)
+    arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers are drawn ∝ these
+    replacement: bool = False  # whether a worker can be drawn twice in a round (appendix B)
     most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
 
     def label(self) -> str:
-        """Who comes how, in words."""
+        """The rounds, in words."""
         rounds = f"rounds of {self.workers}"
         age = f"{rounds} from the last {self.history} models" if self.history > 1 else f"synchronous {rounds}"
         dynamic = f"1 … {self.most_steps} steps" if self.most_steps else ""

@@ -1,1 +1,1 @@
-"""Diagnostics: why a run went as it went. They change no result, and cost nothing unless asked for."""
+"""Diagnostics: why a run behaved as it did. They change no result, and cost nothing unless requested."""

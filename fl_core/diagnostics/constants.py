@@ -12,12 +12,12 @@ from torch import Tensor
 
 from fl_core.problems.problem import World
 
-UNUSED_JOB = -1  # its mini-batches are no run's
+UNUSED_JOB = -1  # its mini-batches occur in no run
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What the theorems of the papers assume bounds of, at one model w."""
+    """The constants that the papers' theorems assume to be bounded, at one model w."""
 
     smoothness: float  # L of F: the largest |eigenvalue| of ∇²F(w)
     client_smoothness: float  # the largest L of a client
@@ -29,7 +29,7 @@ class Constants:
 def constants(
     world: World, model: Tensor, batch: int, rng: np.random.Generator, draws: int = 32
 ) -> Constants:
-    """All of them, σ² from `draws` mini-batches a client; costs about 100 passes over all data."""
+    """All of them, σ² from `draws` mini-batches per client; costs about 100 passes over all data."""
     share = torch.from_numpy(world.p).to(model)
     table = torch.stack([world.full_gradient(model, client) for client in range(world.n)])
     apart = (table - share @ table).square().sum(1)
@@ -66,7 +66,7 @@ def smoothness(
 ) -> float:
     """The largest |eigenvalue| of the Hessian at `model` [d], by power iteration on differences of gradients.
 
-    Approached from below, until a step changes it by less than `tolerance` of itself, or after `most` steps.
+    Approached from below, until a step changes it by a relative `tolerance` at most, or after `most` steps.
     On a quadratic the differences are exact.
     """
     reach = torch.finfo(model.dtype).eps ** (1 / 3) * (1 + float(model.norm()))

@@ -1,4 +1,4 @@
-"""The diagnostics that a user asks for, and who takes them while a run goes."""
+"""The diagnostics that a user requests, and their measurement during a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Diagnostics(Frozen):
         return refuses(experiment) if self.errors else None
 
     def possible(self, experiment: Experiment) -> Diagnostics:
-        """The same without what cannot be measured in this experiment."""
+        """The same without the terms that cannot be measured in this experiment."""
         return self.model_copy(update={"errors": None}) if self.refuses(experiment) else self
 
     def __bool__(self) -> bool:
@@ -34,10 +34,10 @@ class Diagnostics(Frozen):
 
 
 class Diagnosis:
-    """Sees every event of a run; a row for each server iteration t in which something is measured.
+    """Follows every event of a run; a row for each server iteration t in which something is measured.
 
     iteration t, updates received, the time at which w^t was made and `round_time` until w^{t+1}; then what
-    was asked for, at w^t: gradient_sq ‖∇F(w^t)‖²; update_sq ‖u^t‖², error_sq ‖u^t − ∇F(w^t)‖², noise_sq ‖A‖²,
+    was requested, at w^t: gradient_sq ‖∇F(w^t)‖²; update_sq ‖u^t‖², error_sq ‖u^t − ∇F(w^t)‖², noise_sq ‖A‖²,
     bias_sq ‖B‖², delay_sq ‖C‖², drift_sq where clients take several steps, participants in u^t;
     smoothness L, client_smoothness max L_i, noise_variance σ², dissimilarity σ_G², worst_dissimilarity ζ².
     """
@@ -80,11 +80,11 @@ class Diagnosis:
         return self.terms.shadows if self.terms else {}
 
     def state(self) -> dict[str, Any]:
-        """Everything but the simulations in lock step."""
+        """The whole state except the simulations in lock step."""
         return {"since": self.since, "terms": self.terms.state() if self.terms else None}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Back to a saved state, the simulations restored before."""
+        """Restore a saved state; the simulations must be restored before."""
         self.since = state["since"]
         if self.terms:
             self.terms.restore(state["terms"])
@@ -108,7 +108,7 @@ def due(every: int | None, version: int) -> bool:
 
 
 def squares(terms: Terms) -> dict[str, float]:
-    """The squared lengths of an update's terms, and how many clients have a part in it."""
+    """The squared lengths of an update's terms, and the number of participating clients."""
     errors = terms.errors
     found = {
         "gradient_sq": square(terms.gradient),

@@ -1,15 +1,15 @@
-"""The errors A (noise), B (participation) and C (delay) of the updates that a server really uses.
+"""The errors A (noise), B (participation) and C (delay) of the updates that a server actually uses.
 
 All-client engagement for asynchronous federated learning (arXiv 2511.19066), eq. 3: u^t − ∇F(w^t) = A + B
 + C with A = u − E[u | stale models], B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i}) and C = Σ p_i
 ∇F_i(w^{t−τ_i}) − ∇F(w^t); the paper has p_i = 1/n. Here they are measured: E[u | stale models] is the step of
-a shadow of the server that gets full-batch gradients where the run got those of mini-batches.
+a shadow of the server that gets full-batch gradients in place of the run's mini-batch gradients.
 
-Two things that the paper leaves open: the stale model of a client that takes no part is the one behind its
-last update that arrived (w^0 before that); and u^t = −(w^{t+1} − w^t)/(η_g η_l K), where K is the mean over
-the clients' last updates, and 1 for strategies that follow mean gradients. What staleness weights, momentum
-or a mixing with old models do to u is theirs and stays in it (in B). With K > 1 the drift, which is what K
-full-batch steps do beyond K times the first, is part of A and reported apart.
+Two choices that the paper leaves open: the stale model of a client that does not participate is that of its
+last update to arrive (w^0 before that); and u^t = −(w^{t+1} − w^t)/(η_g η_l K), where K is the mean over
+the clients' last updates, and 1 for strategies that follow mean gradients. The effect of staleness weights,
+momentum or mixing with old models on u stays in it (in B). With K > 1 the drift, the difference between
+K full-batch steps and K times the first, is part of A and also reported by itself.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
 from fl_core.theory.ace import Errors
 
-NEGLIGIBLE = 1e-9  # of the largest weight: what is left of a client whose weight was taken back
+NEGLIGIBLE = 1e-9  # of the largest weight: the rounding residue of a weight that was undone
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What one update u^t is made of."""
+    """The decomposition of one update u^t."""
 
     update: Tensor  # u^t [d]
     gradient: Tensor  # ∇F(w^t) [d]
     errors: Errors[Tensor]  # A, B, C, each [d]; their sum is u^t − ∇F(w^t)
-    drift: Tensor | None  # the part of A that is no noise [d]; None where every job has one step
+    drift: Tensor | None  # the part of A that is not noise [d]; None where every job has one step
     weights: Tensor  # of each client's gradients in u^t [n]
 
     @property
     def participants(self) -> int:
-        """How many clients have a part in u^t."""
+        """The number of clients with a weight in u^t."""
         size = self.weights.abs()
         return int((size > NEGLIGIBLE * size.max()).sum())
 
@@ -63,10 +63,10 @@ def full_gradient(world: World, model: Tensor) -> Tensor:
 
 
 class ErrorTerms:
-    """Follows a run event by event, from its first on, and takes every `every`-th update apart.
+    """Follows a run event by event from its first, and decomposes every `every`-th update.
 
-    Costs a full-batch gradient an arrival (K where clients take K steps), n for every update taken apart, and
-    the memory of n gradients beside those of two or three servers. ValueError if the run cannot be followed.
+    Costs a full-batch gradient per arrival (K if clients take K steps), n for every update decomposed, and
+    the memory of n gradients and of two or three servers. ValueError if the run cannot be followed.
     """
 
     def __init__(self, simulation: Simulation, every: int = 1) -> None:
@@ -88,7 +88,7 @@ class ErrorTerms:
         self._model, self._lr = self.simulation.server.model, self.simulation.server.local_lr
 
     def see(self, event: Event) -> Terms | None:
-        """Follow the run through the event that just happened; what its update is made of, where asked."""
+        """Follow the run through the event that just happened; the terms of its update, if due."""
         server = self.simulation.server
         before, lr = self._model, self._lr
         self.resume()
@@ -115,11 +115,11 @@ class ErrorTerms:
         return {name: shadow.simulation for name, shadow in named.items() if shadow}
 
     def state(self) -> dict[str, Any]:
-        """What else a checkpoint needs."""
+        """The rest of what a checkpoint needs."""
         return {"stale": self.stale, "steps": self.steps}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Back to a saved state."""
+        """Restore a saved state."""
         self.stale, self.steps = state["stale"], state["steps"]
         self.resume()
 
@@ -130,7 +130,7 @@ class ErrorTerms:
             self.stale = torch.stack([world.full_gradient(first, client) for client in range(world.n)])
 
     def _mean_steps(self) -> float:
-        """K."""
+        """K, the mean over the clients' last updates."""
         heard = [steps for steps in self.steps if steps]
         return sum(heard) / len(heard) if heard else 1.0
 
@@ -144,7 +144,7 @@ class ErrorTerms:
             return self.first.follow(event, None, model), drifted, halves(counted)
         assert self.stale is not None
         gradient = torch.zeros_like(job.start)
-        if job.steps:  # a job that was collected before its first step holds no gradient
+        if job.steps:  # a job collected before its first step has no gradient
             raw = self.simulation.world.full_gradient(job.start, job.client)
             self.stale[job.client], self.steps[job.client] = raw, job.steps
             gradient = self.simulation.local.correct(raw, job.start, job)

@@ -1,4 +1,4 @@
-"""What a strategy and its local work keep: bytes at the server and at the clients."""
+"""The memory that a strategy and its local work keep: bytes at the server and at the clients."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A second simulation in lock step with a run: the same events, but its updates hold something else.
+"""A second simulation in lock step with a run: the same events, but other contents of its updates.
 
-A strategy whose steps are linear in the updates answers with the step that those other updates would have
-made, whatever it caches, buffers or weighs. Nobody has to know how it works.
+A strategy whose steps are linear in the updates makes the step that those other updates would have caused,
+whatever it caches, buffers or weighs; how it works need not be known.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fl_core.problems.problem import World
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.caches import Precision
 
-TABLE: Any = Precision  # the type of a field that says how a table of updates is rounded
+TABLE: Any = Precision  # the type of a field for the rounding of a table of updates
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an update holds instead."""
+    """The replaced content of an update."""
 
     start: Tensor  # [d]
     delta: Tensor  # [d]
@@ -30,7 +30,7 @@ class Content:
 
 
 class Shadow:
-    """The server of a run, fed with other updates; its model is set to a given one after every event."""
+    """A copy of a run's server with other updates; its model is set to a given one after every event."""
 
     def __init__(self, real: Simulation, world: World | None = None) -> None:
         experiment = real.experiment.model_copy(update={"strategy": unrounded(real.strategy)})
@@ -40,8 +40,8 @@ class Shadow:
     def follow(self, event: Event, content: Content | None, model: Tensor) -> Tensor:
         """The step [d] of the run's next event if its update had this content; then go on from `model`.
 
-        Zero where the server makes none. RuntimeError if the event would be another: whom the strategy sends
-        to depends on what the updates hold.
+        Zero if the server makes none. RuntimeError if the event would be another: then the strategy's choice
+        of clients depends on the content of updates.
         """
         state, before = self.simulation.state, self.simulation.state.model
         if self._next(content) != event:
@@ -61,17 +61,17 @@ class Shadow:
 
 
 def unrounded(strategy: Strategy) -> Strategy:
-    """The strategy with its tables of updates in full precision: what rounding does to them is noise."""
+    """The strategy with its tables of updates in full precision: rounding error counts as noise."""
     fields = type(strategy).model_fields
     tables = [name for name, field in fields.items() if field.annotation == TABLE]
     return strategy.model_copy(update=dict.fromkeys(tables, "full"))
 
 
 class OneHot(World):
-    """A world whose model has two numbers for each client: a step on updates e_i is the clients' weights.
+    """A world whose model has two numbers for each client: a step on updates e_i gives the clients' weights.
 
-    The first half [n] is for what a step takes from the updates' Δ, the second for their mean gradients. Its
-    own gradients are never asked for.
+    The first half [n] is for the weights of the updates' Δ in a step, the second for those of their mean
+    gradients. Its own gradients are never used.
     """
 
     def __init__(self, world: World) -> None:
@@ -81,6 +81,6 @@ class OneHot(World):
 
 
 def halves(model: Tensor) -> tuple[Tensor, Tensor]:
-    """The two halves [n] of a model of the world of weights: of the updates' Δ, of their mean gradients."""
+    """The two halves [n] of a `OneHot` model: for the updates' Δ, and for their mean gradients."""
     n = len(model) // 2
     return model[:n], model[n:]

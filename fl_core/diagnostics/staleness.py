@@ -1,6 +1,6 @@
 """Staleness and participation of each client, and what queueing theory predicts for them.
 
-The relative delay of client i in a round is the staleness of the round's update where it is i's, else 0
+The relative delay of client i in a round is the staleness of the round's update if it is i's, else 0
 (Alahyane et al., arXiv 2502.08206, §2.1). Its mean is E[X_i], the mean number of i's jobs that an arrival
 leaves in flight: the discrete Little's law. Where every arrival is a step, C jobs in flight sum to C − 1.
 """
@@ -21,9 +21,9 @@ from fl_core.timing.durations import Exponential
 
 
 def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:
-    """Columns: updates, their share, mean and largest staleness, mean relative delay; one row a client.
+    """Columns: updates, their share, mean and largest staleness, mean relative delay; one row per client.
 
-    `arrivals` is that of a Record. A client never heard has 0 updates and no staleness (nan).
+    `arrivals` is that of a Record. A client without updates has staleness nan.
     """
     client = np.asarray(arrivals["client"], int)
     staleness = np.asarray(arrivals["staleness"], float)
@@ -41,9 +41,9 @@ def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:
 
 
 def one_job_each(mean_time: Sequence[Fraction]) -> Array:
-    """Mean staleness of each client's updates [n] where all are always busy and every arrival is a step.
+    """Mean staleness of each client's updates [n] if all are always busy and every arrival is a step.
 
-    Every arrival falls into exactly one job of client i, or ends one: (Σ_j 1/τ_j − 1/τ_i) τ_i, whatever the
+    Every arrival falls within exactly one job of client i, or ends one: (Σ_j 1/τ_j − 1/τ_i) τ_i, whatever the
     law of the durations.
     """
     rates = np.array([float(1 / time) for time in mean_time])
@@ -58,10 +58,10 @@ def queued(p: Array, mean_time: Sequence[Fraction], tasks: int) -> Array:
 
 
 def predicted(simulation: Simulation) -> Array | None:
-    """Mean staleness of each client's updates [n] as theory has it; None where no formula here applies.
+    """Mean staleness of each client's updates [n] as theory predicts; None if no formula here applies.
 
-    One applies where nobody was ever away and every arrival is a step, but for a start of n: with one job
-    each always, or with jobs routed to queues and exponential service.
+    One applies if no client was ever absent and every arrival is a step, except for fewer than n at the
+    start: with one job per client at all times, or with jobs routed to queues and exponential service.
     """
     state, server, strategy = simulation.state, simulation.server, simulation.strategy
     if any(state.absences_read) or simulation.arrangement or state.updates - state.version >= server.n:

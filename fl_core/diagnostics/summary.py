@@ -10,7 +10,7 @@ CLOCKS = ("iteration", "updates", "time", "round_time")
 
 
 def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
-    """The mean of every column over the rows [t] that have it; and what is more than a mean.
+    """The mean of every column over the rows [t] that have it, and two further statistics.
 
     gradient_sq_time_weighted: (1/(T+1)) Σ 𝔱_t ‖∇F(w^t)‖²; part_share: share of iterations in which fewer than
     the n clients had a weight.

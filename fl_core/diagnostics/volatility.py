@@ -1,4 +1,4 @@
-"""How restless a learning curve is."""
+"""How much a learning curve fluctuates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Volatility:
     """Steps v_{k+1} − v_k of a curve, and its spikes.
 
     A spike is a point above both its neighbours, or below both, by more than three times the curve's median
-    |step|. Its height is the lesser of the two differences: a fall that stays is none.
+    |step|. Its height is the lesser of the two differences: a lasting drop is no spike.
     """
 
     step_std: float  # standard deviation of the steps
@@ -26,7 +26,7 @@ TIMES = 3.0  # of the median |step|
 
 
 def volatility(values: Sequence[float]) -> Volatility:
-    """That of a curve [k] at equal distances; ValueError if it has fewer than 3 points or is not finite."""
+    """Of a curve [k] at equal distances; ValueError if it has fewer than 3 points or is not finite."""
     curve = np.asarray(values, float)
     if len(curve) < 3 or not np.isfinite(curve).all():
         raise ValueError("volatility needs three finite points at least")

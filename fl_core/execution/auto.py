@@ -17,33 +17,33 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-GAIN = 0.03  # by so much a wider stack has to be faster
-LEAST, TRIALS = 3, 8  # timed calls of each width in a duel; the first call of each is not timed
-LONG = 0.1  # seconds of timed calls of a width that are enough
-PATIENCE = 2  # widths in a row that gain nothing, before wider ones are given up
+GAIN = 0.03  # by how much a wider stack has to be faster
+LEAST, TRIALS = 3, 8  # timed calls per width in a comparison; the first call of each is not timed
+LONG = 0.1  # seconds of timed calls that suffice for a width
+PATIENCE = 2  # widths in a row without a gain before wider ones are skipped
 LARGEST = 2**27  # numbers in a stack on a CPU; on a GPU, as many as a quarter of its memory holds
 
 
 class Choice:
-    """The width with the most used updates a second; one by one unless a stack was measured to be faster.
+    """The width with the most used updates per second; one by one unless a stack was measured to be faster.
 
-    From narrow to wide, each width fights a duel with the best so far: their calls alternate, so that both
-    meet the same machine, and the medians are compared. What was computed and then dismissed is time lost.
+    From narrow to wide, each width is compared with the best so far: their calls alternate, so that both run
+    under the same machine load, and the medians are compared. Jobs computed and then dismissed count as lost.
     """
 
     def __init__(self, widths: Sequence[int] = WIDTHS) -> None:
         self._best, *self._challengers = widths
-        self._lost = 0  # duels in a row that the best has won
-        self._cost = {self._best: 1.0}  # width → time for each job, in that of one by one
+        self._lost = 0  # comparisons in a row that the best has won
+        self._cost = {self._best: 1.0}  # width → time per job, relative to one by one
         self._computed = dict.fromkeys(widths, 0)
         self._wasted = dict.fromkeys(widths, 0)
         self._meet()
 
     def _meet(self) -> None:
-        """A new duel."""
+        """Start a new comparison."""
         self._calls: dict[int, list[float]] = {width: [] for width in (self._best, *self._challengers[:1])}
         self._seconds = dict.fromkeys(self._calls, 0.0)
-        self.width = self._best  # how many jobs the next call shall compute together
+        self.width = self._best  # how many jobs the next call computes together
 
     @property
     def measuring(self) -> bool:
@@ -56,12 +56,12 @@ class Choice:
         self._meet()
 
     def saw(self, width: int, jobs: int, seconds: float, wasted: int = 0) -> None:
-        """A call of this width computed so many jobs; `wasted` were dismissed since the call before it."""
+        """A call of this width computed `jobs` jobs; `wasted` were dismissed since the previous call."""
         self._computed[width] += jobs
         self._wasted[width] += wasted
         if not self.measuring:
             self.width = min(self._cost, key=self._paid)
-        elif width in self._calls:  # or another run has ended the duel meanwhile
+        elif width in self._calls:  # or another run has ended the comparison meanwhile
             self._seconds[width] += seconds if self._calls[width] else 0
             self._calls[width].append(seconds / jobs)
             self.width = min(self._calls, key=lambda one: len(self._calls[one]))
@@ -73,7 +73,7 @@ class Choice:
         return timed >= TRIALS or (timed >= LEAST and self._seconds[width] >= LONG)
 
     def _decide(self) -> None:
-        """On to the next width, or to the best if there is none, or no hope of a better one."""
+        """Go on to the next width, or to the best if none is left or a better one is unlikely."""
         challenger = self._challengers.pop(0)
         best, other = (median(calls[1:]) for calls in self._calls.values())
         if other <= (1 - GAIN) * best:
@@ -87,7 +87,7 @@ class Choice:
         self._meet()
 
     def _paid(self, width: int) -> float:
-        """The cost of each update that is used."""
+        """The cost per used update."""
         used = 1 - min(1, self._wasted[width] / max(1, self._computed[width]))
         return self._cost[width] / used if used else float("inf")
 
@@ -95,8 +95,8 @@ class Choice:
 class Auto:
     """One by one or all in flight, whichever is faster here; for runs of one problem.
 
-    What was found is remembered for the life of the process: for a kind of world (data and model), device,
-    local work (mini-batch, K), and how many jobs there are to choose from.
+    The choice is remembered for the life of the process: for a kind of world (data and model), device, local
+    work (mini-batch, K), and number of jobs to choose from.
     """
 
     known: ClassVar[dict[Hashable, Choice]] = {}
@@ -104,7 +104,7 @@ class Auto:
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock
         self._choice: Choice | None = None
-        self._runs = 0  # the most that were side by side when a choice was made
+        self._runs = 0  # the most that ran side by side when a choice was made
         self._stackable = False  # whether there was more than one job to choose from
 
     @property
@@ -119,12 +119,12 @@ class Auto:
 
     @property
     def pays(self) -> bool:
-        """Whether more jobs to choose from are of use: a stack is faster, or none was possible."""
+        """Whether more jobs to choose from would help: a stack is faster, or none was possible."""
         choice = self._choice
         return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
 
     def fill(self, needs: Sequence[Need]) -> int:
-        """Compute what is needed and, as long as that pays, what else is in flight."""
+        """Compute the needed jobs and, while that is faster, other jobs in flight."""
         if not any(need.job.steps for need in needs):  # nothing to compute, and so nothing to measure
             return OneByOne().fill(needs)
         if self._choice is None or len(needs) > self._runs:
@@ -136,9 +136,9 @@ class Auto:
         return computed
 
     def _now(self, needs: Sequence[Need]) -> float:
-        """Seconds; on a CPU the thread's own, since what other processes do meanwhile does not count.
+        """Seconds; on a CPU the thread's own, so that other processes do not count.
 
-        Once nothing is left to measure the clock stands: to ask the system can take as long as the work.
+        Once nothing is left to measure it returns 0: a system call can take as long as the work.
         """
         if not (self._choice and self._choice.measuring):
             return 0.0
@@ -170,7 +170,7 @@ class Auto:
 
 
 def largest(model: Tensor) -> float:
-    """How many numbers a stack may hold, models and what their gradients keep of the way forward."""
+    """How many numbers a stack may hold: models and the activations kept for their gradients."""
     if model.device.type == "cpu":
         return LARGEST
     return torch.cuda.mem_get_info(model.device)[1] / 4 / model.element_size()

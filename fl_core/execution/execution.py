@@ -1,6 +1,6 @@
-"""The execution interface: what a simulation needs computed, and who computes it.
+"""The execution interface: what a simulation needs computed, and what computes it.
 
-A result is a pure function of its job, whatever is computed beside it.
+A result is a pure function of its job, regardless of what is computed with it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Need:
-    """A simulation cannot go on before `job` is computed; a driver fills the result in."""
+    """A simulation cannot go on before `job` is computed; an execution fills in the result."""
 
     job: Job
     world: World
     local: LocalWork
-    jobs: Callable[[], Iterator[Job]]  # it and all others whose result is missing, earliest arrival first
+    jobs: Callable[[], Iterator[Job]]  # this and all others whose result is missing, earliest arrival first
     wasted: int = 0  # jobs that were computed and then dismissed, since the last need
 
 
@@ -35,4 +35,4 @@ class Execution(Protocol):
         """How it computes, for the record."""
 
     def fill(self, needs: Sequence[Need]) -> int:
-        """Compute the job of each need, and as many others of their jobs as pays; returns how many it did."""
+        """Compute the job of each need, and as many of their other jobs as pays; returns their number."""

@@ -16,9 +16,9 @@ NUMBER = (int, float)  # a tuple, which `isinstance` reads faster than a union
 
 
 class Zeros(Tensor):
-    """Zeros [d] that are scaled and added up without arithmetic, in a tenth of the time; else a plain tensor.
+    """Zeros [d] that are scaled and added up without arithmetic, in a tenth of the time; otherwise plain.
 
-    Nothing is copied, x + 0 is x itself; so nobody may write into them other than by `+=`.
+    Nothing is copied, x + 0 is x itself; so they must not be written into other than by `+=`.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -41,7 +41,7 @@ class Zeros(Tensor):
 class ScheduleOnly:
     """Every update is zero and costs nothing; data and models are not touched.
 
-    The events are those of a real run wherever the strategy does not look at what it received.
+    The events are those of a real run wherever the strategy does not look at the content of updates.
     """
 
     label = "schedule only"
@@ -50,7 +50,7 @@ class ScheduleOnly:
         self._zeros: dict[int, Tensor] = {}  # by d
 
     def fill(self, needs: Sequence[Need]) -> int:
-        """Answer with zeros."""
+        """Fill in zeros."""
         for need in needs:
             job, d = need.job, need.world.d
             if d not in self._zeros:

@@ -2,7 +2,7 @@
 
 In virtual time the model, mini-batches and length of a job are fixed when it is sent. The moment the first
 result is needed, jobs in flight are stacked and computed in one call, and the order of events does not
-change. Nor does it matter whether they belong to one simulation, or to many of one problem.
+change. They may belong to one simulation, or to many of one problem.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AllInFlight:
-    """Up to `max_batch` jobs a call, those that arrive first."""
+    """Up to `max_batch` jobs per call, those that arrive first."""
 
     def __init__(self, max_batch: int = 32) -> None:
         self.max_batch = max_batch
@@ -38,7 +38,7 @@ class AllInFlight:
     def fill(self, needs: Sequence[Need]) -> int:
         """Compute what each simulation needs and, up to `max_batch` jobs in all, what they will need next.
 
-        Jobs share a stack where worlds are of one kind and on one device, and local work is equal.
+        Jobs share a stack if their worlds are of one kind and on one device, and their local work is equal.
         """
         families: dict[tuple[Hashable, torch.device, LocalWork], list[tuple[Job, World]]] = {}
         members = [
@@ -75,8 +75,8 @@ class Stack:
 def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     """The same as `work` for J jobs, stacked [J, d]; equal up to the last bits of a sum.
 
-    Each job comes with its world; all are of one kind. Those with the most steps come first: a stack gets
-    shorter when the last of its jobs have made all of theirs.
+    Each job comes with its world; all are of one kind. Those with the most steps come first: the stack
+    shrinks from its end as jobs finish.
     """
     if len(pairs) == 1:
         return work(*pairs[0], local)
@@ -90,13 +90,13 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
     drawn = [local.samples(own, job).unbind() for job, own in pairs]
     rows = [drawn[place][step] for step, active in enumerate(widths) for place in range(active)]
-    # One after the other, step by step: to a GPU they all go at once.
+    # Split step by step; they all go to a GPU in one transfer.
     samples = torch.split(torch.stack(rows).to(y.device), widths)
     clients = torch.tensor([job.client for job in jobs], device=y.device)
     lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     state: dict[str, Any] = {}
-    ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, from the last jobs on
+    ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, last jobs first
     for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
         if active < len(y):
             ended.append((y[active:], total[active:]))
@@ -116,7 +116,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
 
 
 def _first(count: int, *parts: Any) -> list[Any]:
-    """What belongs to the first jobs of a stack: rows of tensors; numbers belong to all of them."""
+    """The parts of the first jobs of a stack: rows of tensors; numbers are shared by all."""
     return [_rows(count, part) for part in parts]
 
 

@@ -1,1 +1,1 @@
-"""What a client does with the model that it received: the interface, and every kind of local work."""
+"""Local work, what a client does with the model it receives: the interface, and every kind."""

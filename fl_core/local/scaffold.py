@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 class Scaffold(LocalWork):
     """SCAFFOLD, option II: y ← y − η_l (g − c_i + c) (Karimireddy et al., ICML 2020, Algorithm 1).
 
-    The c that a client uses is the one that its version of the model was made with, also where a server that
-    buffers sends that version later.
+    A client uses the c of its model version, even if a buffering server sends that version later.
     """
 
     name: ClassVar[str] = "scaffold"

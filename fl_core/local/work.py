@@ -1,4 +1,4 @@
-"""The local-work interface: what a client does with the model that it got."""
+"""The local-work interface: what a client does with the model it receives."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class LocalWork(Part):
 
     Mini-batches are drawn with replacement, or by `epochs`: the client's data, shuffled afresh for every job
     and then epoch after epoch, cut into mini-batches of B. So each data point is used once before any is used
-    twice. What is left at the end of an epoch is neither dropped nor a smaller mini-batch, as published code
-    has it: the next epoch fills it up, so that all steps weigh the same and jobs can be stacked.
+    twice. Unlike in published code, the rest at the end of an epoch is neither dropped nor used as a smaller
+    mini-batch: the next epoch fills it up, so that all steps weigh the same and jobs can be stacked.
     """
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.local",)
 
     steps: Count | tuple[Count, ...] = 1  # K, the same for all or for each client
-    dynamic: bool = False  # K uniform in 1 … 2·steps, drawn for every job (anarchic federated learning)
+    dynamic: bool = False  # K uniform in 1 … 2·steps, drawn per job (anarchic federated learning)
     epochs: Rate | None = None  # K = ⌈epochs · n_i / B⌉ instead, at least 1
-    batch: Count = 32  # B, data points a step
+    batch: Count = 32  # B, data points per step
     sampling: Sampling = "replacement"
     lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
 
     def refuses(self, clients: int) -> str | None:
-        """One sentence why this local work does not fit so many clients, or None."""
+        """One sentence why this local work does not fit this number of clients, or None."""
         for key in ("steps", "lr_factors"):
             given = getattr(self, key)
             if isinstance(given, tuple) and len(given) != clients:
@@ -59,7 +59,7 @@ class LocalWork(Part):
 
     @property
     def kept_by_clients(self) -> tuple[str, ...]:
-        """Names in `server.local` of what the clients keep in a deployment."""
+        """Names in `server.local` of the state that clients would keep in a deployment."""
         return ()
 
     def usual(self, client: int, size: int) -> int:
@@ -69,12 +69,12 @@ class LocalWork(Part):
         return self.steps[client] if isinstance(self.steps, tuple) else self.steps
 
     def count(self, server: Server, client: int, job: int) -> int:
-        """K of the client's job-th job, unless its sender says otherwise."""
+        """K of the client's job-th job, unless the sender fixed it."""
         steps = self.usual(client, int(server.sizes[client]))
         return int(server.stream("steps", client, job).integers(1, 2 * steps + 1)) if self.dynamic else steps
 
     def samples(self, world: World, job: Job) -> Tensor:
-        """What the job's K steps are made on [K, ...]."""
+        """The mini-batches of the job's K steps [K, ...]."""
         drawn = world.shuffled if self.sampling == "epochs" else world.samples
         return drawn(job.client, job.index, job.steps, self.batch)
 
@@ -82,7 +82,7 @@ class LocalWork(Part):
         """Allocate `server.local`."""
 
     def broadcast(self, server: Server) -> dict[str, Tensor]:
-        """What travels down with a version; copied when the version is made."""
+        """What is sent along with a version; copied when the version is made."""
         return {}
 
     def client_state(self, server: Server, client: int) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ NAMED = 10  # clients that a reason lists at most
 
 
 class Ends:
-    """The conditions under which one run has no next event."""
+    """The conditions under which a run ends."""
 
     def __init__(self, budget: Budget, clock: Clock, strategy: Strategy) -> None:
         self.budget, self.clock, self.strategy = budget, clock, strategy
@@ -26,7 +26,7 @@ class Ends:
         self.deadline = inf if budget.time is None else floor(budget.time / clock.unit)  # ticks
 
     def share(self, state: RunState) -> float:
-        """Which share of the budget is used up."""
+        """The share of the budget that is used up."""
         return max(
             state.version / self.iterations,
             state.updates / self.updates,
@@ -53,10 +53,10 @@ class Ends:
         return None if reason is None else ("done", reason)
 
     def _missing(self, state: RunState, server: Server) -> list[int]:
-        """The clients away for good without which there is no further step, in order (17)."""
+        """The permanently absent clients without which there is no further step, in order (17)."""
         flight = state.flight
         silent = [i for i in state.gone if i not in flight or flight[i][0].began is None]  # deliver no more
         missing = self.strategy.stalled_by(server, silent)
         if not (missing or state.serving or state.returns) and state.alarm is None:
-            missing = flight  # only jobs that were sent to such clients, and never begin, are in flight
+            missing = flight  # all jobs in flight were sent to such clients and never begin
         return sorted(missing)

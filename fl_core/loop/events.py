@@ -1,4 +1,4 @@
-"""The queue of what will happen in virtual time, with the order of ties (docs/architecture.md, rule 2)."""
+"""The queue of future events in virtual time, with the order of ties (docs/architecture.md, rule 2)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 class Kind(IntEnum):
     """Kinds of event, in the order in which they happen at one tick."""
 
-    ARRIVAL = 0  # of an update, also of a client that leaves at this tick
+    ARRIVAL = 0  # of an update, even from a client that leaves at this tick
     PRESENCE = 1  # a client leaves or returns
-    TICK = 2  # the alarm rings, after all that arrives at its very time (a FedFix window includes its end)
+    TICK = 2  # the alarm rings, after all arrivals at the same tick (a FedFix window includes its end)
 
 
 class EventQueue:
-    """A heap of events, ordered by (time, kind, client, sequence of pushing), which are its entries."""
+    """A heap of events, ordered by (time, kind, client, order of insertion)."""
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, Kind, int, int, Any]] = []  # the earliest first, its payload last
         self._pushed = 0
 
     def push(self, time: int, kind: Kind, client: int, payload: Any) -> None:
-        """Something will happen at `time` (ticks)."""
+        """Add an event at `time` (ticks)."""
         heappush(self.heap, (time, kind, client, self._pushed, payload))
         self._pushed += 1
 
@@ -39,13 +39,13 @@ class EventQueue:
         return time, kind, client, payload
 
     def items(self) -> list[tuple[int, Kind, int, Any]]:
-        """All events in their order: pushed so into an empty queue, they make the same queue again."""
+        """All events in order: pushing them into an empty queue restores this one."""
         return [(time, kind, client, payload) for time, kind, client, _, payload in sorted(self.heap)]
 
     def earliest(self) -> Iterator[tuple[int, Kind, int, Any]]:
         """All events in their order, one by one: the first k cost O(k log k), however many there are."""
         heap = self.heap
-        front = [(heap[0], 0)] if heap else []  # entries whose parents were given out, with their places
+        front = [(heap[0], 0)] if heap else []  # entries whose parents were yielded, with their places
         while front:
             (time, kind, client, _, payload), place = heappop(front)
             yield time, kind, client, payload

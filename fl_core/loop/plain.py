@@ -20,7 +20,7 @@ KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and d
 def plain(simulation: Simulation) -> dict[str, Any]:
     """Every field of the state; TypeError, with its place, if something in it could not be restored.
 
-    Jobs are in flight as well as in the queue of events: they stand in a list, elsewhere their numbers do.
+    Jobs appear both in flight and in the event queue: they are saved in one list and referred to by number.
     """
     state = simulation.state
     jobs = [job for queue in state.flight.values() for job in queue]
@@ -42,7 +42,7 @@ def plain(simulation: Simulation) -> dict[str, Any]:
 
 
 def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
-    """Whether `data` has the fields that state and jobs have now, and no others."""
+    """Whether `data` has exactly the fields that state and jobs have in this version."""
     state, job = ({field.name for field in fields(of)} for of in (simulation.state, Job))
     return data.keys() == state | {"jobs"} and all(one.keys() == job for one in data["jobs"])
 
@@ -73,19 +73,20 @@ def values(state: Any) -> dict[str, Any]:
 
 
 def namespace(kept: SimpleNamespace, place: str) -> dict[str, Any]:
-    """What a strategy or local work keeps, by name."""
+    """The state of a strategy or local work, by name."""
     return {name: checked(value, f"{place}.{name}") for name, value in vars(kept).items()}
 
 
 def checked(value: Any, *place: Any) -> Any:
-    """The same value; a tensor that is a small view of a large batch is copied out of it.
+    """The same value; a tensor that is a view of a larger one is copied.
 
-    TypeError, with the `place` of what is neither a tensor nor plain data: it would not come back as it was.
+    TypeError, with its `place`, for a value that is neither a tensor nor plain data and so would not be
+    restored as it was.
     """
     if isinstance(value, Tensor):
         whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
         return value if whole else value.clone()
-    # Exactly these: a NumPy number is a float as well, and a Counter a dict, but not when it is loaded.
+    # Exact types: a NumPy float is a float too, and a Counter a dict, but they are not restored as such.
     kind = type(value)
     if kind in (int, float, bool, str, NoneType):
         return value

@@ -1,7 +1,7 @@
 """The one loop: arrivals in virtual time.
 
-It knows no strategy by name, no tracker and no tuner. Who consumes it evaluates, logs, checkpoints and
-stops (`break`) between two events. The numbers in comments are the exact rules in docs/architecture.md.
+It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, logs, checkpoints and stops
+(`break`) between two events. The numbers in comments are the exact rules in docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Event(NamedTuple):
 
 
 class Simulation:
-    """One experiment in virtual time; `events()` may be left and taken up between two events.
+    """One experiment in virtual time; `events()` can be paused and resumed between two events.
 
-    What changes meanwhile is its `state`; strategies see of it what `server` shows.
+    All that changes is in `state`; strategies see it through `server`.
     """
 
     def __init__(self, experiment: Experiment, world: World | None = None) -> None:
@@ -77,11 +77,11 @@ class Simulation:
             history=self.arrangement.history if self.arrangement else 1,
             losses=world.losses,
         )
-        self.arrived: Job | None = None  # the last one, for who wants to know more than the event tells
+        self.arrived: Job | None = None  # the latest one, for details that the event leaves out
 
     @property
     def status(self) -> Status:
-        """Whether it goes on, or how it ended."""
+        """Whether the run goes on, or how it ended."""
         return self.state.status
 
     @property
@@ -96,11 +96,11 @@ class Simulation:
 
     @property
     def share(self) -> float:
-        """Which share of the budget is used up."""
+        """The share of the budget that is used up."""
         return self.ends.share(self.state)
 
     def _mean_times(self) -> tuple[Fraction, ...]:
-        """τ_i, the mean length of each client's jobs [n]; of the usual K where the law is per step (10)."""
+        """τ_i, the mean length of each client's jobs [n]; at the usual K if the law is per step (10)."""
         if not self.lengths.law.per_step:
             return self.lengths.means
         half = Fraction(int(self.local.dynamic), 2)
@@ -110,7 +110,7 @@ class Simulation:
     def events(self) -> Iterator[Event | Need]:
         """Yields each event after it happened, and a `Need` whenever a result has to be filled in.
 
-        RuntimeError if the strategy wrote into a model that others hold.
+        RuntimeError if the strategy wrote into a model that is in use elsewhere.
         """
         state, heap = self.state, self.state.queue.heap
         if not state.started:
@@ -146,7 +146,7 @@ class Simulation:
             yield event
 
     def _check(self, model: Tensor, writes: int) -> None:
-        """RuntimeError if something was written into the version before an event, or a new one (3)."""
+        """RuntimeError if the version before the event, or the new one, was written into (3)."""
         newest = self.state.model
         if model._version != writes or (newest is not model and newest._version):
             self._refuse_writing("the server's model")
@@ -204,7 +204,7 @@ class Simulation:
         return Event(TICK, state.now, state.version, state.stepped)
 
     def _leave(self, client: int, returns: int | None) -> None:
-        """Nobody is asked; a job in service goes on (9)."""
+        """The strategy is not called; a job in service goes on (9)."""
         state = self.state
         state.roster.leave(client)
         if returns is None:
@@ -238,7 +238,7 @@ class Simulation:
         self._settle()
 
     def _leave_at_zero(self) -> None:
-        """Who is absent from time 0 on gets nothing to do at the start."""
+        """Clients absent from time 0 on are sent no job at the start."""
         queue = self.state.queue
         while len(queue) and queue.peek()[0] == 0:
             _, _, client, returns = queue.pop()
@@ -270,7 +270,7 @@ class Simulation:
             state.alarm_queued = state.alarm
 
     def _sends(self) -> Iterable[int | Send]:
-        """Who gets which version now; nothing is sent until the first pass has made its step (16)."""
+        """Clients and the versions they get now; nothing is sent until the first pass has stepped (16)."""
         if self.state.version == 0 and self.strategy.first_pass:
             return ()
         return self.sender.next(self.server)
@@ -280,7 +280,7 @@ class Simulation:
         self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
 
     def _dispatch(self, send: Send) -> None:
-        """Pin the job's inputs; it begins at once if the client is there and free (5)."""
+        """Fix the job's inputs; it begins at once if the client is present and idle (5)."""
         state, client = self.state, send.client
         version = state.version if send.version is None else send.version
         index = state.indices[client]
@@ -308,7 +308,7 @@ class Simulation:
             self._begin(job)
 
     def _copied(self, start: Tensor) -> Tensor:
-        """A model that a strategy sends and may go on writing into (18)."""
+        """A copy of a model that the strategy sends and may go on writing into (18)."""
         if start.shape != self.server.model.shape:
             raise ValueError(
                 f"{type(self.strategy).__name__} sends a start of shape {list(start.shape)}: "
@@ -317,7 +317,7 @@ class Simulation:
         return start.clone()
 
     def _begin_next(self, client: int) -> None:
-        """Service of the client's first job starts, if it has one and is there (5, 9)."""
+        """Service of the client's first job starts, if it has one and is present (5, 9)."""
         queue = self.state.flight.get(client)
         if queue and queue[0].began is None and self.state.roster.present[client]:
             self._begin(queue[0])
@@ -347,7 +347,7 @@ class Simulation:
         state.queue.push(now, ARRIVAL, job.client, job)
 
     def _schedule_absence(self, client: int) -> None:
-        """Put the client's next leaving into the queue, and with it when it will come back."""
+        """Queue the client's next departure, together with its return time."""
         absence = next(self.absences[client], None)
         if absence is None:
             return
@@ -370,7 +370,7 @@ class Simulation:
         return state.status != "running"
 
     def diverge(self, reason: str) -> None:
-        """End the run as diverged: an update or, as who evaluates it finds, a loss is not finite (14)."""
+        """End the run as diverged: an update or an evaluated loss is not finite (14)."""
         self.state.status, self.state.reason = "diverged", reason
 
 
@@ -380,7 +380,7 @@ def arrives(job: Job, time: int) -> bool:
 
 
 def simulate(simulation: Simulation, execution: Execution | None = None) -> Iterator[Event]:
-    """The events of a simulation, every result computed by `execution` (one by one unless said otherwise)."""
+    """The events of a simulation, every result computed by `execution` (one by one by default)."""
     execution = execution or OneByOne()
     for event in simulation.events():
         if isinstance(event, Need):

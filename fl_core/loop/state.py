@@ -1,4 +1,4 @@
-"""All that changes while a run goes on, in one place: checkpoints save it as a whole."""
+"""All that changes during a run, in one place: checkpoints save it as a whole."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Status = Literal["running", "done", "diverged", "stalled"]
 class RunState(ServerState):
     """The server's state, and the loop's own.
 
-    A field of plain data (tensors, numbers, strings, lists, tuples, dicts) is saved without further ado.
+    A field of plain data (tensors, numbers, strings, lists, tuples, dicts) is saved automatically.
     """
 
     queue: EventQueue = field(default_factory=EventQueue)
     indices: list[int]  # jobs sent to each client
-    absences_read: list[int]  # how many of each client's absences were taken
+    absences_read: list[int]  # how many of each client's absences were queued
     serving: int = 0  # jobs in service
     wasted: int = 0  # jobs that were computed and then dismissed, since the last need
     returns: int = 0  # absent clients that will come back

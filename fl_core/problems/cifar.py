@@ -32,7 +32,7 @@ TEST100 = {"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"}
 
 
 class CIFAR(Classification):
-    """Base of the two: what may be done to the images."""
+    """Base of CIFAR-10 and CIFAR-100: resizing and augmentation of the images."""
 
     samples: ClassVar[int] = 50_000
 
@@ -57,7 +57,7 @@ class CIFAR10(CIFAR):
     """CIFAR-10: ten classes, 50,000 + 10,000 (Krizhevsky, technical report, 2009).
 
     With `resize: 16` and model logistic it is the convex CIFAR10* of Fraboni et al. (JMLR 2023), as in
-    their code; with `augment` images are cropped and flipped as by Alahyane et al. (2025).
+    their code; with `augment` images are cropped and flipped as in Alahyane et al. (2025).
     """
 
     name: ClassVar[str] = "cifar10"
@@ -120,7 +120,7 @@ def resized(images: Tensor, size: int) -> Tensor:
 
 
 def _folder(name: str, folder: str, files: list[str], where: tuple[Path, ...]) -> Path:
-    """Where the files are; downloaded into the first of `where` if they are nowhere."""
+    """The folder that holds the files; downloaded into the first of `where` if none does."""
     candidates = [place / folder for place in where]
     for candidate in candidates:
         if all((candidate / file).is_file() for file in files):
@@ -138,7 +138,7 @@ def _folder(name: str, folder: str, files: list[str], where: tuple[Path, ...]) -
 
 
 def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[Tensor, Tensor]:
-    """Images [N, 3, 32, 32] and labels [N] of some files, each unpickled only if it is the published one."""
+    """Images [N, 3, 32, 32] and labels [N] of some files, each unpickled only if its MD5 is right."""
     images: list[np.ndarray] = []
     found: list[int] = []
     for file, md5 in files.items():

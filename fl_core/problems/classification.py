@@ -1,4 +1,4 @@
-"""Classification problems: labelled data, and a network that puts out a logit for each class."""
+"""Classification problems: labelled data, and a network that outputs a logit for each class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Classification(Modelled):
-    """Base of the problems with labels: a member says what the data are like, and loads them."""
+    """Base of classification problems: a subclass defines the shape of the data and loads them."""
 
     metric: str = "test/accuracy"
 

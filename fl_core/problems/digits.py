@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits: real data that need no network, for first steps and tests."""
+"""scikit-learn's handwritten digits: real data that need no download, for first steps and tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fl_core.problems.data.data import Data, stratified
 class Digits(Classification):
     """Handwritten digits 8×8, 1,438 + 359, bundled with scikit-learn (Alpaydin & Kaynak, UCI, 1998).
 
-    Every fifth of the 1,797 images, by class, is kept for testing: the same for every seed.
+    Of the 1,797 images a fifth of each class is kept for testing, the same for every seed.
     """
 
     name: ClassVar[str] = "digits"

@@ -1,4 +1,4 @@
-"""MNIST and the two data sets made to take its place: 28×28 grey images of ten classes."""
+"""MNIST and its two drop-in replacements: 28×28 grey images of ten classes."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class KMNIST(Classification):
 class KMNIST10k(Classification):
     """The 10,000 test images of KMNIST alone, split 8,000 + 2,000 (Clanuwat et al., 2018, arXiv 1812.01718).
 
-    For those who have no more of it. Not KMNIST: its numbers must not be compared with published ones. Of
-    each class 200 images are kept for testing, the same for every seed; mean and deviation are those of the
-    8,000 others.
+    For use where only the test files are available. Not KMNIST: do not compare results with published ones.
+    Of each class 200 images are kept for testing, the same for every seed; mean and deviation are those of
+    the 8,000 others.
     """
 
     name: ClassVar[str] = "kmnist10k"

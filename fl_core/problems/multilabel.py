@@ -1,4 +1,4 @@
-"""Multi-label problems: for each data point several questions, each answered with yes or no."""
+"""Multi-label problems: several binary labels for each data point."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ATTRIBUTES = {  # of a digit: the digits that have it
 class DigitAttributes(Modelled):
     """Five attributes of handwritten digits 8×8, such as even and prime, 1,438 + 359 (after UCI, 1998).
 
-    The images and the split are those of `digits`; partitions by label go by the digit.
+    The images and the split are those of `digits`; partitions by label use the digit.
     """
 
     name: ClassVar[str] = "digit_attributes"

@@ -16,7 +16,7 @@ from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
 
-WORDS = 4096  # places that words are hashed to
+WORDS = 4096  # hash buckets of words
 HALVES = {"20news-bydate-train": 11_314, "20news-bydate-test": 7_532}
 GROUPS = 20
 
@@ -24,9 +24,9 @@ GROUPS = 20
 class Newsgroups(Classification):
     """20 Newsgroups by date, words hashed or tokens, 11,314 + 7,532 posts (Lang, ICML 1995).
 
-    A post, its headers included, is what the model reads. For `distilbert` and `bert`, as in the ACE paper
-    (arXiv 2511.19066, Table a.2), its first tokens. For others how often each of 4,096 places is hit by its
-    words (scikit-learn's HashingVectorizer, at most 255), by default for a linear model, the fast variant.
+    An input is a post, headers included: its first tokens for `distilbert` and `bert`, as in the ACE paper
+    (arXiv 2511.19066, Table a.2); for other models its word counts in 4,096 hash buckets (scikit-learn's
+    HashingVectorizer, at most 255 each). The default, a linear model, is the fast variant.
     """
 
     name: ClassVar[str] = "newsgroups"
@@ -76,7 +76,7 @@ def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
 
 
 def hashed(texts: list[str]) -> Tensor:
-    """How often each of WORDS places is hit by the words of a text [N, WORDS], at most 255."""
+    """Word counts of each text in WORDS hash buckets [N, WORDS], at most 255 each."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     vectorizer = HashingVectorizer(n_features=WORDS, norm=None, alternate_sign=False, stop_words="english")

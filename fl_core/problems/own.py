@@ -28,9 +28,9 @@ ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:na
 class Own(Supervised):
     """Your own data and LightningModule: its loss, its metrics, its optimiser for the pooled baseline.
 
-    `training_step` gives the loss of a mini-batch, a mean over its data points; what `test_step` logs is
-    recorded. The class attribute `metrics` declares it: a tuple of `fl_core.metrics.Metric`. `data` is called
-    without arguments; what it may return is said in `own_data`.
+    `training_step` returns the loss of a mini-batch, a mean over its data points. The metrics that
+    `test_step` logs are recorded; the class attribute `metrics` declares them as a tuple of
+    `fl_core.metrics.Metric`. `data` is called without arguments; `own_data` lists what it may return.
     """
 
     name: ClassVar[str] = "own"
@@ -78,7 +78,7 @@ class Own(Supervised):
 
 @functools.cache
 def _fault(path: str) -> str | None:
-    """One sentence why the class at `path` cannot be trained here, or None."""
+    """One sentence on why the class at `path` cannot be trained here, or None."""
     from fl_core.lightning import pl
 
     module = imported(path)

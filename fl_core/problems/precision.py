@@ -1,6 +1,6 @@
-"""The precision of products in training: float32, or fewer bits where a user asks for speed.
+"""The precision of products in training: float32, or fewer bits for speed.
 
-Models, updates, and what is evaluated stay float32; gradients are float32 with the rounding of the products.
+Models, updates and evaluations stay float32; gradients are float32 with the products' rounding errors.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import torch
 
 from fl_core.problems.problem import Impossible
 
-# Bits of the mantissa of what is multiplied: 23, 10 (in a GPU's tensor cores, which take float32), 7.
+# Mantissa bits of the factors: 23, 10 (in a GPU's tensor cores, which take float32), 7.
 Precision = Literal["float32", "tf32", "bfloat16"]
 
 
 def forward(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """Where a network's outputs are computed; the way back has the types of the way there."""
+    """A context for the forward pass; the backward pass uses the same types."""
     if precision != "bfloat16":
         return nullcontext()
-    # Casts are not kept: stacked by `vmap`, they would outlive the tensors that they were made of.
+    # Casts are not cached: under `vmap` they would outlive the tensors that they were made from.
     return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
 
 
 def gradients(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """Where gradients are computed, there and back; Impossible for tf32 on a CPU, which has none."""
+    """A context for forward and backward pass; raises Impossible for tf32 on a CPU, which lacks it."""
     if precision != "tf32":
         return nullcontext()
     if device.type == "cpu":

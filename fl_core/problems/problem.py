@@ -1,4 +1,4 @@
-"""What the clients learn: a problem as validated data, and the world that one seed makes of it."""
+"""What the clients learn: a problem as validated data, and its world under one seed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fl_core.words import many
 CPU = torch.device("cpu")
 
 
-class Impossible(ValueError):  # noqa: N818 - it is told to the user, not handled
-    """A problem that cannot be built as it is asked for; one sentence that says why and what to change."""
+class Impossible(ValueError):  # noqa: N818 - it is reported to the user, not handled
+    """A problem that cannot be built as described; one sentence that says why and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What one model is worth: `metrics` of the whole, and a value for each client."""
+    """The evaluation of one model: overall `metrics`, and values for each client."""
 
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
     client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None where it is left out
@@ -33,17 +33,17 @@ class Evaluation:
 
 
 class World:
-    """A problem under one seed: data, split and first model are fixed; everything is a pure function.
+    """A problem under one seed: data, split and first model are fixed; all methods are pure functions.
 
     A *sample* is what one local step needs: indices of a mini-batch, or a noise vector. The last axis of a
     model is its parameters, so that J models stack as [J, d].
 
     Samples are drawn on the CPU whatever the device, so that a world is the same everywhere; gradients are
-    made from samples that lie where the models do.
+    computed from samples on the models' device.
 
-    A member defines `gradient` and `evaluate`, and `test` if training losses take time. The defaults of the
-    rest are those of a function without data: one data point a client, no labels, no randomness, θ^0 = 0,
-    jobs computed one after the other.
+    A subclass defines `gradient` and `evaluate`, and `test` where training losses are costly. The other
+    defaults are those of a function without data: one data point per client, no labels, no randomness,
+    θ^0 = 0, jobs computed one by one.
     """
 
     kind: Hashable  # worlds of equal kind have the same `gradients`, so that their jobs can share one call
@@ -95,7 +95,7 @@ class World:
         return self.gradient(model, client, torch.zeros_like(model))
 
     def evaluate(self, model: Tensor) -> Evaluation:
-        """What this model [d] is worth on test data and for each client."""
+        """Evaluate this model [d] on test data and for each client."""
         raise NotImplementedError
 
     def test(self, model: Tensor) -> Evaluation:
@@ -110,7 +110,7 @@ class World:
 
 
 class Problem(Part):
-    """Base of all problems: how many clients, how much each matters, which result counts as reached."""
+    """Base of all problems: number of clients, their importance, ranking metric and target."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
 
@@ -142,11 +142,11 @@ class Problem(Part):
         return self
 
     def metrics(self) -> tuple[Metric, ...]:
-        """What its evaluations hold."""
+        """The metrics of its evaluations."""
         return ()
 
     def client_metrics(self) -> tuple[Metric, ...]:
-        """Those of them that have a value for every client."""
+        """Those that also have a value for every client."""
         return ()
 
     def recorded(self) -> tuple[Metric, ...]:
@@ -159,7 +159,7 @@ class Problem(Part):
         return named(self.metric, self.recorded())
 
     def check(self, seed: int) -> None:
-        """Raise what `world` would for what a user can put right, as far as is known without building it."""
+        """Raise the errors of `world` that a user can fix, as far as they are known without building it."""
 
     def world(self, seed: int) -> World:
         """Build the world of this problem under one seed, on the CPU."""
@@ -179,7 +179,7 @@ class Problem(Part):
 
 @functools.cache
 def shipped_metrics() -> dict[str, Metric]:
-    """The metrics of the problems in this package, by name; those of a user's own problem are its own."""
+    """The metrics of the problems in this package, by name, without those of users' own problems."""
     whole = [
         member
         for member in Problem.members().values()

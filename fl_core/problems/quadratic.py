@@ -1,4 +1,4 @@
-"""Quadratics whose optimum is known: L_i(θ) = λ_i/2 ‖θ − c_i‖², with Gaussian gradient noise if asked for."""
+"""Quadratics whose optimum is known: L_i(θ) = λ_i/2 ‖θ − c_i‖², with optional Gaussian gradient noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fl_core.words import many
 
 
 class Quadratic(Problem):
-    """Quadratics with known optimum, one centre a client (Fraboni et al., JMLR 2023, Examples 1 and 2).
+    """Quadratics with known optimum, one centre per client (Fraboni et al., JMLR 2023, Examples 1 and 2).
 
     Curvature 2 and centres −G and G are the pair (θ + G)² and (θ − G)² of Anarchic FL's lower bound (Yang et
     al., ICML 2022, Theorem 1). The constants of the theorems are attributes of the world.
@@ -93,7 +93,7 @@ class QuadraticWorld(World):
         self.kind = ("quadratic", digest)
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Gradient noise [steps, d] of a job; the size of the mini-batch plays no part."""
+        """Gradient noise [steps, d] of a job; the size of the mini-batch has no effect."""
         if not self.noise:
             return torch.zeros(steps, self.d, dtype=torch.float64)
         return torch.from_numpy(self._streams.at(client, job).normal(0, self.noise, (steps, self.d)))

@@ -1,4 +1,4 @@
-"""Regression: numbers are to be predicted. Real data, and a synthetic problem whose optimum is known."""
+"""Regression problems: real data, and a synthetic problem whose optimum is known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ R2 = Metric("test/r2", "Test R²", higher=True)
 
 
 class Regression(Modelled):
-    """Base of the problems with a number to predict: squared error, dealt out by tenths of the number."""
+    """Base of regression problems: squared error; partitions by label use the deciles of the target."""
 
     metric: str = "test/mae"
     model: SerializeAsAny[Model] = Affine()
@@ -56,8 +56,8 @@ class Diabetes(Regression):
     """Progression of diabetes after a year, ten measurements, 353 + 89 patients (Efron et al., 2004).
 
     Bundled with scikit-learn. Measurements and progression are in standard deviations of the training data.
-    For partitions by label the label is the tenth of all patients that a progression lies in. A fifth of
-    each tenth is kept for testing: the same for every seed.
+    For partitions by label the label is the decile of the progression. A fifth of each decile is kept for
+    testing, the same for every seed.
     """
 
     name: ClassVar[str] = "diabetes"
@@ -123,7 +123,7 @@ def _diabetes() -> Data:
 @functools.cache
 def _linear(clients: int, features: int, points: int, skew: float, noise: float) -> Data:
     common = stream(0, "linear_regression").normal(size=features)
-    train, test = [], []  # a table of each client: inputs, and the number in the last column
+    train, test = [], []  # a table for each client: inputs, and the target in the last column
     for client in range(clients):
         random = stream(0, "linear_regression", client)
         w, mean = common + skew * random.normal(size=features), skew * random.normal(size=features)

@@ -1,4 +1,4 @@
-"""Shakespeare's plays: every role is a client, and the next character is to be guessed."""
+"""Shakespeare's plays: every role is a client, and the next character is to be predicted."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ PERPLEXITY = Metric("test/perplexity", "Test perplexity", higher=False)
 
 # The 80 characters of LEAF, in its order.
 ALPHABET = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
-LENGTH = 80  # characters that are read before one is guessed
+LENGTH = 80  # characters read before the one to predict
 PLAYS = 37
 
-# <ROLE> <DIALOGUE>…</DIALOGUE> <DIRECTION>…</DIRECTION> … </ROLE>. What is not balanced does not match.
+# <ROLE> <DIALOGUE>…</DIALOGUE> <DIRECTION>…</DIRECTION> … </ROLE>. Unbalanced tags do not match.
 SPEECH = re.compile(r"<([^/<>\n]+)>\s*((?:<(DIALOGUE|DIRECTION|STAGE_DIR)>[^<>]*</\3>\s*)+)</\1>")
 DIALOGUE = re.compile(r"<DIALOGUE>([^<>]*)</DIALOGUE>")
 
 
 class Shakespeare(Classification):
-    """Next character in Shakespeare's plays, a client for every role (Caldas et al., LEAF, 2019).
+    """Next character in Shakespeare's plays, one client per role (Caldas et al., LEAF, 2019).
 
-    A client is a (play, role). Of the 1,314 there are, the `clients` with the longest text take part (of
-    equals the first by play and role): by default 143, as many as Yang et al. have (Anarchic FL, ICML 2022);
-    the rule is ours. Of a client's text, speeches joined by spaces and characters outside LEAF's 80 left out,
+    A client is a (play, role). Of all 1,314, the `clients` with the longest text take part (ties broken by
+    play and role): by default 143, the number in Yang et al. (Anarchic FL, ICML 2022); the selection rule is
+    ours. Of a client's text, speeches joined by spaces and characters outside LEAF's 80 left out,
     the first 80 % are for training, the rest for testing. A data point is 80 characters and the one that
     follows; the next one begins `stride` characters later (LEAF: 1, which makes 80 times as many).
 
-    The text is close to LEAF's in scale, but not LEAF's files, and of 32,326 speeches 297 are skipped whose
-    tags are not balanced: results can not be compared number by number.
+    The text is close to LEAF's in size but not identical, and 297 of 32,326 speeches are skipped for
+    unbalanced tags: results are not directly comparable.
     """
 
     name: ClassVar[str] = "shakespeare"
@@ -109,7 +109,7 @@ def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
 
 
 def speeches(play: str) -> list[tuple[str, str]]:
-    """Role and text of every speech whose tags are balanced, in characters of the alphabet, single blanks."""
+    """Role and text of every speech whose tags are balanced, restricted to the alphabet, single blanks."""
     return [
         (found[1], " ".join(filter(None, map(known, " ".join(spoken).split()))))
         for found in SPEECH.finditer(play)
@@ -123,14 +123,14 @@ def known(text: str) -> str:
 
 
 def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
-    """The `count` longest texts, the longest first, of equals the first by play and role."""
+    """The `count` longest texts, longest first, ties broken by play and role."""
     if count > len(texts):
         raise Impossible(f"shakespeare: {count} clients, but there are only {len(texts)} roles")
     return sorted(texts.values(), key=len, reverse=True)[:count]
 
 
 def windows(text: str, stride: int) -> Tensor:
-    """Places in the alphabet [N, 81]: what is read, and the character that follows."""
+    """Indices into the alphabet [N, 81]: the characters read, and the one that follows."""
     symbols = torch.tensor([ALPHABET.index(letter) for letter in text], dtype=torch.uint8)
     if len(symbols) <= LENGTH:
         return symbols.new_empty(0, LENGTH + 1)

@@ -1,7 +1,7 @@
 """Supervised problems: data, dealt out to clients, a task, and a network.
 
-A *task* says what is made of a network's outputs: the loss that is descended, the metrics, and the optimiser
-of the pooled baseline. It is a LightningModule (`training/task.py`), so that the same module that clients
+A *task* defines, from a network's outputs, the loss to minimise and the metrics, and the optimiser of the
+pooled baseline. It is a LightningModule (`training/task.py`), so that the same module that clients
 train can be given to `Trainer.fit`.
 """
 
@@ -35,31 +35,30 @@ if TYPE_CHECKING:
 
 
 class Supervised(Problem):
-    """Base of the problems with data: a member loads them, and makes its task."""
+    """Base of the problems with data: a subclass loads them and makes the task."""
 
     pooled_steps: ClassVar[int] = 1000  # of the centralised baseline, on mini-batches of 128
 
     partition: SerializeAsAny[Partition] = IID()
     dtype: Literal["float32", "float64"] = "float32"
     precision: Precision = "float32"  # of products in training; models and evaluations stay float32
-    # On `validation`, for tuning, a tenth of the training data, which no client gets, stands in for the test
-    # set.
+    # `validation`, for tuning: a tenth of the training data, held out from clients, replaces the test set.
     evaluate_on: Literal["test", "validation"] = "test"
 
     def load(self) -> Data:
-        """The data set, loaded once a process; raises DataMissing or DataDamaged."""
+        """The data set, loaded once per process; raises DataMissing or DataDamaged."""
         raise NotImplementedError
 
     def task(self) -> Task:
-        """The task with its network, whose parameters torch's own generator draws."""
+        """The task with its network, its parameters drawn from torch's global generator."""
         raise NotImplementedError
 
     def architecture(self) -> Hashable:
-        """What fixes the loss as a function of parameters and batch, beside the task's class."""
+        """What determines the loss as a function of parameters and batch, besides the task's class."""
         raise NotImplementedError
 
     def split(self) -> Data:
-        """What clients and evaluation get: data as published, or the training data with a tenth held out."""
+        """The data for clients and evaluation: as published, or the training data with a tenth held out."""
         return self.load() if self.evaluate_on == "test" else held_out(self.load())
 
     def check(self, seed: int) -> None:
@@ -69,7 +68,7 @@ class Supervised(Problem):
     def first_task(self, seed: int) -> Task:
         """The task with its first parameters, drawn from the stream "init"."""
         with torch.random.fork_rng(devices=[]):
-            # The initialisers of torch's layers know no other generator than the global one.
+            # The initialisers of torch's layers use the global generator only.
             torch.set_rng_state(torch_stream(seed, "init").get_state())
             task = self.task()
         task.precision = self.precision
@@ -109,13 +108,13 @@ class Supervised(Problem):
 class Modelled(Supervised):
     """Base of the problems whose network is chosen by name.
 
-    `shape`, `classes` and `samples` are known without the data, so that what does not go together is refused
-    before anything is loaded.
+    `shape`, `classes` and `samples` are known without the data, so that incompatible choices are refused
+    before any data are loaded.
     """
 
     classes: ClassVar[int] = 10
     samples: ClassVar[int]  # training data points
-    owned: ClassVar[bool] = False  # whether it is known who made a data point
+    owned: ClassVar[bool] = False  # whether the owners of data points are known
 
     model: SerializeAsAny[Model] = Logistic()
 
@@ -126,12 +125,12 @@ class Modelled(Supervised):
 
     @property
     def outputs(self) -> int:
-        """Numbers that the network puts out: a logit for each class."""
+        """Number of outputs of the network: a logit for each class."""
         return self.classes
 
     @property
     def pooled_steps(self) -> int:  # type: ignore[override]
-        """The network's."""
+        """Those of the model."""
         return self.model.pooled_steps
 
     def task_of(self, network: nn.Module) -> Task:
@@ -153,7 +152,7 @@ class Modelled(Supervised):
         return self.model, self.dtype
 
     def keyed(self) -> bool:
-        """Whether training draws at random beside the mini-batches."""
+        """Whether training is random beyond the choice of mini-batches."""
         return self.augments() or self.model.keyed()
 
     def augments(self) -> bool:
@@ -212,6 +211,6 @@ class Modelled(Supervised):
 
 @functools.cache
 def _fault(model: Model, shape: tuple[int, ...], outputs: int) -> str | None:
-    """One sentence why a user's network cannot be trained here, or None."""
+    """One sentence on why a user's network cannot be trained here, or None."""
     with torch.random.fork_rng(devices=[]):
         return hidden_state(model.build(shape, outputs))

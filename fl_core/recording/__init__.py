@@ -1,1 +1,1 @@
-"""A run as it is evaluated, saved and taken up again, alone or beside others."""
+"""Evaluating, saving and resuming runs, alone or side by side."""

@@ -1,4 +1,4 @@
-"""A run in a file: saved between two events and taken up again, bit for bit (docs/architecture.md, rule 15).
+"""A run in a file: saved between two events and resumed, bit for bit (docs/architecture.md, rule 15).
 
 No random state is stored, since streams are named. Tensors that are shared (a version and the jobs that
 start from it) are stored once.
@@ -35,12 +35,12 @@ def save(recorder: Recorder, path: Path) -> None:
 def load(recorder: Recorder, path: Path) -> None:
     """Put a fresh recorder and its simulation into the saved state.
 
-    ValueError if the file is damaged, another run's, or another version's.
+    ValueError if the file is damaged, or of another run or version.
     """
     try:
-        # Wherever it was saved; all tensors of a run are where its model is.
+        # From whatever device it was saved on; all tensors of a run are on its model's device.
         parts = torch.load(path, recorder.simulation.server.model.device, weights_only=True)
-    except Exception as error:  # torch and pickle raise whatever they stumble over
+    except Exception as error:  # torch and pickle raise many kinds
         raise ValueError(f"{path} is damaged ({type(error).__name__})") from error
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")

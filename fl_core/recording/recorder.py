@@ -1,4 +1,4 @@
-"""Evaluation of a run while it goes: learning curves against three clocks, staleness, participation."""
+"""Evaluation of a run in progress: learning curves against three clocks, staleness, participation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import LOSS, Metric
 from fl_core.problems.problem import Evaluation, World
 
-# One row an arrival; the letters are the array module's type codes.
+# One row per arrival; the letters are the array module's type codes.
 ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
 
 # What is evaluated at every mark: the test data, or the clients' training data as well.
@@ -36,8 +36,8 @@ def metrics(
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
-    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1); none of them where the losses were left out.
-    worst_client/* is the worst value that some client has of a metric in `of_clients`.
+    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1); none of them if there are no losses.
+    worst_client/* is the worst value over clients of a metric in `of_clients`.
     """
     found = dict(evaluation.metrics)
     losses = evaluation.client_loss
@@ -61,7 +61,7 @@ def surrogate_weights(simulation: Simulation) -> np.ndarray:
 
 @dataclass
 class Record:
-    """What a run leaves behind: a row for each evaluation, arrival, client and diagnosed iteration."""
+    """The results of a run: a row for each evaluation, arrival, client and diagnosed iteration."""
 
     status: str = "running"
     reason: str = ""
@@ -79,7 +79,7 @@ class Marks:
 
     def __init__(self, budget: Fraction | int | None, evaluations: int, *, before: bool = False) -> None:
         self.step = None if budget is None else Fraction(budget) / evaluations
-        self.before = before  # whether a mark is passed only by what lies strictly behind it
+        self.before = before  # whether a mark is passed only by a value strictly above it
         self.reached = 0
 
     def passed(self, now: int) -> bool:
@@ -97,7 +97,7 @@ class Recorder:
 
     Marks lie at k/E of every budget; a version is evaluated once; the last row is the end of the run. With
     `evaluate` "test", rows before the last have no training losses (fp/*, sp/*), unless these cost nothing.
-    What is evaluated or diagnosed changes nothing of the run; ValueError if it cannot be diagnosed.
+    Evaluation and diagnostics do not change the run; ValueError if it cannot be diagnosed.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Recorder:
         return len(record.curve) > rows
 
     def finish(self) -> Record:
-        """Evaluate the end; for a simulation that has ended or been stopped."""
+        """Evaluate the final model; for a simulation that has ended or been stopped."""
         simulation, record = self.simulation, self.record
         model, version, updates, time = self._now()
         if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:

@@ -1,9 +1,9 @@
 """Many simulations side by side: runs of one problem share stacked calls; a campaign becomes few large ones.
 
-Each simulation is a generator that stops where it needs a result. When all that are open have stopped, what
-they need is computed together, and each goes on. Their randomness is named, so none notices the others. An
-error ends the one that it is about, and real time is charged to each: that of its own events, and a part of
-every shared call, by the number of its jobs that were computed.
+Each simulation is a generator that stops where it needs a result. When all open ones have stopped, their
+needs are computed together, and each goes on. Their random streams are named, so they do not affect each
+other. An error ends only its own simulation. Real time is charged to each: that of its own events, and a
+share of every shared call, by the number of its jobs that were computed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fl_core.server.jobs import Job
 
 
 class LaneClock:
-    """Real time of a process, cut into laps without a gap; each is charged to a lane, or shared out."""
+    """Real time of a process, cut into laps without gaps; each is charged to one lane or shared."""
 
     def __init__(self) -> None:
         self._last = perf_counter()
@@ -36,24 +36,24 @@ class LaneClock:
 
 
 class Lane:
-    """One of the simulations that go on side by side; what happens at its events is its own business."""
+    """One of the simulations that run side by side; a subclass handles its events."""
 
     def __init__(self) -> None:
         self.place = 0  # how many lanes came before it
-        self.seconds = 0.0  # real time that is charged to it
-        self.beside = 1  # the most lanes that were open with it, itself among them
-        self.need: Need | None = None  # what it waits for; None before its beginning and after its end
-        self.error: Exception | None = None  # what ended it, where that was an error
-        self.clock = LaneClock()  # shared by all that go on together
+        self.seconds = 0.0  # real time charged to it
+        self.beside = 1  # the most lanes open at once with it, itself included
+        self.need: Need | None = None  # what it waits for; None before its start and after its end
+        self.error: Exception | None = None  # the error that ended it, if any
+        self.clock = LaneClock()  # shared by all lanes that run together
         self._looked_at: list[Job] = []
         self._events = self.events()
 
     def events(self) -> Iterator[Event | Need]:
-        """Its whole life: an event after it happened, or a need before it can go on."""
+        """All of it: each event after it happened, and each need that it waits for."""
         raise NotImplementedError
 
     def charge(self) -> None:
-        """The time since the last lap was spent on this lane."""
+        """Charge the time since the last lap to this lane."""
         self.seconds += self.clock.lap()
 
     def until_need(self) -> Iterator[Event]:
@@ -65,7 +65,7 @@ class Lane:
                     self.need = self._watched(event)
                     break
                 yield event
-        except Exception as error:  # noqa: BLE001 - it ends this lane, and the others go on
+        except Exception as error:  # noqa: BLE001 - ends this lane only
             self.error = error
         self.charge()
 
@@ -75,7 +75,7 @@ class Lane:
         return sum(job.delta is not None for job in self._looked_at)
 
     def _watched(self, need: Need) -> Need:
-        """The need; which jobs the execution looks at is noted, to count those that it has computed."""
+        """The need, with a note of the jobs that the execution looks at, to count those that it computes."""
         jobs, self._looked_at = need.jobs, [need.job]
 
         def looked_at() -> Iterator[Job]:
@@ -89,19 +89,19 @@ class Lane:
 
 
 class Simulated(Lane):
-    """A simulation, and nothing else."""
+    """A simulation without a recorder."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         super().__init__()
 
     def events(self) -> Iterator[Event | Need]:
-        """Those of the simulation."""
+        """The events of the simulation."""
         return self.simulation.events()
 
 
 class Recorded(Lane):
-    """A recorder that was started, or loaded from a checkpoint, and its simulation; finished at the end."""
+    """A started or restored recorder and its simulation; the recorder is finished at the end."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -125,7 +125,7 @@ def advance(
     """Advance lanes side by side; yields each event with its lane, and None at the end of a lane.
 
     At most `at_once` are open at a time; a lane is taken from its iterable only when there is room. An
-    iterable that has none now, and may have one later, yields None: it is asked again in the next round.
+    iterable that has none now but may have one later yields None; it is tried again in the next round.
     """
     execution = execution or AllInFlight()
     waiting, opened, clock, places = iter(lanes), list[L](), LaneClock(), count()
@@ -137,7 +137,7 @@ def advance(
             return
         for lane in opened:
             lane.beside = max(lane.beside, len(opened))
-        clock.lap()  # what it takes to find a lane is charged to none
+        clock.lap()  # the time to find a lane is charged to none
         for lane in list(opened):
             for event in lane.until_need():
                 yield lane, event
@@ -148,11 +148,11 @@ def advance(
         for lane in _fill(opened, execution, clock):
             opened.remove(lane)
             yield lane, None
-        del lane  # or one that has ended would be held while the next is made
+        del lane  # so that an ended lane is freed before the next is made
 
 
 def _fill(lanes: Sequence[L], execution: Execution, clock: LaneClock) -> list[L]:
-    """Compute what the lanes need, in one call; those that end in an error."""
+    """Compute what the lanes need, in one call; returns the lanes that failed."""
     needs = [lane.need for lane in lanes if lane.need is not None]
     if not needs:
         return []
@@ -163,7 +163,7 @@ def _fill(lanes: Sequence[L], execution: Execution, clock: LaneClock) -> list[L]
             lanes[0].error = error
             lanes[0].charge()
             return list(lanes)
-        # Whose error it is shows when each is computed by itself.
+        # Computing each by itself shows which one failed.
         left = [lane for lane in lanes if lane.need is not None and lane.need.job.delta is None]
         return [failed for lane in left for failed in _fill([lane], execution, clock)]
     seconds, jobs = clock.lap(), [lane.computed for lane in lanes]
@@ -177,9 +177,9 @@ def run_together(
 ) -> Iterator[tuple[int, Record]]:
     """Run experiments to their ends; yields the place and the record of each as soon as it has ended.
 
-    The events of each are those of `measure.run` exactly, its models equal up to the last bits of a sum. At
+    The events of each are exactly those of `recorder.run`, its models equal up to the last bits of a sum. At
     most `at_once` are open at a time; an experiment is taken from its iterable only when there is room.
-    An error of one is raised.
+    An error in one is raised.
     """
     for lane, event in advance(_begun(experiments), at_once, execution):
         if lane.error is not None:
@@ -193,7 +193,7 @@ def simulate_together(
 ) -> Iterator[tuple[int, Event | None]]:
     """The events of many simulations, each with the simulation's place; None at its end.
 
-    An error of one is raised.
+    An error in one is raised.
     """
     for lane, event in advance(map(Simulated, simulations), at_once, execution):
         if lane.error is not None:

@@ -9,10 +9,10 @@ from torch import Tensor
 
 @dataclass(slots=True)
 class Send:
-    """The server's wish that a client works; None: the newest version, the usual K, the law's length.
+    """A request that a client work; None: the newest version, the usual K, the law's length.
 
-    `start` is a model that is no version of the server's, such as a client's own; it is copied when sent.
-    What travels with it, and what staleness is counted from, is still `version`.
+    `start` is a model that is not a version of the server's, such as a client's own; it is copied when sent.
+    The broadcast and the staleness are still those of `version`.
     """
 
     client: int
@@ -25,23 +25,23 @@ class Send:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A client's work: every input is pinned when it is sent, so that its result can be computed at any time.
+    """A client's work: every input is fixed when it is sent, so that its result can be computed at any time.
 
-    The result (`delta`, `gradient`) touches nothing before the job arrives.
+    The result (`delta`, `gradient`) has no effect before the job arrives.
     """
 
     client: int
     index: int  # the client's index-th job; names its random streams
     version: int
-    start: Tensor  # θ_start [d], θ^version unless its sender says otherwise; never written to
+    start: Tensor  # θ_start [d], θ^version unless the sender set another; never written to
     broadcast: dict[str, Tensor]  # what travels down with the version
-    steps: int  # K; of a job that was collected, the steps finished by then
+    steps: int  # K; for a collected job, the steps finished by then
     lr: float  # η_l
     sent: int  # ticks
-    length: int | None = None  # ticks, where the sender fixed it
-    waits: bool = False  # with its update, until it is collected
+    length: int | None = None  # ticks, if the sender fixed it
+    waits: bool = False  # after its K steps, until it is collected
     began: int | None = None  # ticks; None while it waits in the client's queue
-    ends: int | None = None  # ticks, when its steps are made
+    ends: int | None = None  # ticks, when its steps are finished
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
@@ -54,7 +54,7 @@ class Update:
     """What a job returns to the server on its arrival."""
 
     client: int
-    version: int  # the version that was sent, or was the newest when another model was
+    version: int  # the version that was sent, or that went with another `start`
     staleness: int  # server iterations between that version and this arrival
     steps: int  # K; 0 if the job was collected before its first step was finished
     lr: float  # η_l

@@ -1,4 +1,4 @@
-"""Who is present, idle and due: every change in constant time, without scans (docs/architecture.md, 4, 9)."""
+"""Present, idle and due clients: each change in constant time, without scans (docs/architecture.md, 4, 9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Roster:
     """Bookkeeping of n clients.
 
     *idle*: present and without a job. *due*: idle, and the last update came before the latest step (or the
-    client was dismissed, or nothing happened to it yet). *waiting*: idle, and no step came since the last
+    last job was dismissed, or it has had none yet). *waiting*: idle, and no step was made since the last
     update.
     """
 
@@ -22,10 +22,10 @@ class Roster:
         self.due: dict[int, None] = dict.fromkeys(self.idle)  # an ordered set
         self.waiting: dict[int, None] = {}
         self._place = self.idle.copy()  # position in `idle`, −1 if not there
-        self._heard = [-1] * n  # server version when the last update came, −1: due in any case
+        self._heard = [-1] * n  # server version at the last update, −1: due in any case
 
     def everyone(self) -> Sequence[int]:
-        """Who is present, in order."""
+        """The present clients, in order."""
         if not self.absent:
             return range(len(self.present))
         return [client for client, here in enumerate(self.present) if here]
@@ -41,12 +41,12 @@ class Roster:
             self._in(client, heard < 0)
 
     def step(self) -> None:
-        """The server stepped: who waited is due."""
+        """The server stepped: waiting clients become due."""
         self.due.update(self.waiting)
         self.waiting.clear()
 
     def leave(self, client: int) -> None:
-        """The client went away; a job of its own goes on."""
+        """The client left; its job in service continues."""
         self.present[client] = False
         self.absent += 1
         self._out(client)
@@ -76,7 +76,7 @@ class Roster:
         self.waiting.pop(client, None)
 
     def state(self) -> dict[str, Any]:
-        """Everything, as numbers, lists and dicts."""
+        """The whole roster, as numbers, lists and dicts."""
         return deepcopy(vars(self))
 
     @classmethod

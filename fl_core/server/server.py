@@ -1,4 +1,4 @@
-"""The server as strategies see it: model, clients, jobs in flight, and what can be done with them."""
+"""The server as strategies see it: model, clients, jobs in flight, and the actions on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Server:
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory`
     (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings, lists,
-    tuples and dicts only, and `local_lr`. To do: `step`, `dismiss`, `collect`, `wake`, `draw`. To ask for:
+    tuples and dicts only, and `local_lr`. Actions: `step`, `dismiss`, `collect`, `wake`, `draw`. Queries:
     `stream`, `zeros`, `ticks`, `losses`.
     """
 
@@ -58,7 +58,7 @@ class Server:
 
     @property
     def version(self) -> int:
-        """n, the server iterations made."""
+        """n, the number of server iterations so far."""
         return self._state.version
 
     @property
@@ -88,12 +88,12 @@ class Server:
 
     @property
     def memory(self) -> Any:
-        """What the strategy keeps."""
+        """The strategy's state."""
         return self._state.memory
 
     @property
     def local(self) -> Any:
-        """What the local work keeps."""
+        """The local work's state."""
         return self._state.local
 
     @property
@@ -103,12 +103,12 @@ class Server:
 
     @property
     def jobs(self) -> Iterator[Job]:
-        """All jobs in flight, those that wait in a client's queue included."""
+        """All jobs in flight, including those waiting in a client's queue."""
         return (job for queue in self._state.flight.values() for job in queue)
 
     @property
     def due(self) -> list[int]:
-        """Present, without a job, and the last update came before the latest step (or was dismissed)."""
+        """Idle clients whose last update came before the latest step, or whose last job was dismissed."""
         return list(self._state.roster.due)
 
     @property
@@ -118,7 +118,7 @@ class Server:
 
     @property
     def present(self) -> Sequence[bool]:
-        """Whether each client is there [n]."""
+        """Whether each client is present [n]."""
         return self._state.roster.present
 
     def losses(self) -> np.ndarray:
@@ -127,15 +127,15 @@ class Server:
         return self._losses(self.model)
 
     def ticks(self, time: Fraction) -> int:
-        """A length of virtual time in ticks; exact, ValueError if it is no whole number of them."""
+        """A length of virtual time in ticks; exact; ValueError if it is not a whole number."""
         return self._clock.ticks(time)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Zeros like a model [*shape, d]."""
+        """Zeros of the model's dtype and device [*shape, d]."""
         return self.model.new_zeros((*shape, self.model.shape[-1]))
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
-        """Make a new version: the newest plus `delta`, or `model`, or the same again (an empty tick)."""
+        """Make a new version: the newest plus `delta`, or `model`, or an unchanged copy (an empty tick)."""
         state = self._state
         if state.stepped:
             raise RuntimeError("at most one server step an event")
@@ -159,9 +159,9 @@ class Server:
         self._state.dismissed.append(job)
 
     def collect(self, job: Job) -> None:
-        """Ask for what a job has done by now: its update, cut to the steps finished, arrives next (rule 19).
+        """Collect a job early: its update, cut to the steps finished so far, arrives next (rule 19).
 
-        RuntimeError unless the job is in service, or if it is collected already.
+        RuntimeError unless the job is in service and not yet collected.
         """
         state = self._state
         if job.began is None or job not in state.flight.get(job.client, ()) or job in state.collected:
@@ -181,7 +181,7 @@ class Server:
     ) -> list[int]:
         """k random distinct idle clients (all, if fewer are idle), uniform or ∝ p [n].
 
-        `busy` admits every present client, `replace` repetitions. The stream counts draws, not versions.
+        `busy` admits all present clients, `replace` repetitions. The stream counts draws, not versions.
         """
         if k <= 0:
             return []
@@ -192,7 +192,7 @@ class Server:
         draw = state.draws
         state.draws += 1
         if k == 1 and p is None:
-            # The number that `choice` would give, eight times as fast.
+            # The same number as from `choice`, eight times as fast.
             return [pool[self._selections.below(len(pool), draw)]]
         rng = self._selections.at(draw)
         weights = None

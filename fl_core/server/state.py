@@ -1,4 +1,4 @@
-"""What changes on the server while a run goes on; strategies see it through `Server`."""
+"""The server's state during a run; strategies see it through `Server`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fl_core.server.roster import Roster
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ServerState:
-    """The model, the clients, the jobs in flight, and what strategy and local work remember."""
+    """The model, the clients, the jobs in flight, and the memory of strategy and local work."""
 
-    versions: dict[int, Tensor]  # the last versions that are kept, newest last [d]
+    versions: dict[int, Tensor]  # the versions kept, newest last [d]
     broadcasts: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # what travels with each of them
     version: int = 0
     now: int = 0  # ticks
@@ -26,11 +26,11 @@ class ServerState:
     local: Any = field(default_factory=SimpleNamespace)  # the local work's
     roster: Roster
     flight: dict[int, list[Job]] = field(default_factory=dict)  # client → its jobs, the first in service
-    in_flight: int = 0  # how many jobs these are
+    in_flight: int = 0  # how many jobs `flight` holds
     draws: int = 0  # made by `Server.draw`
     alarm: int | None = None  # ticks
     stepped: bool = False  # in this event
-    dismissed: list[Job] = field(default_factory=list)  # in this event; empty between two
+    dismissed: list[Job] = field(default_factory=list)  # in this event; empty between events
     collected: list[Job] = field(default_factory=list)  # likewise
 
     @property

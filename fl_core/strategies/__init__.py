@@ -1,1 +1,1 @@
-"""One file for each published algorithm; a file that is put here is found by its class's `name`."""
+"""One file for each published algorithm; a strategy put here is found by its class's `name`."""

@@ -1,4 +1,4 @@
-"""The strategy interface: when does the server step, what does it add, and whom does it send to?"""
+"""The strategy interface: when the server steps, what it adds, and which clients it sends to."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Strategy(Part):
         "fl_core.strategies.rounds",
     )
     title: ClassVar[str]  # as its paper spells it
-    routed_by: ClassVar[str | None] = None  # name in `server.memory` of p [n] by which jobs go to queues
+    routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
 
     local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g
-    concurrency: Count | None = None  # jobs kept in flight; None: whoever is due
+    concurrency: Count | None = None  # jobs kept in flight; None: all clients that are due
     local: SerializeAsAny[LocalWork] = SGD()
 
     @model_validator(mode="after")
@@ -45,7 +45,7 @@ class Strategy(Part):
         return self
 
     def label(self) -> str:
-        """The title, and where its own hyper-parameters differ from the paper's defaults."""
+        """The title, and those of its own hyper-parameters that differ from the paper's defaults."""
         own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {"concurrency"}
         fields = {key: field for key, field in type(self).model_fields.items() if key in own}
         differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
@@ -55,16 +55,16 @@ class Strategy(Part):
         return f"{title} ({said})" if said else title
 
     def refuses(self, scenario: Scenario) -> str | None:
-        """One sentence why this strategy and this scenario do not go together, or None."""
+        """One sentence on why this strategy and this scenario do not go together, or None."""
         return None
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if the step on expected updates is the expected step, else one sentence why it is not.
+        """True if the step on expected updates is the expected step, else one sentence on why it is not.
 
         Steps have to be linear in the updates: a weighted sum of them, and of the model that each started
-        from. Whom it sends to must not depend on what the updates hold, either. Rounding of cached updates
-        does not count. Where the answer is the same for all values of the fields, it is a class variable.
+        from. The choice of clients must not depend on the updates either. Rounding of cached updates does not
+        count. Where the answer is the same for all values of the fields, it is a class variable.
         """
         return True
 
@@ -91,7 +91,7 @@ class Strategy(Part):
         return False
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
-        """Which of these clients, from whom no update will come any more, rule out any further step."""
+        """Which of these clients, which will send no more updates, rule out any further step."""
         return ()
 
     def begin(self, server: Server) -> None:
@@ -102,10 +102,10 @@ class Strategy(Part):
         raise NotImplementedError  # a strategy without it is refused when it is described
 
     def tick(self, server: Server) -> None:
-        """The alarm set by `server.wake(at)` rang."""
+        """The time set by `server.wake(at)` has come."""
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """Who gets the current model now."""
+        """The clients that get the current model now."""
         if self.concurrency is None:
             return server.due
         return server.draw(self.concurrency - server.in_flight)

@@ -1,1 +1,1 @@
-"""Checks that every part has to pass, for the tests of this repository and of a user's own parts."""
+"""Checks that every part has to pass, for tests of this repository's parts and of a user's own."""

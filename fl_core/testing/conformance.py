@@ -1,4 +1,4 @@
-"""The conformance suite: what every part has to do, shipped or a user's own.
+"""The conformance suite: requirements on every part, shipped or a user's own.
 
     @pytest.mark.parametrize("check", conformance.checks(MyStrategy))
     def test_my_strategy(check):
@@ -26,7 +26,7 @@ from fl_core.testing.scene import experiment, must, scenario, without_name
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
 
-SHORTEST = 20  # characters of a first line that says something
+SHORTEST = 20  # characters of an informative first line
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Check:
 
 
 def checks(part: Part | type[Part]) -> list[Check]:
-    """All checks of a part; of a class with its defaults. ValueError where a field has none."""
+    """All checks of a part, or of a class with its defaults. ValueError if a field has none."""
     chosen = part if isinstance(part, Part) else part.model_validate({})
     return [Check(of, chosen) for of in (says_what_it_is, its_fields_are_json, *_of_family(chosen))]
 
@@ -81,7 +81,7 @@ def its_fields_are_json(part: Part) -> None:
 
 
 def rounds_go_through(sampling: Sampling) -> None:
-    """FedAvg with this sampling passes the checks of a strategy, but for its limit, which may be biased."""
+    """FedAvg with this sampling passes the checks of a strategy, except on its limit, which may be biased."""
     strategy = FedAvg(sampling=sampling)
     for check in of_strategies.CHECKS:
         if check is not of_strategies.a_run_learns:

@@ -1,4 +1,4 @@
-"""What every law has to do: of durations, of availability, and of the partition of labelled data."""
+"""Required of every law: of durations, of availability, and of the partition of labelled data."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations, Lengths
 
 DRAWS = 20_000
-ERRORS = 5  # standard errors that a mean of so many draws may be off
+ERRORS = 5  # standard errors that the mean of the draws may be off
 
 
 def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
-    """Client i's k-th job has one length, at least a tick, whatever was asked before."""
+    """Client i's k-th job has one length, at least a tick, regardless of earlier calls."""
     lengths, again = Lengths(law, CLIENTS, 7), Lengths(law, CLIENTS, 7)
     jobs = [(client, job) for client in range(CLIENTS) for job in range(5)]
     first = {job: lengths(*job) for job in jobs}
-    must({job: again(*job) for job in reversed(jobs)} == first, "a length depends on what was asked before")
+    must({job: again(*job) for job in reversed(jobs)} == first, "a length depends on earlier calls")
     must(min(first.values()) >= 1, "a job takes less than a tick of the clock")
     coarse = law.random and max(first.values()) == 1
     must(not coarse, "no job takes longer than a tick of the clock: `unit` is too coarse")
 
 
 def lengths_have_the_means_that_it_says(law: Durations) -> None:
-    """Exactly where lengths are known beforehand, within five standard errors where they are drawn."""
+    """Exactly if lengths are known beforehand, within five standard errors if they are drawn."""
     means = law.means(CLIENTS, 7)
     must(len(means) == CLIENTS and min(means) > 0, "means: one positive length for each client")
     if not law.random:
         cycles = law.cycles(CLIENTS, 7)
         must(
             all(sum(cycle) == mean * len(cycle) for cycle, mean in zip(cycles, means, strict=True)),
-            "the mean of a client's cycle is not the mean that the law says",
+            "the mean of a client's cycle is not the mean that the law declares",
         )
         return
     random = stream(0, "conformance")
@@ -47,7 +47,7 @@ def lengths_have_the_means_that_it_says(law: Durations) -> None:
 
 
 def runs_go_through_under_these_durations(law: Durations) -> None:
-    """Asynchronous SGD spends its budget, and the same arrivals come again."""
+    """Asynchronous SGD spends its budget, and a second run has the same arrivals."""
     described = experiment(scenario(durations=law.model_dump(mode="json")))
     first = run(described)
     must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
@@ -55,11 +55,11 @@ def runs_go_through_under_these_durations(law: Durations) -> None:
 
 
 def absences_follow_one_another(law: Availability) -> None:
-    """Each ends after it began and before the next begins; they are the same whenever they are asked for."""
+    """Each ends after it began and before the next begins; they are the same in every call."""
     for client in range(CLIENTS):
         absences = list(islice(law.absences(client, CLIENTS, 7), 20))
         again = list(islice(law.absences(client, CLIENTS, 7), 20))
-        must(absences == again, "absences change when they are asked for again")
+        must(absences == again, "absences differ between two calls")
         ends = [0, *(end for _, end in absences[:-1])]
         must(None not in ends, "an absence follows one without an end")
         for (leaves, returns), before in zip(absences, ends, strict=False):
@@ -68,7 +68,7 @@ def absences_follow_one_another(law: Availability) -> None:
 
 
 def runs_go_through_with_these_absences(law: Availability) -> None:
-    """Asynchronous SGD ends as done, and the same arrivals come again."""
+    """Asynchronous SGD ends as done, and a second run has the same arrivals."""
     described = experiment(scenario(availability=law.model_dump(mode="json")))
     first = run(described)
     must(first.status == "done", f"a run ended as {first.status}: {first.reason}")

@@ -1,4 +1,4 @@
-"""What every problem has to do: its world is a pure function of the seed, and its gradients are gradients."""
+"""Required of every problem: its world is a pure function of the seed, and its gradients are gradients."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ STEP = 1e-5  # of the difference quotient
 
 
 def worlds_of_one_seed_are_equal(problem: Problem) -> None:
-    """Importance sums to 1; first model and samples are the same again, in whatever order they are drawn."""
+    """Importance sums to 1; first model and samples repeat, in whatever order they are drawn."""
     world, again = problem.world(3), problem.world(3)
-    must(len(world.p) == world.n == problem.clients, "p has not one entry for each client")
-    must(bool(np.isclose(world.p.sum(), 1)) and world.p.min() >= 0, "p is no distribution over the clients")
+    must(len(world.p) == world.n == problem.clients, "p does not have one entry for each client")
+    must(bool(np.isclose(world.p.sum(), 1)) and world.p.min() >= 0, "p is not a distribution over clients")
     must(world.initial().shape == (world.d,), "the first model is not a vector of d parameters")
     must(torch.equal(world.initial(), again.initial()), "the same seed gave another first model")
     jobs = [(client, job) for client in range(world.n) for job in range(2)]
@@ -29,7 +29,7 @@ def worlds_of_one_seed_are_equal(problem: Problem) -> None:
 
 
 def stacked_gradients_are_the_single_ones(problem: Problem) -> None:
-    """`gradients` of one job a client: those of `gradient` to 1e-10 in float64, 1e-4 in float32."""
+    """`gradients` of one job per client: those of `gradient` to 1e-10 in float64, 1e-4 in float32."""
     world = problem.world(3)
     model = world.initial()
     samples = torch.stack([world.samples(client, 0, 1, BATCH)[0] for client in range(world.n)])
@@ -59,7 +59,7 @@ def full_gradients_are_those_of_the_losses(problem: Problem) -> None:
 
 
 def a_run_records_its_metric(problem: Problem) -> None:
-    """A few updates of asynchronous SGD: done, the same again, and the same arrivals from stacked jobs."""
+    """A few updates of asynchronous SGD: done, repeatable, and with the same arrivals from stacked jobs."""
     where = Scenario(problem=problem, budget=Budget(updates=2 * problem.clients), evaluations=2)
     described = experiment(where)
     first = run(described)

@@ -1,4 +1,4 @@
-"""What every strategy has to do, in whatever way it aggregates."""
+"""Required of every strategy, however it aggregates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXACT = 1e-10  # how far models in float64 may be apart where only the order of 
 
 
 def its_description_gives_it_again(strategy: Strategy) -> None:
-    """Description → JSON → experiment is the identity, and so is the run's key; another seed has another."""
+    """Description → JSON → experiment is the identity, and keeps the key; another seed has another key."""
     first = experiment(scenario(), changed(strategy))
     again = Experiment.model_validate(json.loads(json.dumps(first.description())))
     must(again == first and again.key == first.key, "its description as JSON gives another experiment")
@@ -34,7 +34,7 @@ def its_description_gives_it_again(strategy: Strategy) -> None:
 
 
 def its_rates_are_tuned(strategy: Strategy) -> None:
-    """A rate that is declared anew says `Tune(low, high)` anew."""
+    """A rate that is redeclared also redeclares `Tune(low, high)`."""
     for rate in ("local_lr", "server_lr"):
         must(rate in strategy.tunable(), f"{rate} has no range: {rate}: Annotated[Rate, Tune(low, high)]")
 
@@ -51,7 +51,7 @@ def a_run_repeats_bit_for_bit(strategy: Strategy) -> None:
 
 
 def a_run_learns(strategy: Strategy) -> None:
-    """It comes nearer to the optimum, some strategies slowly, some with a bias."""
+    """The excess loss falls, for some strategies slowly or to a biased limit."""
     curve = run(experiment(scenario(noise=0.0, updates=600), changed(strategy))).curve
     first, last = (point["excess_loss"] for point in (curve[0], curve[-1]))
     must(last < 0.65 * first, f"600 updates lowered the excess loss from {first:.3g} to {last:.3g} only")
@@ -82,7 +82,7 @@ def _played(described: Experiment, execution: OneByOne | AllInFlight) -> tuple[l
 
 
 def a_resumed_run_equals_an_uninterrupted_one(strategy: Strategy) -> None:
-    """Saved at three points and taken up by new objects, under drop-outs and in stacks: bit for bit."""
+    """Saved at three points and resumed in new objects, under drop-outs and in stacks: bit for bit."""
     is_the_same_when_resumed(changed(strategy, local={"name": "scaffold"}))
 
 
@@ -112,7 +112,7 @@ def _resumed(described: Experiment, stop: int) -> Any:
 
 
 def lost_clients_end_nothing_early(strategy: Strategy) -> None:
-    """Half of the clients leave for good: the budget is spent, unless the strategy says whom it needs."""
+    """Half of the clients leave for good: the budget is spent, unless the strategy names those it needs."""
     away = {"name": "dropouts", "share": 0.5, "at": 4}
     record = run(experiment(scenario(availability=away), changed(strategy)))
     ends = {"done"} if type(strategy).stalled_by is Strategy.stalled_by else {"done", "stalled"}
@@ -125,7 +125,7 @@ def lost_clients_end_nothing_early(strategy: Strategy) -> None:
 
 
 def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
-    """The step on the mean of two updates is the mean of the steps: what the error terms rest on."""
+    """The step on the mean of two updates is the mean of the steps: the basis of the error terms."""
     if strategy.linear is not True:
         must(bool(strategy.linear), "linear: True, or one sentence why not")
         return

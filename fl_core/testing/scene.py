@@ -1,4 +1,4 @@
-"""The small experiments that parts are checked in: six noisy quadratics, clients of very different speed."""
+"""The small experiments for checking parts: six noisy quadratics, clients of very different speed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LOCAL_LR = 0.05
 
 
 def must(holds: bool, sentence: str) -> None:
-    """AssertionError with a sentence for the author of the part, unless something holds."""
+    """AssertionError with a sentence for the author of the part, unless the condition holds."""
     if not holds:
         raise AssertionError(sentence)
 
 
 def scenario(noise: float = 0.3, updates: int = 150, **timing: Any) -> Scenario:
-    """Six quadratics with fixed job lengths, or with the durations and availability that are given."""
+    """Six quadratics with fixed job lengths, or with the given durations and availability."""
     durations = {"name": "fixed", "times": TIMES}
     return Scenario.model_validate(
         {

@@ -1,13 +1,13 @@
 """Errors of an asynchronous update and what they do to convergence: vanilla ASGD, FedBuff, CA²FL, ACE, ACED.
 
-All-client engagement for asynchronous federated learning (arXiv 2511.19066), §3.3, §4, Theorems 1 and a.1
-to a.6, D.4.1. The text at hand lost its formulas: everything here is derived anew under the paper's
+Mitigating participation imbalance bias in asynchronous federated learning (arXiv 2511.19066), §3.3, §4, Theorems 1 and a.1
+to a.6, D.4.1. The text at hand lacks its formulas: everything here is derived anew under the paper's
 assumptions (L-smooth losses F_i, unbiased gradients of variance σ², ‖∇F_i − ∇F‖ ≤ ζ where a method needs
-it), and differs where the paper's argument does not hold. Lemma a.6 takes the noise of two server
-iterations for uncorrelated. But a cached gradient is averaged again and again until its client's next one
+it), and differs where the paper's argument does not hold. Lemma a.6 treats the noise of two server
+iterations as uncorrelated. But a cached gradient is averaged again and again until its client's next one
 comes. Its noise enters the model with the *number of its uses* /n as weight, about 1 where clients take
-turns: so the first-order noise of ACE is Lησ², as of vanilla ASGD, not Lησ²/n. The sampling noise of one
-update, term A, is σ²/n all the same. Arrivals do not depend on the gradients, here as there.
+turns: so the first-order noise of ACE is Lησ², as for vanilla ASGD, not Lησ²/n. The sampling noise of one
+update, term A, is still σ²/n. Arrivals do not depend on the gradients, as in the paper.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def sampling_noise(
     """E‖A‖² ≤ σ²/(mK) (1 + η_l L)^{2(K−1)} for the mean of m participants (Theorem a.3).
 
     m is 1 for vanilla ASGD, the buffer's size for FedBuff and CA²FL (whose caches are given), n for ACE.
-    The factor is how far K local steps can spread what their noise has parted.
+    The factor bounds how far K local steps can amplify the noise.
     """
     growth = (1 + local_lr * smoothness) ** (2 * (local_steps - 1))
     return noise / (participants * local_steps) * growth
@@ -85,7 +85,7 @@ def drift(lr: float, delay: int, noise: float, expected: float, *, reused: bool)
 def mse_bound(gap: float, lr: float, rounds: int, mse: float, smoothness: float) -> float:
     """(1/T) Σ E‖∇F(w^t)‖² ≤ 4Δ/(ηT) + 3 mean_t E‖u^t − ∇F(w^t)‖² for η ≤ 1/(4L) (Theorem a.1, eq. 2).
 
-    Holds for any update at all; the mean squared error is at most 3 (E‖A‖² + E‖B‖² + E‖C‖²).
+    Holds for any update rule; the mean squared error is at most 3 (E‖A‖² + E‖B‖² + E‖C‖²).
     """
     if lr > 1 / (4 * smoothness):
         raise ValueError(f"the step size {lr} is above 1/(4L) = {1 / (4 * smoothness)}")
@@ -94,7 +94,7 @@ def mse_bound(gap: float, lr: float, rounds: int, mse: float, smoothness: float)
 
 @dataclass(frozen=True)
 class Caching:
-    """What the bounds of ACE and ACED need to know."""
+    """The quantities in the bounds of ACE and ACED."""
 
     lr: float  # η
     rounds: int  # T
@@ -109,9 +109,9 @@ def ace(run: Caching, clients: int) -> float:
     """Bounds (1/T) Σ E‖∇F(w^t)‖² for ACE, whatever the heterogeneity (Theorem 1).
 
     4Δ/(ηT) + 2ρLησ² + 14L²η²τ²σ²/n for η ≤ min(1/(2L), 1/(√8 Lτ)). Proof: let w̃ be w, but with the noise
-    of each gradient applied in full, all its later uses too, when it is first used. Then w̃ meets noise
-    once and afresh; E‖w̃ − w‖² ≤ η²τ²σ²/n; descend on F(w̃), bound ‖∇F(w̃) − ū‖² by 2L²‖w̃ − w‖² + 2‖C‖²,
-    and come back to w.
+    of each gradient applied in full, including all its later uses, at its first use. Then noise enters w̃
+    once and fresh; E‖w̃ − w‖² ≤ η²τ²σ²/n; descend on F(w̃), bound ‖∇F(w̃) − ū‖² by 2L²‖w̃ − w‖² + 2‖C‖²,
+    and return to w.
     """
     _check(run, min(1 / 2, 1 / (math.sqrt(8) * max(run.delay, 1))))
     return _bound(run, 14 / clients)
@@ -121,7 +121,7 @@ def aced(run: Caching, clients: int, fewest: int, bias: float) -> float:
     """The same for ACED (Theorem a.6); `fewest` ≥ 1 is n_min, and `bias` is ζ² mean_t min(1, (n−a_t)/a_t)².
 
     4Δ/(ηT) + 2ρLησ² + (16/n_min + 6n/n_min²) L²η²τ²σ² + 8 bias for η ≤ min(1/(2L), 1/(4Lτ)), with a_t clients
-    active in iteration t: only iterations with part of the clients contribute to the bias.
+    active in iteration t: only iterations with some clients inactive contribute to the bias.
     """
     _check(run, min(1 / 2, 1 / (4 * max(run.delay, 1))))
     return _bound(run, 16 / fewest + 6 * clients / fewest**2) + 8 * bias
@@ -151,7 +151,7 @@ def learning_rate(run: Caching) -> float:
 def claimed_rates(uploads: int, clients: int, local_steps: int = 1) -> dict[str, float]:
     """Leading terms of Table a.1 in the number C of uploads, up to constants, as the paper claims them.
 
-    1/√C one by one (with a floor of ζ² that stays), 1/√(KC) buffered, 1/√(nC) for ACE: a speed-up of √(n/K)
+    1/√C one by one (with a floor of ζ² that remains), 1/√(KC) buffered, 1/√(nC) for ACE: a speed-up of √(n/K)
     at equal uploads. ACE's rests on Lemma a.6; with reuse ρ it is √(ρ/C).
     """
     return {
@@ -163,9 +163,9 @@ def claimed_rates(uploads: int, clients: int, local_steps: int = 1) -> dict[str,
 
 
 def dropout_limit(curvature: Array, centres: Array, dropped: Array, last: Array) -> Array:
-    """Where ACE ends after drop-outs [d]: Σ_active ∇F_i(w) + Σ_dropped U_i = 0, for F_i = λ_i/2 ‖w − c_i‖².
+    """The limit of ACE after drop-outs [d]: Σ_active ∇F_i(w) + Σ_dropped U_i = 0, for F_i = λ_i/2 ‖w − c_i‖².
 
-    curvature λ [n], centres c [n, d], dropped [n] true for who left, last gradients U [n, d] (D.4.1).
+    curvature λ [n], centres c [n, d], dropped [n] true for those that left, last gradients U [n, d] (D.4.1).
     """
     active = ~np.asarray(dropped, bool)
     limit: Array = (curvature[active] @ centres[active] - last[~active].sum(0)) / curvature[active].sum()

@@ -6,9 +6,9 @@ Corollaries 1 to 3. The server steps by ηη_L times a mean of returned gradient
 Printed conditions from which the proofs do not follow are replaced by those from which they do:
 
 - where a proof counts how often an iterate may serve as base model, at most τ + 1 times, the paper has τ,
-  and a condition that says nothing at τ = 0 (Theorems 2 and 3);
-- Theorem 3 completes a square (below eq. b12) that wants Lηη_L + L²η²η_L²τ² ≤ m(M−1)/(2M(m−1)) and does not
-  say so;
+  and a condition that is empty at τ = 0 (Theorems 2 and 3);
+- Theorem 3 completes a square (below eq. b12) that needs Lηη_L + L²η²η_L²τ² ≤ m(M−1)/(2M(m−1)) without
+  saying so;
 - the last number of Theorem 4's condition (4) comes out as 360 where 320 is printed.
 """
 
@@ -23,7 +23,7 @@ from fl_core.theory.jackson import Array
 
 @dataclass(frozen=True)
 class AnarchicSetting:
-    """What the bounds need to know."""
+    """The quantities in the bounds."""
 
     lr: float  # η_L
     server_lr: float  # η
@@ -64,12 +64,12 @@ class AnarchicBound:
 
     @property
     def holds(self) -> bool:
-        """Whether the theorem says anything about these step sizes."""
+        """Whether the theorem applies to these step sizes."""
         return all(self.conditions.values())
 
 
 def general(run: AnarchicSetting) -> AnarchicBound:
-    """Theorem 2: AFA-CD, whoever arrives. The part 6σ_G² of its bound does not vanish."""
+    """Theorem 2: AFA-CD, arbitrary arrivals. The term 6σ_G² of its bound does not vanish."""
     m, K, tau, step, local = run.arrivals, run.steps, run.delay, run.step, run.local
     alpha_noise = step / m + 3 * tau**2 * step**2 / (2 * m) + 15 / 2 * K * local
     alpha_dissimilarity = 3 / 2 + 45 * K**2 * local
@@ -99,10 +99,10 @@ def uniform(run: AnarchicSetting) -> AnarchicBound:
 
 
 def silo(run: AnarchicSetting, fresh: int = 0) -> AnarchicBound:
-    """Theorem 4: AFA-CS, whoever arrives; `fresh` of the M slots are without delay.
+    """Theorem 4: AFA-CS, arbitrary arrivals; `fresh` of the M slots are without delay.
 
     Its series β is taken as small as (5) and (6) allow, β_u = (τ−u) β. Condition (7) is on the iterates,
-    not on the step sizes: see `loud`. Here is its part that does not depend on them, β_0 ηη_L < 1/2.
+    not on the step sizes: see `loud`. Checked here is its part independent of them, β_0 ηη_L < 1/2.
     """
     M, K, tau, step, local = run.workers, run.steps, run.delay, run.step, run.local
     stale = 9 * (M - fresh) ** 2 / M**2 * (1 + step)
@@ -120,7 +120,7 @@ def silo(run: AnarchicSetting, fresh: int = 0) -> AnarchicBound:
 def loud(run: AnarchicSetting, updates: Array, fresh: int = 0) -> float:
     """Share of rounds that meet (7), 3σ_L²/(2M) ≤ (1/2 − β_0 ηη_L) E‖G_t‖², from E‖G_t‖² [T].
 
-    Near a stationary point G_t is small and noise is not: a bound that wants 1 there says little.
+    Near a stationary point G_t is small and noise is not: a bound that requires 1 there says little.
     """
     needed = 3 * run.noise / (2 * run.workers)
     return float(np.mean(needed <= (1 / 2 - _first_beta(run, fresh)) * updates))
@@ -132,7 +132,7 @@ def learning_rates(rounds: int, clients: int) -> tuple[float, float]:
 
 
 def lower_bound(dissimilarity: float) -> tuple[float, float]:
-    """‖∇f‖² that nobody gets below if only worker 1 ever arrives, and G, for σ_G² (Theorem 1, B.1).
+    """‖∇f‖² that no algorithm gets below if only worker 1 ever arrives, and G, for σ_G² (Theorem 1, B.1).
 
     f₁ = (x+G)², f₂ = (x−G)², f = x² + G²: σ_G² = 4G², worker 1 alone leads to −G, and ‖∇f(−G)‖² = 4G².
     """

@@ -1,11 +1,11 @@
 """Convergence of asynchronous aggregation: Theorems 1, 2, 4 and Corollaries 3, 5, with their constants.
 
 Fraboni, Vidal, Kameni, Lorenzi (JMLR 2023). The theorems are printed with O(·); the constants here are
-those of the proof in Appendix A.5, last inequality before it hides them. Losses L_i are convex and
+those of the proof in Appendix A.5, in the last inequality that shows them. Losses L_i are convex and
 L-smooth, θ^{n,k} is the server's model after k of K virtual steps of aggregation n, L^n = Σ q_i(n) L_i the
 problem that aggregation n minimises in expectation, and q(n) = Σ q_i(n).
 
-The proof compares θ^{n,k} with local models as if η_g q(n) = 1 (eq. 22). With K = 1 it needs no such thing;
+The proof compares θ^{n,k} with local models as if η_g q(n) = 1 (eq. 22). With K = 1 this is not needed;
 for K > 1 and other weights the constants are the paper's, not ours.
 """
 
@@ -20,7 +20,7 @@ from fl_core.theory.jackson import Array
 
 @dataclass(frozen=True)
 class FraboniSetting:
-    """What a bound needs to know of scheme and step sizes."""
+    """The quantities of scheme and step sizes in the bounds."""
 
     lr: float  # η_l
     rounds: int  # N
@@ -49,7 +49,7 @@ class FraboniSetting:
         return self.step + 16 * self.weight * self.smoothness * stale
 
     def conditions(self) -> dict[str, bool]:
-        """What the proof asks of the step sizes (A.6), by the lemma that asks."""
+        """The proof's conditions on the step sizes (A.6), by lemma."""
         rho, L, step = self.weight, self.smoothness, self.step
         slack = 4 * self.drift + 12 * rho * (2 * self.alpha + self.beta) * self.late_step * L
         moved = 12 * rho**2 * (self.alpha + self.beta) * (step * self.steps * self.delay * L) ** 2
@@ -63,7 +63,7 @@ class FraboniSetting:
     def lr_limit(self) -> float:
         """η_l below which Theorem 1 holds as printed: (1/48KL) min(1, 1/(3ρ²η_g(τ+1))).
 
-        It takes β ≤ 1 for granted (A.6), which asynchronous FedAvg with unequal times does not meet:
+        It assumes β ≤ 1 (A.6), which asynchronous FedAvg with unequal times does not meet:
         `conditions` decide.
         """
         late = 3 * self.weight**2 * self.server_lr * (self.delay + 1)
@@ -78,7 +78,7 @@ class FraboniBound:
     start: float  # ε_F: distance of the first model
     local: float  # ε_K: local steps, 0 for K = 1
     joint: float  # ε_α: clients that aggregate together
-    alone: float  # ε_β: the noise of who takes part
+    alone: float  # ε_β: the noise of participation
 
     @property
     def value(self) -> float:
@@ -98,7 +98,7 @@ def theorem_1(
 
     `distance` is ‖θ^0 − θ̄‖, θ̄ the optimum of the mean L̄ of the L^n; `residual` is R = mean_n L^n(θ̄) −
     min L^n; with θ^n* the optimum of L^n and q̃ = q/Σq, sigma1 is mean_n Σ q̃_i E‖∇L_i(θ^n*, ξ)‖², and
-    sigma2 is the same with q̃_i². Raises ValueError where the step sizes are outside of the proof's
+    sigma2 is the same with q̃_i². Raises ValueError where the step sizes are outside the proof's
     conditions.
     """
     failed = [name for name, met in run.conditions().items() if not met]

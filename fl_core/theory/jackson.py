@@ -1,4 +1,4 @@
-"""Closed Jackson networks: `tasks` tasks circulate for ever between n FIFO queues, one a client.
+"""Closed Jackson networks: `tasks` tasks circulate for ever between n FIFO queues, one per client.
 
 A task that leaves any queue joins queue i with probability p_i, where service takes Exp(μ_i). The numbers
 of tasks N [n] in the stationary state have the product form P(N = x) = Π_i ρ_i^{x_i} / Z with loads ρ_i =
@@ -21,7 +21,7 @@ def buzen(load: Array, tasks: int) -> Array:
     """Z_{k,j}/Z_{n,j} [tasks + 1, n], and in a last column Z_{n,j}/Z_{n,j−1} (1 for j = 0).
 
     Z_{k,j} = Z_{k−1,j} + ρ_k Z_{k,j−1} is a running sum over k, so that a whole row comes at once. Rows are
-    rescaled as they come: with loads of at most 1, nothing overflows, and what underflows does not matter.
+    rescaled as they come: with loads of at most 1, nothing overflows, and underflow is harmless.
     """
     rows = np.ones((tasks + 1, len(load) + 1))
     for j in range(1, tasks + 1):
@@ -81,7 +81,7 @@ class Occupancy:
 
     @cached_property
     def _own(self) -> Array:
-        """What E[N_i²] has beyond the mixed formula at j = i [n]: Σ_k k P(N_i ≥ k)."""
+        """The excess of E[N_i²] over the mixed formula at j = i [n]: Σ_k k P(N_i ≥ k)."""
         return self.tail @ np.arange(1.0, self.tasks + 1)
 
     @cached_property

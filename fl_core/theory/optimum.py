@@ -1,13 +1,13 @@
 """The routing that minimises a bound, and the best number of tasks in flight.
 
-Alahyane et al., 2025, §5 and Appendix E: p = softmax(θ), Adam on θ with the gradient in closed form. G, and
-mildly H, are not convex and break the symmetry between clients of equal speed, so that the start matters:
+Alahyane et al., 2025, §5 and Appendix E: p = softmax(θ), Adam on θ with the gradient in closed form. G and,
+mildly, H are not convex and break the symmetry between clients of equal speed, so that the start matters:
 
 1. *uniform*: θ normal of standard deviation 1e-6. From exactly 0, clients of equal speed stay equal until
-   rounding errors part them: the end would depend on the machine.
+   rounding errors part them: the result would depend on the machine.
 2. *slowest* and 3. *fastest*: one such client favoured, θ = 2 (e² = 7.4 times the others).
 
-Where `tied` is asked for, clients of equal speed share one θ, and the uniform start is exact.
+With `tied`, clients of equal speed share one θ, and the uniform start is exact.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fl_core.theory.jackson import Array
 from fl_core.theory.routing import Network, RoutingObjective, uniform
 
 FAVOUR = 2.0  # θ of the client that a restart favours
-SETTLED = 1e-7  # slopes in θ that are so small, relative to the parts they are the difference of, are 0
+SETTLED = 1e-7  # slopes in θ this small, relative to the terms that they are the difference of, count as 0
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Where one start ended."""
+    """The result of one start."""
 
     p: Array  # [n]
     value: float
@@ -48,7 +48,7 @@ def optimise(
     lr: float = 0.05,
     steps: int = 5000,
 ) -> list[Optimum]:
-    """Where each start ended, the best first: routings of `tasks` tasks to clients of these speeds [n]."""
+    """The result of each start, the best first: routings of `tasks` tasks to clients of these speeds [n]."""
     speeds = np.asarray(speeds, float)
     levels, group = np.unique(speeds, return_inverse=True) if tied else (speeds, np.arange(len(speeds)))
     near = np.zeros(len(levels)) if tied else 1e-6 * stream(seed, "routing").normal(size=len(levels))

@@ -1,9 +1,9 @@
-"""A plain simulation of the network, round by round: checks the formulas, and stands in where there are none.
+"""A plain simulation of the network, round by round: checks the formulas, and replaces missing ones.
 
 Alahyane et al., 2025, §2.1 and Appendix G.2. In round t a task is routed to client A_t, then the network
 runs until the next completion, at client C_t. X_t counts the tasks that are left then, D_t the completions
 between a task's routing and its own. E[D_i] = E[X_i] (Theorem 3.1) holds for any law of service; the
-formulas for E[X] want Exp(μ_i).
+formulas for E[X] need Exp(μ_i).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Path:
     completed: Counts  # [T], C_t
     lengths: Array  # [T], 𝔱_t
     left: Counts  # [T, n], X_t
-    delays: Counts  # [T], D_t of the task routed in round t; −1 where it was still away at the end
+    delays: Counts  # [T], D_t of the task routed in round t; −1 where it was still in flight at the end
 
     def relative_delay(self) -> Array:
         """E[D_i] [n], estimated by the mean of X_i."""
@@ -38,7 +38,7 @@ class Path:
         return mean
 
     def relative_delay_slope(self, p: Array) -> Array:
-        """∂E[D_i]/∂p_j [n, n], estimated by Cov(X_i, X_j)/p_j (eq. 7); wants exponential service."""
+        """∂E[D_i]/∂p_j [n, n], estimated by Cov(X_i, X_j)/p_j (eq. 7); needs exponential service."""
         covariance: Array = np.cov(self.left.T)
         return covariance / p
 

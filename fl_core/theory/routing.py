@@ -2,8 +2,8 @@
 
 Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning, 2025 (arXiv 2502.08206),
 eq. (5) and (12), Propositions E.2 and F.2. n clients of speeds μ_i (updates per unit of time when busy), m
-tasks always in flight, each sent to client i with probability p_i. Gradients are those of free p_i, not
-bound to sum to 1.
+tasks always in flight, each sent to client i with probability p_i. Gradients take the p_i as free, not
+constrained to sum to 1.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class RoutingObjective(Protocol):
 class G:
     """8G bounds the mean of E‖∇f‖² over T + 1 rounds (eq. 5), for step sizes below `step_limit`.
 
-    G = A/(η(T+1)) + (ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[X_i]/p_i². Where it is least depends on ηL, m and the
+    G = A/(η(T+1)) + (ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[X_i]/p_i². Its minimiser depends on ηL, m and the
     speeds only.
     """
 
@@ -145,7 +145,7 @@ class H:
 
 @dataclass(frozen=True)
 class _Terms:
-    """(ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[N_i]/p_i²: G and H share it, with N = X and N = ξ."""
+    """(ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[N_i]/p_i²: shared by G and H, with N = X and N = ξ."""
 
     step: float  # ηL
     noise: float  # B
@@ -168,7 +168,7 @@ class _Terms:
 def step_limit(network: Network, smoothness: float = 1.0) -> float:
     """η_max: 8G holds for step sizes up to it.
 
-    The scan lost the paper's own formula. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
+    The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
     η ≤ 1/(4L S₁) and 4η²L² S₂ ≤ 1/2, with S₁ = Σ 1/(n²p_i) and S₂ = m Σ E[X_i]/(n²p_i²).
     """
     n, p = len(network.p), network.p

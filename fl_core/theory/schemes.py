@@ -1,4 +1,4 @@
-"""Table 2 of Fraboni et al. (JMLR 2023): what decides how each scheme converges, as exact rationals.
+"""Table 2 of Fraboni et al. (JMLR 2023): the constants of each scheme's convergence, as exact rationals.
 
 Formulas: §4.2 (synchronous FedAvg), §4.3 (asynchronous), §4.4 (FedFix), Appendix C.1, C.2 (centralised,
 client sampling). Times τ_i are fractions in any one unit; τ_0 is the shortest of them and τ_M the longest.
@@ -45,7 +45,7 @@ def centralised(time: Fraction) -> Scheme:
 
 
 def fedavg(p: Sequence[Fraction], times: Sequence[Fraction]) -> Scheme:
-    """Synchronous FedAvg: everybody, at the pace of the slowest."""
+    """Synchronous FedAvg: all clients, at the pace of the slowest."""
     return Scheme(tuple(p), ONE, ZERO, (max(times),), 0, (0, 0), 1, (1, 1))
 
 
@@ -73,7 +73,7 @@ def async_fedavg(p: Sequence[Fraction], times: Sequence[Fraction]) -> Scheme:
 def fedfix(p: Sequence[Fraction], times: Sequence[Fraction], period: Fraction) -> Scheme:
     """FedFix with the weights of eq. (14): client i takes part in every N'_i-th aggregation, N'_i = ⌈τ_i/Δt⌉.
 
-    Table 2 prints other upper bounds, with τ_0 and a factor M that this derivation has no need of:
+    Table 2 prints other upper bounds, with τ_0 and a factor M that this derivation does not need:
     `fedfix_printed`.
     """
     steps = [math.ceil(time / period) for time in times]
@@ -114,7 +114,7 @@ def uniform_sampling(p: Sequence[Fraction], times: Sequence[Fraction], size: int
 
 
 def md_sampling(p: Sequence[Fraction], times: Sequence[Fraction], size: int) -> Scheme:
-    """Synchronous rounds of `size` independent draws with probabilities p, weight 1/m a draw (C.2).
+    """Synchronous rounds of `size` independent draws with probabilities p, weight 1/m per draw (C.2).
 
     The period is the expected length of a round.
     """

@@ -18,9 +18,9 @@ Real = TypeVar("Real", float, Fraction)
 
 
 def time_based(p: Iterable[Real], times: Sequence[Fraction]) -> list[Real]:
-    """d_i = (Σ_j 1/τ_j) τ_i p_i: asynchronous FedAvg, one client an aggregation (eq. 12).
+    """d_i = (Σ_j 1/τ_j) τ_i p_i: asynchronous FedAvg, one client per aggregation (eq. 12).
 
-    Holds for exponential times of these means as it stands.
+    Also holds for exponential times with these means.
     """
     rate = sum(1 / time for time in times)
     return _scaled(p, [rate * time for time in times])

@@ -1,1 +1,1 @@
-"""Virtual time: how long jobs take, who is there when, and in which order things happen."""
+"""Virtual time: how long jobs take, when clients are present, and in which order events happen."""

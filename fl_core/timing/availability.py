@@ -1,6 +1,6 @@
-"""Who is there when: laws that give each client its absences in virtual time, and never look at the model.
+"""When clients are present: laws of each client's absences in virtual time, independent of the model.
 
-An absent client finishes and delivers the job it has; jobs sent to it wait with their model
+An absent client finishes and delivers its current job; jobs sent to it wait with their model
 (docs/architecture.md, rule 9).
 """
 
@@ -17,7 +17,7 @@ from fl_core.streams import stream
 from fl_core.timing.clock import MICRO, Clock
 from fl_core.timing.laws import chosen, label
 
-NEVER: Iterator[tuple[Fraction, Fraction | None]] = iter(())  # one for all clients, since it holds nothing
+NEVER: Iterator[tuple[Fraction, Fraction | None]] = iter(())  # one for all clients, since it is empty
 
 
 class Availability(Part):
@@ -28,7 +28,7 @@ class Availability(Part):
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
         """When `client` leaves and returns (None: never), in virtual time.
 
-        Intervals increase, with time between them in which the client is there; there may be infinitely many.
+        Intervals increase, with time present between them; there may be infinitely many.
         """
         raise NotImplementedError
 
@@ -41,7 +41,7 @@ class Availability(Part):
 
 
 class Always(Availability):
-    """Everyone is there all the time."""
+    """Always available: all clients are present all the time."""
 
     name: ClassVar[str] = "always"
 
@@ -50,7 +50,7 @@ class Always(Availability):
 
 
 class Dropouts(Availability):
-    """Drop-outs: a random share of the clients leaves at one time, for good or until another."""
+    """Drop-outs: a random share of the clients leaves at a given time, for good or until a later one."""
 
     name: ClassVar[str] = "dropouts"
 
@@ -73,12 +73,12 @@ class Dropouts(Availability):
 
 
 class Spells(Availability):
-    """On/off spells of exponential length for each client by itself, stationary from the beginning."""
+    """On/off spells of exponential length, independent across clients, stationary from the start."""
 
     name: ClassVar[str] = "spells"
 
-    mean_on: Length  # mean time that a client stays
-    mean_off: Length  # and stays away
+    mean_on: Length  # mean time present
+    mean_off: Length  # mean time absent
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
         rng, clock = stream(seed, "spells", client), Clock(MICRO)
@@ -94,12 +94,12 @@ class Spells(Availability):
 
 
 class Bernoulli(Availability):
-    """Bernoulli: in each period a client is there with its probability (MIFA, Gu et al., NeurIPS 2021)."""
+    """Bernoulli: in each period a client is present with its probability (MIFA, Gu et al., NeurIPS 2021)."""
 
     name: ClassVar[str] = "bernoulli"
 
     probability: Share = 0.5
-    up_to: Share | None = None  # if given, each client's probability is uniform between the two
+    up_to: Share | None = None  # if given, each client's probability is uniform from `probability` to this
     period: Length = Fraction(1)
 
     @model_validator(mode="after")

@@ -23,7 +23,7 @@ class Clock:
         self._numerator, self._denominator = unit.as_integer_ratio()
 
     def ticks(self, time: Fraction) -> int:
-        """`time` in ticks, exactly; ValueError if it is no whole number of them."""
+        """`time` in ticks, exactly; ValueError if it is not a whole number."""
         ticks, rest = divmod(time.numerator * self._denominator, time.denominator * self._numerator)
         if rest:
             raise ValueError(f"time {time} is no whole number of ticks of {self.unit}")
@@ -41,7 +41,7 @@ class Clock:
 
 
 def common_unit(times: Iterable[Fraction]) -> Fraction:
-    """The largest unit of which all `times` are whole multiples; ValueError if there is none but 0."""
+    """The largest unit of which all `times` are whole multiples; ValueError if all are 0."""
     fractions = set(times)
     unit = Fraction(
         math.gcd(*(time.numerator for time in fractions)),

@@ -1,7 +1,7 @@
-"""How long jobs take: laws that give client i's k-th job its length, and never look at the model.
+"""How long jobs take: laws of the length of client i's k-th job, independent of the model.
 
-A law says what each client's jobs take on average, exactly, and if it is random, it draws one job's length
-around that mean.
+A law gives the exact mean length of each client's jobs and, if it is random, draws each job's length around
+that mean.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
 
 
 class Lengths:
-    """A law under one seed and n clients: the length of every job, in ticks, in whatever order one asks.
+    """A law under one seed and n clients: the length of every job, in ticks, in any order of calls.
 
     `clock` has the law's own unit, divided so that each of `exact_times` (FedFix's Δt, say) is a whole number
-    of ticks. Nothing is lost: a job takes the same virtual time whatever they are, so strategies stay paired.
-    Where the law is per step, `means` are those of one step.
+    of ticks. A job takes the same virtual time whatever they are, so strategies stay paired.
+    If the law is per step, `means` are those of one step.
     """
 
     def __init__(self, law: Durations, n: int, seed: int, exact_times: Iterable[Fraction] = ()) -> None:
@@ -89,7 +89,7 @@ class Lengths:
         self._streams = Streams(seed, "duration")
 
     def __call__(self, client: int, job: int, steps: int = 1) -> int:
-        """Length of a client's job in ticks, at least one; `steps` counts where the law is per step."""
+        """Length of a client's job in ticks, at least one; `steps` matters if the law is per step."""
         if self._cycles:
             cycle = self._cycles[client]
             ticks = cycle[job % len(cycle)]
@@ -108,7 +108,7 @@ class Lengths:
 
 
 class Fixed(Durations):
-    """Fixed lengths: all jobs of a client take the same time, given for everyone or for each client."""
+    """Fixed lengths: all jobs of a client take the same time, one for all clients or one for each."""
 
     name: ClassVar[str] = "fixed"
 
@@ -119,11 +119,11 @@ class Fixed(Durations):
 
 
 class Trace(Durations):
-    """Recorded lengths from a CSV file, rows of `client,length,…`; a client without more starts over.
+    """Recorded lengths from a CSV file, rows of `client,length,…`; a client that runs out starts over.
 
-    A header is skipped. Clients are numbered from 0; where the file has texts for them, in the order in which
-    they first appear. A file may have more clients than the problem: `clients: first` takes those with the
-    numbers 0 … n−1, `clients: random` draws n of all, others for every seed.
+    A header is skipped. Clients are numbered from 0; if the file names them by text, in order of first
+    appearance. A file may have more clients than the problem: `clients: first` takes those numbered
+    0 … n−1, `clients: random` draws n of all, anew for every seed.
     """
 
     name: ClassVar[str] = "trace"
@@ -148,11 +148,11 @@ class Trace(Durations):
         return label(self, f"trace {self.path.name}", said=("path", "digest"))
 
 
-# -- every client has a speed of its own -----------------------------------------------------------
+# -- each client has its own speed -----------------------------------------------------------------
 
 
 class OwnSpeed(Durations):
-    """Base of laws in which clients differ: jobs all take their client's mean, or are exponential."""
+    """Base of laws in which clients differ: each job takes its client's mean, or is exponential."""
 
     jobs: Literal["constant", "exponential"] = "constant"
 
@@ -188,16 +188,16 @@ class FX(OwnSpeed):
 
 
 class TwoSpeed(OwnSpeed):
-    """Two-speed mixture: a random share of the clients is slow, and stays so.
+    """Two-speed mixture: a random share of the clients is slow throughout.
 
-    With exponential jobs of means 0.5 and 5 the mixed delays in the published code of ACE (arXiv 2511.19066).
+    Exponential jobs of means 0.5 and 5 give the mixed delays in the published code of ACE (arXiv 2511.19066).
     """
 
     name: ClassVar[str] = "two_speed"
 
     share: Share = 0.2  # of clients that are slow, rounded to a whole number of them
     fast: Length = Fraction(1)  # mean length of a fast client's jobs
-    slow: Length = Fraction(10)  # of a slow one's; with fast = 1 this is how many times slower it is
+    slow: Length = Fraction(10)  # of a slow client's; with fast = 1, the slowdown factor
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -220,7 +220,7 @@ class TwoSpeed(OwnSpeed):
 
 
 class Drawn(Durations):
-    """Base of laws that draw every job alike, whoever does it."""
+    """Base of laws that draw jobs from one law for all clients."""
 
     mean: Length = Fraction(1)  # mean length of a job
 
@@ -309,7 +309,7 @@ def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
         raise ValueError(f"shape: {law} has {found.numargs} shape parameters {wanted}, {len(shape)} given")
     distribution = found(*shape)
     mean, least = float(distribution.mean()), float(distribution.support()[0])
-    if not (least >= 0 and 0 < mean < math.inf):  # what is not allowed has mean nan
+    if not (least >= 0 and 0 < mean < math.inf):  # invalid parameters give mean nan
         raise ValueError(
             f"shape: {law} with {shape} must be positive with a finite mean, but its mean is {mean}"
         )

@@ -34,7 +34,7 @@ def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as a person would write it; of many numbers the least and the greatest."""
+    """A value in plain notation; for more than four numbers, the least and the greatest."""
     if isinstance(value, tuple) and len(value) > 4:
         return f"{float(min(value)):.3g} … {float(max(value)):.3g}"
     if isinstance(value, tuple):

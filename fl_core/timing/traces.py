@@ -1,7 +1,7 @@
 """Files of recorded job lengths: rows of `client,length,…`, a client's jobs in order.
 
-A first row without a number is a header, and skipped. Clients are numbers from 0 on; where one of them is a
-text, such as a phone's serial number, all are numbered in the order in which they first appear.
+A first row without a number is a header, and skipped. Clients are numbers from 0 on; if one of them is a
+text, such as a phone's serial number, all are numbered in order of first appearance.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tupl
 
     Further clients of the file are left out. Draws are nested: under one seed, the clients of a smaller n are
     among those of a larger one. Raises ValueError if the file's content has another digest, has fewer clients
-    than n, or, where none are drawn, lacks one of 0 … n−1.
+    than n, or, without a seed, lacks one of 0 … n−1.
     """
     jobs = _jobs(path, digest)
     if len(jobs) < n:
@@ -83,7 +83,7 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
 
 
 def _numbered(jobs: Mapping[str, Sequence[Fraction]]) -> Mapping[int, Sequence[Fraction]]:
-    """By the clients' numbers or, unless all have one of their own, by their order."""
+    """By the clients' numbers or, unless all are numbers, by their order."""
     if not all(client.isdecimal() for client in jobs):
         return dict(enumerate(jobs.values()))
     found: dict[int, list[Fraction]] = defaultdict(list)

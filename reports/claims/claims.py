@@ -34,7 +34,7 @@ OVER: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def recipe(claim: Claim) -> str:
-    """What stands for the keys of runs where a claim is computed: a hash of function and arguments."""
+    """The substitute for keys of runs where a claim is computed: a hash of function and arguments."""
     text = json.dumps([claim.computed, claim.arguments], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -50,7 +50,7 @@ def computed(claim: Claim) -> list[Number]:
 
 
 def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:
-    """The numbers of a claim, for the seeds of which all runs (by key) have ended."""
+    """The numbers of a claim, for the seeds whose runs (by key) have all ended."""
     picked = plan.picked(claim)
     seeds = sorted(set.intersection(*(set(of) for of in picked.values())))
     found = []
@@ -78,7 +78,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]])
 
 
 def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
-    """The last reading of the clock that all runs have reached; one that diverged or stalled sets no end."""
+    """The last clock value that all runs have reached, runs that diverged or stalled left out."""
     whole = [run for of in runs.values() for run in of if run.done and not run.stalled]
     return min((float(run.files.curve[_column(claim)].iloc[-1]) for run in whole), default=inf)
 
@@ -88,7 +88,7 @@ def _column(claim: Claim) -> str:
 
 
 def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float | str | None) -> float:
-    """What a sample says of one seed."""
+    """The value of a sample for one seed."""
     metric = sample.metric or ""
     if ":" in metric:
         return float(_function(metric)(runs))

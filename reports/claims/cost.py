@@ -1,4 +1,4 @@
-"""What a decision would still cost: the seeds that open claims lack, their runs, and how long they take."""
+"""Cost of deciding open claims: the seeds that they lack, their runs, and how long these take."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Open:
     """A claim that is not decided, and what would decide it."""
 
     claim: Claim
-    seeds: tuple[int, ...]  # that are missing up to the look which would decide it
+    seeds: tuple[int, ...]  # missing up to the look that would decide it
     next_look: tuple[int, ...]  # those of them that its next look needs
     runs: tuple[PlannedRun, ...]
     seconds: float  # of one core, for these runs
@@ -35,7 +35,7 @@ class Open:
 def still_open(
     paper: Paper, scale: str, claims: Iterable[Claim], seconds: Seconds, folder: Path = RESULTS
 ) -> list[Open]:
-    """The claims that more seeds may decide, what takes least time first; claims may share runs."""
+    """The claims that more seeds may decide, the quickest first; claims may share runs."""
     verdicts = judged(paper, scale, folder)
     have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder))))
     plans: dict[tuple[int, ...], ClaimPlan] = {}
@@ -57,7 +57,7 @@ def still_open(
 
 
 def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
-    """The stored numbers of the runs that entries select now; those of an entry that was changed are none."""
+    """The stored numbers of the runs that entries select now; none for an entry that was changed."""
     seeds = tuple(sorted({one.seed for one in stored if one.seed is not None}))
     plan, found = ClaimPlan(paper, scale, (), seeds or None), []
     keys: dict[str, dict[str, dict[int, list[str]]]] = {}
@@ -74,7 +74,7 @@ def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
 
 
 def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
-    """The seeds of which all samples of a claim have a number, by claim."""
+    """The seeds for which all samples of a claim have a number, by claim."""
     by_claim: dict[str, dict[str, set[int]]] = {}
     for one in numbers:
         if one.seed is not None:
@@ -83,7 +83,7 @@ def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
 
 
 def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:
-    """Fresh numbers, with the stored ones of other seeds of the same claims that are still of use."""
+    """New numbers, with the stored ones of other seeds of the same claims that are still valid."""
     renewed = {(one.claim, one.seed) for one in fresh}
     claims = {one.claim for one in fresh}
     older = [one for one in kept.read(file) if one.claim in claims and (one.claim, one.seed) not in renewed]
@@ -91,7 +91,7 @@ def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> lis
 
 
 def measured_seconds(recorded: Iterable[Recorded]) -> Mapping[tuple[str, str], float]:
-    """What runs took that were recorded, by scenario and strategy: seconds of one core."""
+    """Time of recorded runs by scenario and strategy, in seconds of one core."""
     times: dict[tuple[str, str], list[float]] = {}
     for run in recorded:
         if run.done:

@@ -112,7 +112,7 @@ def _arranged(claim: Claim, scale: str) -> str:
 
 
 def _word(one: Judged, id_: str) -> str:
-    """The verdict in words, what it means if it refutes, and what was seen."""
+    """The verdict in words, the meaning of a refutation, and what was observed."""
     claim, verdict = one.paper.claims[id_], one.verdicts[id_]
     means = MEANS[one.refutation(id_)] if verdict.word == "refuted" else ""
     seen = claim.seen if verdict.word == "refuted" else ""
@@ -128,7 +128,7 @@ def _direction(claim: Claim, verdict: Verdict) -> str:
 
 
 def _left_out(found: Iterable[Judged]) -> Iterator[str]:
-    """How many entries of which rows have not run."""
+    """The number of entries not run, by row."""
     for one in found:
         rows = Counter(
             one.paper.claims[id_].row for id_, verdict in one.verdicts.items() if verdict.word == "not run"

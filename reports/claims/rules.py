@@ -1,4 +1,4 @@
-"""Rules: what a claim comes to at one look, by its kind; which claims are decided is said in `verdicts`."""
+"""Rules: the verdict on a claim at one look, by its kind; `verdicts` determines which claims are decided."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from reports.statistics.paired import Effect, seeds_to_decide, student
 Values = Mapping[str, Mapping[int, float]]  # sample → seed → number; NaN where the run diverged
 Word = Literal["confirmed", "refuted", "equal", "no effect", "undecided", "not run", "reported"]
 EQUAL = 1e-9  # relative
-POWER = 0.8  # with which the seeds that would decide, decide
+POWER = 0.8  # power of a test with as many seeds as would decide
 BOTH = 0.9  # at each of two edges, so that both are met with POWER
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found of a claim."""
+    """The finding on a claim."""
 
     word: Word
     found: float = nan  # the effect, ratio, ρ or value
@@ -35,7 +35,7 @@ class Verdict:
     level: float = nan  # of the interval
     p: float = nan  # two-sided, of the test that decides, for the whole plan of looks; NaN without a test
     adjusted: float = nan  # p after Holm
-    why: str = ""  # what a reader must know besides
+    why: str = ""  # what else a reader must know
     more: int | None = None  # seeds that would decide, at this effect and spread
 
 
@@ -46,12 +46,12 @@ def _never(level: float) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a claim comes to at one look, before its row is known."""
+    """The result for a claim at one look, before its row is known."""
 
     shown: Verdict  # with the word that holds unless a test decides
     # Hypothesis, `side` or `equal` → two-sided p-value of its test, and the word if it is rejected.
     tests: Mapping[str, tuple[float, Word]] = field(default_factory=dict)
-    question: bytes = b""  # numbers and rule: where they are equal, it is one question
+    question: bytes = b""  # numbers and rule; equal ones are one question
     needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
 
 
@@ -68,7 +68,7 @@ def tested(claim: Claim, table: Array, level: float) -> Look:
 
 
 def _measured(claim: Claim, table: Array, level: float) -> Look:
-    """A claim all of whose numbers are finite; ValueError where they say nothing."""
+    """A claim with finite numbers only; ValueError where they allow no estimate."""
     if isinstance(claim, Contrast):
         found = student(_contrast(claim, table), level)
         return (
@@ -85,7 +85,7 @@ def _measured(claim: Claim, table: Array, level: float) -> Look:
 
 
 def _differ(claim: Better, table: Array, level: float) -> Look:
-    """Better and same: A − B where more is better; what diverged is worse than anything."""
+    """Better and same: A − B where more is better; a diverged run is worse than any other."""
     a, b = np.where(np.isnan(table), -inf, claim.sign * table)
     endless = ~(np.isfinite(a) & np.isfinite(b))
     if endless.any():
@@ -99,7 +99,7 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
 
 
 def _endless(claim: Better, a: Array, b: Array, endless: Array) -> Verdict:
-    """Decided only where in every seed the same one diverged, or never got there."""
+    """Decided only where in every seed the same one diverged or missed the target."""
     lost = _lost(int(endless.sum()), len(a))
     ends = set(np.sign(np.where(a > b, 1, np.where(a < b, -1, 0))[endless]))
     if not endless.all() or len(ends) > 1 or 0 in ends:
@@ -149,7 +149,7 @@ def _held(found: Estimate, band: Band, level: float) -> Look:
 
 
 def _to_decide(found: Estimate, ways: Sequence[Sequence[float]], level: float) -> int | None:
-    """The fewest seeds that tell the estimate from all edges of one of the ways to decide."""
+    """The fewest seeds that separate the estimate from all edges of one possible verdict."""
     fewest = []
     for edges in ways:
         power = POWER if len(edges) == 1 else BOTH
@@ -165,13 +165,13 @@ def _from_edge(found: Estimate, edge: float, power: float, level: float) -> int 
 
 
 def _pair(claim: Better, a: Array, b: Array) -> bytes:
-    """The question of two samples: the same whichever of them stands first."""
+    """The question of two samples, regardless of their order."""
     rule = (isinstance(claim, Same), claim.allowed if isinstance(claim, Same) else claim.margin)
     return repr((rule, sorted(((a - b).tolist(), (b - a).tolist())))).encode()
 
 
 def _question(claim: Claim, table: Array) -> bytes:
-    """Samples, what is asked of them, and with which coefficients."""
+    """Samples, the statistic computed from them, and the coefficients."""
     rule = claim.model_dump(include={"kind", "band", "margin", "log", "of", "order", "at_least", "printed"})
     return repr((rule, _times(claim).tolist(), table.tolist())).encode()
 
@@ -201,7 +201,7 @@ def _ranked(claim: Rank, table: Array, level: float) -> Look:
 
 
 def _to_rank(found: estimates.RankEstimate, level: float) -> int:
-    """The fewest seeds whose smallest p-value reaches a level; how well ranks agree may ask for more."""
+    """The fewest seeds whose smallest p-value reaches a level; weaker agreement of ranks needs more."""
     seeds = found.n + 1
     while 2 * found.least_p**seeds > 1 - level:
         seeds += 1

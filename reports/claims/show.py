@@ -1,4 +1,4 @@
-"""One claim in full, as text: what is said, how it is judged, what was found, and the number of each seed."""
+"""One claim in full, as text: statement, rule of judgement, finding, and the number of each seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at
 
 
 def of_row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
-    """The claims of a row at all of their scales: a line of texts each, under `HEADER` and the scale."""
+    """The claims of a row at all of their scales: one line of text each, under `HEADER` and the scale."""
     there = dict.fromkeys(scale for of in paper.claims.values() for scale in scales(paper, of))
     found = [Judged(paper, scale, judged(paper, scale, folder)) for scale in there]
     return [

@@ -1,4 +1,4 @@
-"""The verdicts that stored numbers come to, and what they say of a paper; nothing here waits for torch."""
+"""The verdicts on stored numbers, and their summary for a paper; nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.claims.kept import COMPUTED, RESULTS
 from reports.claims.rules import Verdict, Word
 from reports.claims.verdicts import verdicts
 
-# What a claim comes to, as a reader asks: the words of verdicts that mean it.
+# Results of claims in a reader's terms: the words of verdicts behind each.
 COLUMNS: dict[str, set[Word]] = {
     "holds": {"confirmed"},
     "fails": {"refuted"},
@@ -55,7 +55,7 @@ class Judged:
         return self.counts["not run"] < len(self.verdicts)
 
     def refutation(self, id_: str) -> Refutation:
-        """What it means, or would mean, that a claim is refuted here."""
+        """The meaning of a refutation here."""
         return self.paper.refutation(self.paper.claims[id_], self.scale)
 
 
@@ -111,5 +111,5 @@ def standings(found: Iterable[Judged]) -> list[Standing]:
 
 
 def counts(claim: Claim) -> bool:
-    """Whether there is a verdict on a claim at all."""
+    """Whether a claim has any verdict."""
     return not isinstance(claim, Report) and not claim.unjudged

@@ -1,4 +1,4 @@
-"""Verdicts as tables of texts: the terminal prints them, README and docs show them, and so does the page."""
+"""Verdicts as tables of text, for the terminal, README, docs and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS: tuple[Word, ...] = ("confirmed", "refuted", "equal", "no effect", "undeci
 HEADER = ("claim", "verdict", "found", "interval", "seeds", "besides")
 SUMMARY = ("paper", *COLUMNS, "published claims")
 
-# What a refutation means, where it is none of the paper.
+# Meaning of a refutation that does not contradict the paper.
 MEANS: dict[Refutation, str] = {
     "contradicts": "contradicts the paper",
     "other_arrangement": "other arrangement",
@@ -36,7 +36,7 @@ def summary(found: Iterable[Standing]) -> list[tuple[str, ...]]:
 
 
 def tested(found: Iterable[Standing]) -> str:
-    """How many of the published claims were tested, and how many of them as large as in the paper."""
+    """How many of the published claims were tested, and how many of them at the paper's scale."""
     found = list(found)
     scales = sum((one.tested for one in found), Counter[str]())
     of = sum(len(one.verdicts) for one in found)
@@ -67,7 +67,7 @@ def line(claim: Claim, refutation: Refutation, verdict: Verdict) -> tuple[str, .
 
 
 def said(verdict: Verdict, refutation: Refutation) -> str:
-    """The word of a verdict, and where it counts neither for nor against the paper, why."""
+    """The word of a verdict, with the reason where it counts neither for nor against the paper."""
     if verdict.word in {"not run", "reported"} or refutation == "contradicts":
         return verdict.word
     return f"{verdict.word} ({MEANS[refutation]})"
@@ -81,7 +81,7 @@ def interval(verdict: Verdict) -> str:
 
 
 def besides(verdict: Verdict) -> str:
-    """What a reader must know besides: how many seeds would decide, and why."""
+    """Further remarks: how many seeds would decide, and why."""
     more = f"{verdict.more:,} seeds would decide" if verdict.more else ""
     return "; ".join(filter(None, (verdict.why, more)))
 

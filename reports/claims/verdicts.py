@@ -1,4 +1,4 @@
-"""Verdicts: what the numbers of a claim come to, by rules that were fixed before any of them was seen.
+"""Verdicts on the numbers of claims, by rules that were fixed before any number was seen.
 
 A claim is judged at the looks of its plan (`reports/statistics/looks.py`) until it is decided; the tests of a
 row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held against the band
@@ -15,7 +15,7 @@ the number of seeds that would decide it.
                printed rounding: judged once, at the first look. Or the mean, and a band
     exact      equal within 1e-9 of its size; no test
 
-Entries that ask the same of the same numbers are one test.
+Entries that apply the same rule to the same numbers are one test.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def judge(claim: Claim, values: Values) -> Verdict:
 
 
 def looks(claim: Claim, values: Values) -> list[Look]:
-    """What a claim comes to at each look that its seeds allow; a single one where looks are not of use."""
+    """The result for a claim at each look that its seeds allow; a single one where looks do not apply."""
     if claim.computed is not None:
         return [
             Look(rules.computed(claim, {name: one for name, of in values.items() for one in of.values()}))
@@ -80,7 +80,7 @@ def _of_plan(look: Look, plan: Looks, at: int) -> Look:
 
 
 def _seeds(needed: Callable[[float], int | None], plan: Looks, level: float) -> int | None:
-    """Seeds that would decide: those of the first look that has enough; their number where none has."""
+    """Seeds that would decide: those of the first look with enough; the number needed where none has."""
     seeds = None
     for at, there in enumerate(plan.seeds):
         seeds = needed(1 - (1 - level) * plan.share(at))
@@ -90,7 +90,7 @@ def _seeds(needed: Callable[[float], int | None], plan: Looks, level: float) -> 
 
 
 def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
-    """The verdicts of a row: look after look, corrected for its tests; what is decided stays."""
+    """The verdicts of a row: look after look, corrected for its tests; decisions are final."""
     found: dict[str, Verdict] = {}
     latest: dict[str, Look] = {}
     least: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
@@ -122,7 +122,7 @@ def _open(
     adjusted: Mapping[tuple[bytes, str], float],
     among: int,
 ) -> Verdict:
-    """What no test decided: with the seeds that would, among as many tests as are open."""
+    """The undecided result, with the seeds that would decide it among as many tests as are open."""
     one = look.shown
     if best:
         name, (p, word) = min(best.items(), key=lambda item: item[1])
@@ -135,7 +135,7 @@ def _open(
 
 
 def _with_reason(claim: Claim, one: Verdict) -> Verdict:
-    """A verdict as it is shown: none where the entry says why, and with the reason why there is no effect."""
+    """A verdict as shown: none where the entry gives a reason for that; with the reason for no effect."""
     if claim.unjudged and one.word != "not run":
         return replace(one, word="reported", p=nan, adjusted=nan, why=claim.unjudged, more=None)
     return replace(one, why=claim.seen) if one.word == "no effect" and claim.seen else one

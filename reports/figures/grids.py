@@ -21,10 +21,10 @@ class Grid:
     down: tuple[str, ...]
     across: tuple[str, ...]
     means: Mapping[str, Mapping[tuple[str, str], Row]]  # by strategy and place
-    cells: tuple[Cell, ...]  # one a strategy
+    cells: tuple[Cell, ...]  # one per strategy
 
     def value(self, strategy: str, place: tuple[str, str]) -> float:
-        """Mean final value over seeds; NaN where a seed diverged or nothing was run."""
+        """Mean final value over seeds; NaN where a seed diverged or there was no run."""
         row = self.means[strategy].get(place)
         return nan if row is None or row.diverged else row.final[self.measure.name].mean
 
@@ -42,7 +42,7 @@ class Grid:
 
 
 def place(scenario: RecordedScenario) -> tuple[str, str]:
-    """Partition, and what else its label says after that: durations, availability, arrangement."""
+    """Partition, and the rest of the label: durations, availability, arrangement."""
     partition = scenario.runs[0].partition
     said = f"{scenario.problem} · {partition}"
     if partition and scenario.label.startswith(f"{said} · "):
@@ -51,7 +51,7 @@ def place(scenario: RecordedScenario) -> tuple[str, str]:
 
 
 def grids(scenarios: Iterable[tuple[RecordedScenario, list[Row]]]) -> list[Grid]:
-    """One a problem and metric, where its scenarios are all combinations of several partitions and delays."""
+    """One per problem and metric whose scenarios are all combinations of several partitions and delays."""
     by_problem: dict[tuple[str, Measure], list[tuple[RecordedScenario, list[Row]]]] = {}
     for scenario, rows in scenarios:
         by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append((scenario, rows))

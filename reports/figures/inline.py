@@ -1,4 +1,4 @@
-"""An SVG document of matplotlib's as part of the page: its names unique, its colours and fonts the page's."""
+"""A matplotlib SVG as part of the page, with unique names and the page's colours and fonts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from reports.figures import look
 
-# A colour that is never seen for each of the page's own.
+# A placeholder colour for each of the page's own.
 STAND_INS = {f"#0000{0xC0 + at:02x}": name for at, name in enumerate(look.palette())}
 HALO = "halo"  # the `gid` of text that stands on lines
 LEFT_OUT = ("metadata", "style")

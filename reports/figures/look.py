@@ -27,7 +27,7 @@ TURN = 5  # the first amount that is read with paper on it
 
 DASHES = ((), (5.0, 1.6), (1.4, 1.4), (7.0, 1.6, 1.4, 1.6))
 MARKERS = ("o", "s", "^", "D", "v", "P", "<", ">")
-_SHAPES = {  # outlines in a box from -1 to 1, for the keys of figures
+_SHAPES = {  # outlines in a box from -1 to 1, for the legends of figures
     "o": "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z",
     "s": "M-.9-.9H.9V.9H-.9Z",
     "^": "M0-1L1 .9H-1Z",
@@ -45,12 +45,12 @@ def colour(index: int) -> int:
 
 
 def dash(index: int) -> tuple[float, ...]:
-    """Lengths of ink and gap in line widths, none for a solid line; moves on when colours begin again."""
+    """Lengths of ink and gap in line widths, none for a solid line; changes when colours repeat."""
     return DASHES[(index + index // len(LIGHT)) % len(DASHES)]
 
 
 def marker(index: int) -> str:
-    """Matplotlib's letter for it; moves on when the colours begin again."""
+    """Matplotlib's letter for it; changes when colours repeat."""
     return MARKERS[(index + index // len(LIGHT)) % len(MARKERS)]
 
 

@@ -1,4 +1,4 @@
-"""The vertical axis of a figure: linear, logarithmic, or logarithmic in what is missing to 100 %."""
+"""The vertical axis of a figure: linear, logarithmic, or logarithmic in the distance to 100 %."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Array, *, higher: bool | None = None, share: bool = False) -> Scale:
-        """An axis with room for all finite values, and of the kind on which they are told apart best."""
+        """An axis with room for all finite values, and of the kind that separates them best."""
         values = values[np.isfinite(values)]
         if not len(values):
             return cls(0.0, 1.0)
@@ -45,7 +45,7 @@ class Scale:
 
     @property
     def note(self) -> str:
-        """What a heading has to say of it."""
+        """The note on it for a heading."""
         return NOTES[self.kind]
 
     def clip(self, values: Array) -> Array:

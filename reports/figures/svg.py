@@ -1,6 +1,6 @@
 """Matplotlib figures: inside the page as SVG in the page's colours and fonts, and as files for a paper.
 
-Colours are matplotlib's "C0", "C1", …: whoever draws a figure chooses what these stand for.
+Colours are matplotlib's "C0", "C1", …: the caller chooses what these stand for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "asyncfl",
     "text.color": INK,
-    "text.parse_math": False,  # a dollar sign in somebody's label is a dollar sign
+    "text.parse_math": False,  # dollar signs in labels are literal
     "xtick.color": MUTED,
     "xtick.major.size": 3,
     "ytick.color": MUTED,
@@ -70,7 +70,7 @@ class Drawing:
     """One pair of axes; a template that shows it gets an <svg> in the colours of the page.
 
     `size` and `margins` (left, right, top, bottom) are in CSS pixels. `paint` draws; what it draws of
-    strategy i gets the `gid` of `belongs(i)`. `description` is for those who cannot see it. `legend`: index
+    strategy i gets the `gid` of `belongs(i)`. `description` is for screen readers. `legend`: index
     and label of the strategies, where the page has them beside the figure.
     """
 
@@ -108,7 +108,7 @@ class Drawing:
             figure.savefig(path, metadata={date: None})
 
     def _drawn(self, height: float) -> Figure:
-        """What is higher than `size` has the rest at its foot."""
+        """Height beyond `size` is added at the bottom."""
         from matplotlib.figure import Figure
 
         width, (left, right, top, bottom) = self.size[0], self.margins
@@ -151,7 +151,7 @@ def _colours(shades: Sequence[str]) -> dict[Any, Any]:
 
 
 def _halo(figure: Figure) -> None:
-    """What CSS does on the page: an edge of paper around text that stands on lines."""
+    """As CSS does on the page: an edge of paper colour around text on lines."""
     from matplotlib.patheffects import withStroke
     from matplotlib.text import Text
 
@@ -176,7 +176,7 @@ def belongs(index: int) -> str:
 
 
 def two_lines(label: str, longest: int) -> str:
-    """A label on two lines at most, of so many letters each; what is too long loses its middle."""
+    """A label on at most two lines of `longest` letters; a longer one loses its middle."""
     lines = textwrap.wrap(label, longest) or [""]
     if len(lines) <= 2:
         return "\n".join(lines)
@@ -184,7 +184,7 @@ def two_lines(label: str, longest: int) -> str:
 
 
 def line_style(index: int) -> Any:
-    """The dash of a strategy, as matplotlib wants it."""
+    """The dash of a strategy in matplotlib's format."""
     return (0, look.dash(index)) if look.dash(index) else "-"
 
 

@@ -1,4 +1,4 @@
-"""A baseline: what the runs of a suite came to, as a file with which later runs are compared."""
+"""A baseline: the results of a suite's runs, in a file with which later runs are compared."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ DIGITS = 9  # of a golden value; more than the gate looks at
 
 
 class Goal(Frozen):
-    """What a scenario is about."""
+    """The metric and target of a scenario."""
 
     metric: str
     higher: bool
     target: float | None
-    # What else is declared of the metric; older baselines do not say.
+    # Further declarations of the metric; absent in older baselines.
     title: str = ""
     share: bool = False
     unit: str = ""
@@ -49,9 +49,9 @@ class Goal(Frozen):
 
 
 class Outcome(Frozen):
-    """What one run came to."""
+    """The result of one run."""
 
-    model_config = ConfigDict(allow_inf_nan=True)  # never is ∞, and who diverges has a loss that is no number
+    model_config = ConfigDict(allow_inf_nan=True)  # never is ∞; the loss of a diverged run may be NaN
 
     scenario: str
     strategy: str
@@ -66,14 +66,14 @@ class Outcome(Frozen):
 
     @property
     def finite(self) -> bool:
-        """Whether it came to an end with a metric that is a number."""
+        """Whether it ended with a finite metric."""
         return self.status != "diverged" and isfinite(self.final)
 
     @property
     def reached(self) -> float:
-        """Updates to the target; who never met it is taken to meet it one evaluation after its end.
+        """Updates to the target; a run that never met it is taken to meet it one evaluation after its end.
 
-        So that there is a mean over seeds: one restricted to the length of the runs (Royston & Parmar, 2013).
+        This gives a mean over seeds, restricted to the length of the runs (Royston & Parmar, 2013).
         """
         return min(max(self.updates_to_target, self.mark), self.loss[-1][0] + self.mark)
 
@@ -99,7 +99,7 @@ class Baseline(Frozen):
 
 
 def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
-    """What MLflow's records of a suite come to, without speed. UserError if a run is not there whole."""
+    """The baseline from MLflow's records of a suite, without speed. UserError if a run is incomplete."""
     suite = planned[0].suite
     there = {run.key: run for run in load(tracking_uri, suite).runs}
     missing = [one for one in planned if one.key not in there or not there[one.key].ended_somehow]
@@ -155,7 +155,7 @@ def _outcome(run: RecordedRun, schedule: str) -> Outcome:
 
 
 def write(baseline: Baseline, path: Path) -> Path:
-    """Write a baseline, one run a line, so that a change of it can be read in a diff."""
+    """Write a baseline, one run per line, so that diffs are readable."""
     data = baseline.model_dump(mode="json") | {"checksum": _checksum(baseline)}
     head = [f" {_json(key)}: {_json(value)}" for key, value in data.items() if key != "runs"]
     runs = ",\n".join(f"  {_json(run)}" for run in data["runs"])
@@ -168,7 +168,7 @@ def write(baseline: Baseline, path: Path) -> Path:
 
 
 def read(path: Path) -> Baseline:
-    """Read a baseline; UserError if that is none."""
+    """Read a baseline; UserError if the file is none."""
     try:
         text = path.read_bytes()
         baseline = Baseline.model_validate_json(text)

@@ -7,7 +7,7 @@ get worse by
 
 four standard errors of a difference between two means of n seeds each. s is the standard deviation over seeds
 in the baseline: the strategy's own, but not less than the median one of all strategies in the scenario, since
-a few seeds say little about a spread. An unchanged build has the same seeds and differs by rounding only.
+a few seeds estimate a spread poorly. An unchanged build has the same seeds and differs by rounding only.
 
 Schedules are compared exactly, on every machine: they do not depend on sums of floats. Losses, the golden
 values, must agree but for rounding, which another processor, library or order of summation changes (GOLDEN).
@@ -29,7 +29,7 @@ from reports.gate.baseline import Baseline, Goal, Outcome
 from reports.numbers import count, minus, number
 from reports.records.measures import Measure
 
-ERRORS = 4.0  # standard errors that a mean may get worse by
+ERRORS = 4.0  # standard errors by which a mean may get worse
 # Relative. Ten times the largest difference of all losses of suite ci (float32), between AVX-512, AVX2
 # and no vector instructions (2.6e-7; in float64 2.4e-16; stacked jobs none); schedules never differed.
 GOLDEN = 3e-6
@@ -44,9 +44,9 @@ Cell = tuple[str, str]  # scenario, strategy
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One comparison, as people read it."""
+    """One comparison, as text."""
 
-    scenario: str  # empty for what is measured once a strategy
+    scenario: str  # empty for values measured once per strategy
     strategy: str
     what: str
     verdict: Verdict
@@ -81,7 +81,7 @@ def compare(baseline: Baseline, now: Baseline) -> list[GateCheck]:
 
 
 def tolerances(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
-    """How far the mean of each may get worse by chance; values are one a seed."""
+    """How far the mean of each may get worse by chance; one value per seed."""
     spreads = {cell: float(np.std(of, ddof=1)) for cell, of in values.items() if len(of) > 1}
     typical = median(spreads.values()) if spreads else 0.0
     return {
@@ -108,7 +108,7 @@ def _logs(runs: Sequence[Outcome]) -> list[float]:
 
 
 def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck | None:
-    """What there is to say where other seeds stall than did; a seed more that waits in vain is worse."""
+    """The check where the stalled seeds have changed; one more stalled seed is worse."""
     stalled, stalls = ({one.seed for one in runs if one.status == "stalled"} for runs in (before, now))
     if stalled == stalls:
         return None
@@ -122,7 +122,7 @@ def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> G
 def _final(
     cell: Cell, goal: Goal, before: Sequence[Outcome], now: Sequence[Outcome], tolerance: float
 ) -> GateCheck:
-    """The final metric, of the seeds that came to an end both times; a seed more that diverges is worse."""
+    """The final metric over seeds that ended both times; one more diverged seed is worse."""
     shown = goal.measure
     what = f"Final {shown.in_text}"
     lost, loses = (sum(not one.finite for one in runs) for runs in (before, now))
@@ -165,7 +165,7 @@ def _signed(value: float, shown: Measure) -> str:
 
 
 def _schedule(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck:
-    """Who arrived when, and with which staleness; of several seeds the first digests are shown."""
+    """Arrivals of updates and their staleness; of several seeds the first digests are shown."""
     other = [(a, b) for a, b in zip(before, now, strict=True) if a.schedule != b.schedule]
     if not other:
         return GateCheck(*cell, SCHEDULE, "same")
@@ -215,5 +215,5 @@ def _times(factor: float) -> str:
 
 
 def too_slow(before: Mapping[str, float], now: Mapping[str, float]) -> list[str]:
-    """Strategies that seem to have become too slow, and are worth a second look."""
+    """Strategies that seem too slow now, and should be measured again."""
     return [check.strategy for check in _speeds(before, now) if check.failed]

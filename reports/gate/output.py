@@ -1,4 +1,4 @@
-"""What the gate found, for the terminal, for CI servers (JUnit XML) and for pull requests (Markdown)."""
+"""The findings of the gate, for the terminal, for CI servers (JUnit XML) and for pull requests (Markdown)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
 
 
 def how_compared(before: Baseline, now: Baseline) -> str:
-    """What the reader of a difference should know: the commits of both, and which versions differ."""
+    """Context of a difference: the commits of both, and which versions differ."""
     said = f"Baseline of commit {before.commit[:12] or 'unknown'}, runs of {now.commit[:12] or 'unknown'}."
     names = dict.fromkeys((*before.versions, *now.versions))
     pairs = ((name, before.versions.get(name, "none"), now.versions.get(name, "none")) for name in names)
@@ -45,7 +45,7 @@ def how_compared(before: Baseline, now: Baseline) -> str:
 
 
 def table(checks: Sequence[GateCheck]) -> RenderableType:
-    """What got worse, changed or got better, worst first."""
+    """Checks that got worse, changed or got better, worst first."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -93,7 +93,7 @@ def _escaped(text: str) -> str:
 
 
 def junit(checks: Sequence[GateCheck], suite: str) -> str:
-    """One test case a check, by scenario and strategy."""
+    """One test case per check, by scenario and strategy."""
     root = ET.Element("testsuites")
     about = {"name": f"asyncfl check {suite}", "tests": str(len(checks))}
     about["failures"] = str(sum(check.failed for check in checks))

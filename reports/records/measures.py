@@ -18,7 +18,7 @@ class Measure(Metric):
         return numbers.percent(value) if self.share else numbers.number(value)
 
     def round_text(self, value: float) -> str:
-        """A value that somebody chose, such as a target, with its unit: 85 %, 0.05."""
+        """A round value, such as a target, with its unit: 85 %, 0.05."""
         return (
             f"{numbers.short(round(100 * value, 10))}\N{NO-BREAK SPACE}%"
             if self.share
@@ -27,7 +27,7 @@ class Measure(Metric):
 
 
 def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = None) -> Measure:
-    """The metric of that name as the runs declare it; `higher` is what older runs say."""
+    """The metric of that name as the runs declare it; `higher` is the direction in older runs."""
     if all(one.name != name for one in declared) and higher is not None:
         return Measure(**asdict(replace(named(name), higher=higher)))
     return Measure(**asdict(named(name, declared)))

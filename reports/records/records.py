@@ -25,16 +25,16 @@ CLOCKS = {  # columns of a curve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
-    """What the artifacts of a run say; whatever is missing is empty."""
+    """The contents of a run's artifacts; missing ones are empty."""
 
     curve: (
         pd.DataFrame
-    )  # one row an evaluation: iteration, updates, time, uploads_bytes, then metrics by name
-    clients: pd.DataFrame  # one row a client: client, importance, mean_time, size, loss, accuracy
+    )  # one row per evaluation: iteration, updates, time, uploads_bytes, then metrics by name
+    clients: pd.DataFrame  # one row per client: client, importance, mean_time, size, loss, accuracy
     staleness: np.ndarray  # [τ], updates of each staleness
     participation: np.ndarray  # [client], updates of each client
     unread: str = ""  # why a file that should be there could not be read
-    diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row a diagnosed server iteration
+    diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row per diagnosed server iteration
 
     @classmethod
     def none(cls, unread: str = "") -> Files:
@@ -60,7 +60,7 @@ class RecordedRun:
     metric: str
     higher_is_better: bool
     target: float | None
-    show: tuple[str, ...]  # metrics that the suite wants to see first
+    show: tuple[str, ...]  # metrics that the suite shows first
     params: Mapping[str, str]
     totals: Mapping[str, float]  # metrics of the whole run by name: kept_bytes/server, staleness/mean, …
     started: datetime | None
@@ -73,7 +73,7 @@ class RecordedRun:
     execution: str
     machine: str
     code: Mapping[str, str] = field(default_factory=dict)  # user's own classes → file and its digest
-    superseded: bool = False  # the runner says that other runs of the same names are meant
+    superseded: bool = False  # the runner marked it as replaced by other runs of the same names
     metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
     files: Files = field(default_factory=Files.none)
 
@@ -83,7 +83,7 @@ class RecordedRun:
 
     @property
     def outdated(self) -> bool:
-        """Whether an earlier version recorded it, whose results are not those of this one."""
+        """Whether it was recorded by an earlier version with different results."""
         return is_older(self.key)
 
     @property
@@ -93,22 +93,22 @@ class RecordedRun:
 
     @property
     def stalled(self) -> bool:
-        """Whether it waited for clients that never come; its last model is the one that it would end with."""
+        """Whether it waited for clients that never return; its last model is the one it would end with."""
         return self.status == "stalled"
 
     @property
     def done(self) -> bool:
-        """Whether it came to an end, its budget's or a stall, and its curve could be read."""
+        """Whether it ended, by its budget or a stall, and its curve could be read."""
         return self.status in {"done", "stalled"} and not self.files.curve.empty
 
     @property
     def unreadable(self) -> bool:
-        """Whether it came to its end, but its curve is gone or damaged."""
+        """Whether it ended, but its curve is gone or damaged."""
         return self.status == "done" and self.files.curve.empty and bool(self.files.unread)
 
     @property
     def ended_somehow(self) -> bool:
-        """Whether nothing more is to come of it: done or diverged."""
+        """Whether it is over: done or diverged."""
         return self.done or self.diverged
 
     @property
@@ -141,12 +141,12 @@ class Cell:
 
     @property
     def done(self) -> tuple[RecordedRun, ...]:
-        """The runs that came to an end, stalled ones included."""
+        """The runs that ended, stalled ones included."""
         return tuple(run for run in self.runs if run.done)
 
     @property
     def stalled(self) -> tuple[RecordedRun, ...]:
-        """The runs that waited for clients that never come."""
+        """The runs that waited for clients that never return."""
         return tuple(run for run in self.runs if run.stalled)
 
     @property
@@ -157,7 +157,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedScenario:
-    """Problem × timing × budget, with every strategy that was tried on it."""
+    """Problem × timing × budget, with every strategy that ran on it."""
 
     label: str
     problem: str
@@ -166,7 +166,7 @@ class RecordedScenario:
     target: float | None
     columns: tuple[Measure, ...]  # of the ranking; the first one ranks
     shown: tuple[Measure, ...]  # those with curves
-    pooled: Mapping[str, tuple[float, ...]]  # metric → a value a seed
+    pooled: Mapping[str, tuple[float, ...]]  # metric → one value per seed
 
     def measure(self, name: str) -> Measure:
         """A metric of its runs."""
@@ -205,7 +205,7 @@ class RecordedSuite:
 
     @property
     def missing(self) -> int:
-        """Runs that are not there although other strategies or scenarios have their seed."""
+        """Number of missing runs whose seed other strategies or scenarios have."""
         cells = {(run.scenario, run.strategy) for run in self.runs}
         return len(cells) * len(self.seeds) - len(self.runs)
 
@@ -259,7 +259,7 @@ class RecordedSuite:
         worst = [one] if (one := first.measure(own.worst_client.name)).name in recorded else []
         columns = tuple(dict.fromkeys((*shown, own, *worst)))
         if columns[0].higher is None:
-            columns = tuple(dict.fromkeys((own, *columns)))  # what nobody calls good or bad cannot rank
+            columns = tuple(dict.fromkeys((own, *columns)))  # a metric without a direction cannot rank
         pooled = [one.metrics for one in self.pooled if one.problem == first.problem]
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
@@ -267,12 +267,12 @@ class RecordedSuite:
 
 
 def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:
-    """Runs to report on, and older ones that they replace.
+    """Runs to report, and older ones that they replace.
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
-    hyper-parameters. They are no further seeds: what the runner says is superseded is left out, and of each
-    scenario and strategy the description that was begun last is taken, whole. Runs of an earlier version are
-    reported on only where there are no others.
+    hyper-parameters. They are not additional seeds: runs that the runner marks as superseded are left out,
+    and of each scenario and strategy all runs of the description started last are taken. Runs of an earlier
+    version are reported only where there are no others.
     """
     everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.id))
     renewed = not all(run.outdated for run in everything)

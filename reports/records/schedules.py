@@ -1,4 +1,4 @@
-"""Digests of schedules: which client's update arrived when, made from which version, and how stale it was."""
+"""Digests of schedules: when each client's update arrived, its start version, and its staleness."""
 
 from __future__ import annotations
 

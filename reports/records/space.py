@@ -1,4 +1,4 @@
-"""What a study searched: parameters, each in a range or among choices."""
+"""The search space of a study: parameters, each in a range or among choices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Value = float | str | bool
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One that was searched: a range from `low` to `high`, or `choices`, those of numbers in order."""
+    """A searched parameter: a range from `low` to `high`, or `choices`, sorted if they are numbers."""
 
     name: str
     low: float = nan
@@ -29,7 +29,7 @@ class Parameter:
         return all(is_number(one) for one in self.choices)
 
     def read(self, text: str) -> Value | None:
-        """A value as MLflow has it; None if it is none of this parameter's."""
+        """A value as stored in MLflow; None if it is not one of this parameter's."""
         if self.choices:
             return next((one for one in self.choices if str(one) == text), None)
         value = number(text)
@@ -51,7 +51,7 @@ class Parameter:
         return [(one == value) / sqrt(2) for one in self.choices]
 
     def at(self, share: float) -> list[float]:
-        """Coordinates of the value below which so large a share, in [0, 1), of the range or choices lies."""
+        """Coordinates of the value below which a given share, in [0, 1), of the range or choices lies."""
         if not self.choices:
             return [share]
         return self.coordinates(self.choices[int(share * len(self.choices))])
@@ -71,7 +71,7 @@ class Parameter:
 
 
 def read_parameter(name: str, spec: Any) -> Parameter | None:
-    """A parameter as the study describes it; None for what describes none."""
+    """A parameter as the study describes it; None where there is no valid description."""
     if not isinstance(spec, dict):
         return None
     if isinstance(choices := spec.get("choices"), list) and choices:
@@ -90,7 +90,7 @@ def is_number(value: Any) -> bool:
 
 
 def number(text: str) -> float | None:
-    """The finite number that a text says; None if it says none."""
+    """The finite number in a text; None if there is none."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Curves as what they are: step functions of a clock, known at the evaluations and constant between them."""
+"""Curves as step functions of a clock, known at the evaluations and constant between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray
 def value_at(grid: Array, clock: Array, values: Array) -> Array:
     """The step function through (clock, values) at every point of `grid`; NaN before its first step.
 
-    Where several evaluations share one reading of the clock, the last one counts.
+    Where several evaluations share one clock value, the last one counts.
     """
     last = np.searchsorted(clock, grid, side="right") - 1
     known = np.where(last >= 0, values[last], np.nan) if len(values) else np.full(len(grid), np.nan)

@@ -1,4 +1,4 @@
-"""Reading a suite out of an MLflow store: SQLite file, server, whatever its address names."""
+"""Reading a suite out of an MLflow store: SQLite file, server, or any other address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reports.records.values import clean
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-PAGE = 500  # runs a request
+PAGE = 500  # runs per request
 DOWNLOADS = 8  # at a time, from a server
 
 
@@ -65,7 +65,7 @@ def load(tracking_uri: str, suite: str) -> RecordedSuite:
 
 
 def _description(tags: Mapping[str, str]) -> str:
-    """What the suite says of itself; its note has links for MLflow's pages, too."""
+    """The suite's description; its note also has links for MLflow's pages."""
     return clean(tags.get("asyncfl.description", tags.get("mlflow.note.content", "")))
 
 
@@ -88,7 +88,7 @@ def _runs(client: MlflowClient, experiment: str) -> Iterator[Any]:
 
 
 def _studies(client: MlflowClient, suite: str) -> tuple[RecordedStudy, ...]:
-    """The studies of a suite's campaign, which has an experiment of its own; that may be asked for, too."""
+    """The studies of a suite's campaign, which has an experiment of its own; that name is accepted, too."""
     experiment = client.get_experiment_by_name(f"{suite.removesuffix(SUFFIX)}{SUFFIX}")
     if experiment is None:
         return ()
@@ -119,7 +119,7 @@ def _baseline(run: Any) -> Pooled:
 def _with_files(
     runs: tuple[RecordedRun, ...], folders: dict[str, str], tracking_uri: str
 ) -> tuple[RecordedRun, ...]:
-    """The runs with what their artifacts say, read in place, or fetched if they lie on another machine."""
+    """The runs with their artifacts, read in place, or fetched if they are on another machine."""
     places = [place(folders[run.id], tracking_uri) for run in runs]
     if all(where is not None for where in places):
         return tuple(
@@ -136,7 +136,7 @@ def _with_files(
 
 
 def _in_place(folder: Path) -> Files:
-    """The tables of a run; what cannot be read is said with the folder."""
+    """The tables of a run; unreadable files are reported with the folder."""
     files = read(folder)
     return replace(files, unread=f"{files.unread} in {folder}") if files.unread else files
 
@@ -157,7 +157,7 @@ def _fetched(uri: str, tracking_uri: str, into: Path, *, diagnosed: bool) -> Fil
 
 
 def read(folder: Path) -> Files:
-    """The tables of a run; that of its diagnostics is there only where somebody asked for them."""
+    """The tables of a run; diagnostics are there only where the suite requested them."""
     from pyarrow import ArrowException
 
     try:

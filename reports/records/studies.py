@@ -1,4 +1,4 @@
-"""Tuning studies as MLflow holds them: what was searched, every trial, and what was found."""
+"""Tuning studies as MLflow holds them: search space, every trial, and the best values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.records.space import Parameter, Value, is_number, number, read_para
 from reports.records.values import clean, declared
 
 SUFFIX = ".tuning"  # of the experiment that holds a suite's campaign
-LOST = "lost with its process"  # how the reason of a trial begins that another one has replaced
+LOST = "lost with its process"  # beginning of the reason of a trial that another one has replaced
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class Trial:
 
     @property
     def complete(self) -> bool:
-        """Whether it came to its end with a value."""
+        """Whether it was completed with a value."""
         return self.state == "complete" and self.value is not None
 
     @property
@@ -50,7 +50,7 @@ class RecordedStudy:
     scenario: str
     strategy: str
     objective: str  # final, auc, updates_to_target, time_to_target
-    measure: Measure  # what it is worth, on what it was judged
+    measure: Measure  # the objective in words, and the data it was evaluated on
     judged_on: str
     planned: int  # trials
     seeds: tuple[int, ...]
@@ -65,13 +65,13 @@ class RecordedStudy:
 
     @cached_property
     def counted(self) -> tuple[Trial, ...]:
-        """The trials that have ended, but for those that were lost and made again."""
+        """The trials that have ended, except those that were lost and repeated."""
         ended = (one for one in self.trials if one.state != "running")
         return tuple(one for one in ended if not one.reason.startswith(LOST))
 
     @cached_property
     def judged(self) -> tuple[Trial, ...]:
-        """The counted trials of which something was learnt: all but the failed, and none of another space."""
+        """The counted trials with information: neither failed nor of another space."""
         names = {one.name for one in self.space}
         learnt = (one for one in self.counted if one.complete or one.state == "pruned")
         return tuple(one for one in learnt if one.parameters.keys() >= names)
@@ -83,7 +83,7 @@ class RecordedStudy:
         return min((one for one in self.judged if one.complete), key=lambda t: sign * t.worth, default=None)
 
     def edge(self, parameter: Parameter) -> str:
-        """At which edge of a parameter the best lies, `lower` or `upper`; empty if at none."""
+        """The edge of a parameter at which the best lies, `lower` or `upper`; empty if at none."""
         return parameter.edge(self.best.parameters[parameter.name]) if self.best else ""
 
     @property
@@ -93,7 +93,7 @@ class RecordedStudy:
 
 
 def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]]) -> tuple[RecordedStudy, ...]:
-    """The studies among MLflow's runs, each with its trials; those that others replaced are left out.
+    """The studies among MLflow's runs, each with its trials; replaced ones are left out.
 
     `by_seed` gives the objective of each seed of a trial's run.
     """
@@ -122,7 +122,7 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
         one for name, spec in _json(tag("space"), {}).items() if (one := read_parameter(name, spec))
     )
     importance = _json(tag("importance"), {}).items()
-    judged_on, objective = tag("judged_on", "data that nobody named"), tag("objective", "final")
+    judged_on, objective = tag("judged_on", "unnamed data"), tag("objective", "final")
     higher = tag("direction") != "minimize"
     return RecordedStudy(
         id=run.info.run_id,
@@ -174,7 +174,7 @@ def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
 
 
 def _json(text: str, otherwise: Any) -> Any:
-    """What the text says, if it is of the same kind as `otherwise`."""
+    """The parsed text, if it is of the same type as `otherwise`."""
     try:
         found = json.loads(text or "null")
     except ValueError:

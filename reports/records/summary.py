@@ -1,4 +1,4 @@
-"""Scenario × strategy: what the seeds came to."""
+"""Scenario × strategy: results over seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of the values that are there."""
+        """Of the values that are present."""
         known = [value for value in values if not np.isnan(value)]
         mean = float(np.mean(known)) if known else nan
         return cls(mean, float(np.std(known, ddof=1)) if len(known) > 1 else nan, len(known))
@@ -33,13 +33,13 @@ class Spread:
 class Reach:
     """When a target was reached: the median over seeds, in which never is ∞."""
 
-    median: float  # NaN if no run came to its end
+    median: float  # NaN if no run ended
     reached: int  # seeds that did
     of: int  # seeds that could
 
     @classmethod
     def of_times(cls, times: Sequence[float]) -> Reach:
-        """Of one time a seed, ∞ where the target was never reached."""
+        """Of one time per seed, ∞ where the target was never reached."""
         return cls(float(np.median(times)) if times else nan, sum(time < inf for time in times), len(times))
 
 
@@ -47,9 +47,9 @@ class Reach:
 class Row:
     """One strategy in one scenario.
 
-    Final values are those of the runs that came to their end, and of those that stalled: their model would
-    not change any more. A run that diverged is counted apart; a target that it had not met until then it
-    never met. Runs that failed or go on are neither.
+    Final values are those of the runs that ended, and of those that stalled: their model would
+    not change any more. A run that diverged is counted apart; a target that it had not met until then
+    counts as never met. Runs that failed or are still running are neither.
     """
 
     cell: Cell
@@ -76,17 +76,17 @@ class Row:
 
     @property
     def unfinished(self) -> int:
-        """How many seeds failed, were interrupted, or go on."""
+        """How many seeds failed, were interrupted, or are still running."""
         return sum(not run.ended_somehow for run in self.cell.runs) - self.unreadable
 
     @property
     def unreadable(self) -> int:
-        """How many seeds came to their end, but their curve is gone or damaged."""
+        """How many seeds ended, but their curve is gone or damaged."""
         return sum(run.unreadable for run in self.cell.runs)
 
 
 def summarise(scenario: RecordedScenario) -> list[Row]:
-    """The strategies of a scenario, best first; those with diverged runs come after those without."""
+    """The strategies of a scenario, best first; those with diverged runs follow those without."""
     rows = [summarise_cell(cell, scenario) for cell in scenario.cells]
     ranks = scenario.columns[0]
     sign = -1 if ranks.higher else 1

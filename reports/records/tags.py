@@ -1,4 +1,4 @@
-"""Runs from the tags and parameters that MLflow holds of them; what is odd is taken as not said."""
+"""Runs from the tags and parameters that MLflow holds of them; invalid values count as absent."""
 
 from __future__ import annotations
 

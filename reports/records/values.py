@@ -12,7 +12,7 @@ from fl_core.metrics import Metric, from_data
 
 
 def clean(text: str) -> str:
-    """A text without what neither HTML nor XML can hold, and without what cannot be seen."""
+    """A text without invisible characters and those invalid in HTML or XML."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text).strip()
 
 

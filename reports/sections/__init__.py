@@ -1,1 +1,1 @@
-"""The parts of the page, a file each: what it shows, how it is drawn, what its caption says."""
+"""The parts of the page, one file each: content, figures and caption."""

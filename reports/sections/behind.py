@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW = 30
-FEW = 5  # seeds, below which a page says how little they can show
-MANY = 1000  # seeds that nobody runs
+FEW = 5  # seeds; with fewer, the page notes how little they can show
+MANY = 1000  # seeds; more are impractical
 ROOM = 2.2  # times the largest difference of a seed, beyond which intervals are cut
 
 
 def section(results: Results) -> Section | None:
-    """One card a scenario."""
+    """One card per scenario."""
     found = [
         (scenario, of)
         for (scenario, _), of in zip(results.scenarios, results.differences(), strict=True)
@@ -69,7 +69,7 @@ def _note(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> str
 
 
 def _caption(scenario: RecordedScenario, of: Sequence[Difference]) -> str:
-    """What is open, and what would settle the nearest question."""
+    """The undecided comparisons, and what would decide the closest one."""
     from reports.statistics.paired import seeds_to_decide
 
     best, *others = of
@@ -115,7 +115,7 @@ def _table(scenario: RecordedScenario, of: Sequence[Difference]) -> Table:
 
 
 def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.DataFrame:
-    """One row a comparison; differences are positive where the strategy is worse than the best."""
+    """One row per comparison; differences are positive where the strategy is worse than the best."""
     return pd.DataFrame(
         {
             "scenario": scenario.label,

@@ -1,4 +1,4 @@
-"""Cost: what every strategy sends, keeps and computes."""
+"""Cost: communication, memory and computation of every strategy."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from reports.statistics.ranking import RankingEntry
 
 NOTE = (
     "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "
-    "updates until the target was met (∞: the median run never met it). What is kept are tensors beside "
-    "models and updates at the end of the run, such as caches and buffers; that of the clients is all "
-    "clients’ together. Wall time depends on the machine and on how jobs were computed."
+    "updates until the target was met (∞: the median run never met it). Kept are tensors other than "
+    "models and updates at the end of the run, such as caches and buffers, those of "
+    "the clients in total. Wall time depends on the machine and on how jobs were computed."
 )
 
 
 def section(results: Results) -> Section | None:
-    """A table a problem: what strategies cost hardly depends on partition and delay."""
+    """One table per problem: the cost of strategies hardly depends on partition and delay."""
     by_problem: dict[str, list[RecordedScenario]] = {}
     for scenario, _ in results.scenarios:
         by_problem.setdefault(scenario.problem, []).append(scenario)
@@ -49,7 +49,7 @@ def section(results: Results) -> Section | None:
 
 
 def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
-    """One line a strategy, over all scenarios of a problem."""
+    """One line per strategy, over all scenarios of a problem."""
     runs: dict[str, list[RecordedRun]] = {}
     for scenario in scenarios:
         for cell in scenario.cells:
@@ -83,7 +83,7 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
 
 
 def entry(values: Sequence[float], write: Callable[[float], str]) -> RankingEntry:
-    """Median and range; ∞ counts, what is unknown does not."""
+    """Median and range; ∞ counts, unknown values do not."""
     known = [value for value in values if not np.isnan(value)]
     if not known:
         return RankingEntry(numbers.MISSING, value=nan)
@@ -95,7 +95,7 @@ def entry(values: Sequence[float], write: Callable[[float], str]) -> RankingEntr
 def frame(
     scenarios: Sequence[RecordedScenario], columns: dict[str, Callable[[RecordedRun], float]]
 ) -> pd.DataFrame:
-    """One row a run that is over, bytes and seconds."""
+    """One row per ended run, bytes and seconds."""
     return pd.DataFrame(
         {
             "scenario": scenario.label,

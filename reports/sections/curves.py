@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE, MARGINS = (520, 320), (46, 14, 30, 44)
-WIDE = 12  # from this ratio between the ends of two strategies on, a clock is shown on a log scale
+WIDE = 12  # ratio between the ends of two strategies from which on a clock is shown on a log scale
 
 Bands = Mapping[tuple[str, str], Sequence[Band]]  # by scenario and clock
 
 
 def section(results: Results) -> Section | None:
-    """One block a metric, one card a scenario in it, one figure a clock in that."""
+    """One block per metric, in it one card per scenario, in that one figure per clock."""
     scenarios = [scenario for scenario, _ in results.scenarios]
     shown = list(dict.fromkeys(one for scenario in scenarios for one in scenario.shown))
     everything = {one: _bands(one, scenarios) for one in shown}
@@ -118,7 +118,7 @@ def levels(scenario: RecordedScenario, measure: Measure) -> list[tuple[str, floa
 def scale(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands) -> Scale:
     """The vertical axis, shared by all scenarios of one problem: room for results, baseline and target.
 
-    The untrained model may lie outside: the curves that come from there are cut, not squeezed.
+    The untrained model may lie outside: the curves are cut there, not compressed.
     """
     drawn = [one for scenario in scenarios for one in bands[scenario.label, "updates"]]
     seen = [edge[1:] if len(edge) > 2 else edge for one in drawn for edge in (one.low, one.high)]
@@ -164,7 +164,7 @@ class Plot:
             axes.fill_between(one.grid, one.low, one.high, alpha=0.11, linewidth=0, **style)
         if one.n:
             axes.plot(one.grid, one.mean, linestyle=svg.line_style(index), linewidth=1.6, **style)
-            # Marks of lines that run into each other stand beside, not on each other.
+            # Markers of overlapping lines are placed side by side.
             every, last = max(1, len(one.grid) // 5), len(one.grid) - 1
             at = [*range(index % every, last, every), last]
             axes.plot(
@@ -176,7 +176,7 @@ class Plot:
             axes.plot(marks[-1:], inside[-1:], "x", markersize=7, markeredgewidth=1.8, clip_on=False, **style)
 
     def _paint_level(self, axes: Axes, name: str, level: float) -> None:
-        """A horizontal line, with its name where curves are rare: before them, or across from their ends."""
+        """A horizontal line, labelled where curves are sparse: before them, or opposite their ends."""
         measure = self.measure
         ends = [float(one.mean[-1]) for one in self.bands if one.n]
         below = sum(end < level for end in ends) * 2 >= len(ends)  # where most curves end
@@ -189,7 +189,7 @@ class Plot:
             svg.write(axes, f"{name} {text}", (0, level), side="left", above=below)
 
     def _scale_clock(self, axes: Axes) -> bool:
-        """Fit the clock; whether it got a log scale, since strategies would be squeezed to the edge."""
+        """Fit the clock; True if it got a log scale, since strategies would be squeezed at the edge."""
         clocks = [one.grid for one in self.bands if one.n]
         clocks = clocks or [marks for one in self.bands for marks, _ in one.lost]
         ends = [float(clock[-1]) for clock in clocks]

@@ -1,4 +1,4 @@
-"""Why a strategy wins: what the error of its updates is made of, as it was measured on the run itself."""
+"""Why a strategy wins: the decomposition of its updates' error, measured on the run itself."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE, MARGINS = (270, 225), (48, 10, 30, 44)
-POINTS = 60  # a line; of more iterations, neighbours are averaged
-WIDE = 12  # from this ratio between the ends of two strategies on, iterations are shown on a log scale
-DEEP = 1e6  # times below the greatest value lies rounding
+POINTS = 60  # points per line; of more iterations, neighbours are averaged
+WIDE = 12  # ratio between the ends of two strategies from which on iterations are shown on a log scale
+DEEP = 1e6  # relative to the greatest value, the level of rounding
 
 TERMS = {  # columns of diagnostics
     "noise_sq": "A · sampling noise",
@@ -75,7 +75,7 @@ def lines(scenario: RecordedScenario, term: str) -> list[ErrorLine]:
 
 
 def section(results: Results) -> Section | None:
-    """One row of panels a scenario: A, B, C and, where it was recorded, the gradient."""
+    """One row of panels per scenario: A, B, C and, where it was recorded, the gradient."""
     cards: list[dict[str, Any]] = []
     figures, found = [], []
     for scenario, _ in results.scenarios:
@@ -110,7 +110,7 @@ def section(results: Results) -> Section | None:
     shows = {"cards": cards, "file": file_name(results.suite.name, "errors"), "download": link(table)}
     note = f"{NOTE}{results.mean_over_seeds}. Averages over the whole run are below each figure."
     tables = [Table("all", table), *(card["table"] for card in cards)]
-    return Section("errors", "What the error is made of", "errors.html.j2", note, shows, figures, tables)
+    return Section("errors", "Error decomposition", "errors.html.j2", note, shows, figures, tables)
 
 
 def _caption(scenario: RecordedScenario, errors: dict[str, list[ErrorLine]], scale: Scale) -> str:
@@ -152,7 +152,7 @@ def _table(scenario: RecordedScenario, terms: dict[str, list[ErrorLine]]) -> Tab
 
 
 def frame(found: Sequence[tuple[RecordedScenario, dict[str, list[ErrorLine]]]]) -> pd.DataFrame:
-    """One row a strategy and term: the mean over the whole run and seeds."""
+    """One row per strategy and term: the mean over the whole run and seeds."""
     return pd.DataFrame(
         {"scenario": scenario.label, "strategy": one.cell.strategy, "term": term, "mean": one.mean}
         for scenario, terms in found

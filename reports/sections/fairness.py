@@ -1,4 +1,4 @@
-"""Fairness: what the final model is worth to every single client, and to the one it serves worst."""
+"""Fairness: the final model's performance on every client, and on the worst one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW = 30
-MOST = 80  # strokes a row; of more clients, that many quantiles are drawn
+MOST = 80  # strokes per row; of more clients, that many quantiles are drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class Clients:
 
 
 def clients(cell: Cell, of: Measure) -> Clients | None:
-    """The metric or loss of every client, over the seeds that came to their end; None if there is none."""
+    """The metric or loss of every client, over the seeds that ended; None if there is none."""
     tables = [run.files.clients for run in cell.done if of.short in run.files.clients]
     if not tables:
         return None
@@ -50,7 +50,7 @@ def clients(cell: Cell, of: Measure) -> Clients | None:
 
 
 def section(results: Results) -> Section | None:
-    """One card a scenario."""
+    """One card per scenario."""
     found = [(scenario, compared_by(scenario)) for scenario, _ in results.scenarios]
     tables = [
         (scenario, of, [row for cell in scenario.cells if (row := clients(cell, of))])
@@ -77,7 +77,7 @@ def section(results: Results) -> Section | None:
 
 
 def compared_by(scenario: RecordedScenario) -> Measure:
-    """What clients are compared by: the metric that ranks where each has a value of it, else their loss."""
+    """The metric that compares clients: the ranking metric where each has a value of it, else their loss."""
     own = scenario.metric
     recorded = any(own.short in run.files.clients for run in scenario.runs)
     plain = replace(own, title=own.title.removeprefix("Test ").capitalize())

@@ -1,4 +1,4 @@
-"""Heatmaps: heterogeneity of the data against delay, one a strategy."""
+"""Heatmaps: heterogeneity of the data against delay, one per strategy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEVELS = len(look.LIGHT_AMOUNTS)
 
 
 def section(results: Results) -> Section | None:
-    """A block a grid, a heatmap a strategy in it."""
+    """One block per grid, in it one heatmap per strategy."""
     found = grids(results.scenarios)
     if not found:
         return None
@@ -56,7 +56,7 @@ def section(results: Results) -> Section | None:
         for d in grid.down
         for a in grid.across
     ):
-        note += " Empty: a seed diverged, or nothing has come to its end."
+        note += " Empty: a seed diverged, or no run has ended."
     figures = [
         (f"{grid.problem} {cell.strategy}", drawing)
         for grid, block in zip(found, blocks, strict=True)
@@ -75,7 +75,7 @@ def section(results: Results) -> Section | None:
 
 
 def frame(grid: Grid) -> pd.DataFrame:
-    """One row a strategy and place."""
+    """One row per strategy and place."""
     return pd.DataFrame(
         {
             "problem": grid.problem,
@@ -109,7 +109,7 @@ def _text(grid: Grid, value: float) -> str:
 
 
 def level(value: float, low: float, high: float) -> int:
-    """Which of the colours a value gets."""
+    """The index of a value's colour."""
     return min(LEVELS - 1, floor(LEVELS * (value - low) / (high - low))) if high > low else LEVELS // 2
 
 
@@ -124,7 +124,7 @@ def _draw(grid: Grid, strategy: str) -> svg.Drawing:
 
 
 def _broken(label: str, grid: Grid) -> str:
-    """A label of a column on as many lines as it needs."""
+    """A column label, broken into as many lines as needed."""
     import textwrap
 
     room = max(300, 52 * len(grid.across)) / len(grid.across) / LETTER
@@ -158,7 +158,7 @@ def _paint(axes: Axes, grid: Grid, strategy: str) -> None:
 
 
 def _leads(grid: Grid, strategy: str, at: tuple[str, str]) -> bool:
-    """Whether no strategy reads better there."""
+    """Whether no strategy has a better value there, as printed."""
     values = [value for one in grid.means if not isnan(value := grid.value(one, at))]
     if grid.measure.higher is None or len(values) < 2:
         return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE, MARGINS = (520, 280), (46, 14, 30, 44)
-MOST = 100  # points a line; of more clients, neighbours in speed are averaged
+MOST = 100  # points per line; of more clients, neighbours in speed are averaged
 TALL = 8  # ratio from which on shares are shown on a log scale
 
 
@@ -37,7 +37,7 @@ def _of_run(run: RecordedRun) -> Array:
 
 
 def section(results: Results) -> Section | None:
-    """One card a scenario."""
+    """One card per scenario."""
     found = [
         (scenario, [(cell, its) for cell in scenario.cells if len(its := shares(cell))])
         for scenario, _ in results.scenarios

@@ -1,4 +1,4 @@
-"""The headline: every strategy in every scenario at a glance, then one table a scenario."""
+"""The headline: every strategy in every scenario at a glance, then one table per scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reports.statistics.ranking import STALLED, Ranking, RankingEntry, seeds, sp
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """One strategy in one scenario: its mean, and where that lies between the worst (0) and the best (1)."""
+    """One strategy in one scenario: its mean, and its place between the worst (0) and the best (1)."""
 
     text: str
     detail: str
@@ -83,14 +83,14 @@ def _note(rankings: Sequence[Ranking], some_open: bool) -> str:
     if any(found.unmet for found in rankings):
         parts.append("∞: the median seed never met the target; beside it, how many seeds did.")
     if any(line.row.diverged for line in lines):
-        parts.append("Strategies with diverged runs stand last; their means are those of the other seeds.")
+        parts.append("Strategies with diverged runs come last; their means are those of the other seeds.")
     if any(line.row.stalled for line in lines):
         parts.append(STALLED)
     return " ".join(parts)
 
 
 def at_a_glance(results: Results) -> dict[str, Any]:
-    """A line a scenario, a column a strategy; strategies by their mean rank."""
+    """One line per scenario, one column per strategy; strategies by their mean rank."""
     rankings = results.rankings()
     places: dict[str, list[int]] = {}
     for _, rows in results.scenarios:

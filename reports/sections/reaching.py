@@ -1,4 +1,4 @@
-"""Time to target: which part of the seeds has met it by when; those that never do stay out."""
+"""Time to target: the share of seeds that have met it against time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 SIZE, MARGINS = (520, 280), (46, 16, 30, 44)
 SHOWN = ("updates", "time")  # clocks
-APART = 1.6  # pixels between lines that would lie on each other
-WIDE = 12  # from this ratio between the first and the last seed on, a log scale
+APART = 1.6  # pixels between lines that would overlap
+WIDE = 12  # ratio between the first and the last seed from which on the scale is logarithmic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,15 +33,15 @@ class Reached:
 
     cell: Cell
     when: Array  # [seeds], sorted
-    ends: Array  # [seeds], when the runs that never met it were over: that much is known of them
+    ends: Array  # [seeds], ends of the runs that never met it (censoring times)
 
     def share(self, at: Array) -> Array:
-        """Share of all seeds that had met the target by then."""
+        """Share of all seeds that had met the target by that time."""
         return np.searchsorted(self.when, at, side="right") / len(self.when)
 
 
 def reached(cell: Cell, clock: str, target: float) -> Reached | None:
-    """Of the runs that are over; one that diverged never meets what it had not met. None without any."""
+    """Of ended runs; a diverged one that had not met the target never does. None without any."""
     runs = [run for run in cell.runs if run.ended_somehow and clock in run.files.curve]
     if not runs:
         return None
@@ -51,7 +51,7 @@ def reached(cell: Cell, clock: str, target: float) -> Reached | None:
 
 
 def section(results: Results) -> Section | None:
-    """One card a scenario that has a target, a figure a clock in it; one seed is in the ranking already."""
+    """One card per scenario with a target, in it one figure per clock; one seed is in the ranking already."""
     if len(results.suite.seeds) < 2:
         return None
     cards, figures, frames = [], [], []
@@ -84,8 +84,8 @@ def section(results: Results) -> Section | None:
     }
     nobody = [card["scenario"] for card in cards if not card["clocks"]]
     note = (
-        "Share of seeds that had met the target. A line that ends below 100 % belongs to a strategy of which "
-        "some seeds never met it; a bar shows where such a run was over. Lines that would lie on each other "
+        "Share of seeds that had met the target. A line that ends below 100 % belongs to a strategy with "
+        "seeds that never met it; a bar shows where such a run ended. Lines that would overlap "
         "are drawn side by side."
     )
     if nobody:
@@ -105,7 +105,7 @@ def _all(scenario: RecordedScenario, clock: str) -> list[Reached]:
 
 
 def _frame(scenario: RecordedScenario, clock: str, one: Reached) -> pd.DataFrame:
-    """One row a seed; inf where it never met the target."""
+    """One row per seed; inf where it never met the target."""
     return pd.DataFrame(
         {
             "scenario": scenario.label,

@@ -1,4 +1,4 @@
-"""Figures with one row a strategy, its name at the left."""
+"""Figures with one row per strategy, its name at the left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WIDTH = 520
 TOP, BOTTOM, RIGHT = 8, 44, 16
 LETTER, LEADING = 7.2, 12.5  # pixels, about
-LONGEST = 22  # letters a line
+LONGEST = 22  # letters per line
 
 
 def draw(cells: Sequence[Cell], row: float, paint: Callable[[Axes], None], description: str) -> svg.Drawing:

@@ -1,4 +1,4 @@
-"""What every part of the page is made from, and what it comes to."""
+"""Input and output of every part of the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Results:
 
     @property
     def mean_over_seeds(self) -> str:
-        """How captions say that seeds were averaged; nothing where there is one."""
+        """The note in captions that seeds were averaged; empty for a single seed."""
         return ", mean over seeds" if len(self.suite.seeds) > 1 else ""
 
     def rankings(self) -> list[Ranking]:
@@ -37,13 +37,13 @@ class Results:
         return [ranking(scenario, rows) for scenario, rows in self.scenarios]
 
     def differences(self) -> list[list[Difference]]:
-        """Of every scenario, how far its strategies stay behind the best."""
+        """For every scenario, how far its strategies are behind the best."""
         return [differences(scenario, rows) for scenario, rows in self.scenarios]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table as files: numbers for programs, and, where people read it, lines of texts."""
+    """A table as files: numbers for programs, and, where it is also printed, lines of text."""
 
     name: str
     numbers: pd.DataFrame
@@ -53,14 +53,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page: `template` is rendered with `shows`; figures and tables can be had as files."""
+    """A part of the page: `template` is rendered with `shows`; figures and tables are available as files."""
 
     anchor: str
     title: str
     template: str
     note: str  # what all of its figures or tables have in common
     shows: Mapping[str, Any] = field(default_factory=dict)
-    figures: Sequence[tuple[str, Drawing]] = ()  # by what they show, in words
+    figures: Sequence[tuple[str, Drawing]] = ()  # by their content, in words
     tables: Sequence[Table] = ()
 
 
@@ -70,7 +70,7 @@ class Card:
 
     scenario: str
     figure: Drawing
-    caption: str = ""  # what its note does not say already
+    caption: str = ""  # beyond its note
     legend: tuple[
         tuple[int, str], ...
     ] = ()  # index and label of strategies, where the figure does not name them
@@ -83,7 +83,7 @@ def figures(cards: Sequence[Card]) -> list[tuple[str, Drawing]]:
 
 
 def mean_over(seeds: Sequence[int]) -> str:
-    """How a caption says what was averaged, for so many seeds in each cell; nothing for single ones."""
+    """The note in a caption on averaging, from the seeds of each cell; empty for single ones."""
     least, most = min(seeds), max(seeds)
     if most == 1:
         return ""

@@ -1,4 +1,4 @@
-"""Staleness: how old the versions were from which updates were made."""
+"""Staleness of updates: age of the versions from which they were made."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bin_text(at: int) -> str:
 
 
 def section(results: Results) -> Section | None:
-    """One card a scenario."""
+    """One card per scenario."""
     found = [
         (scenario, [(cell, its) for cell in scenario.cells if len(its := shares(cell))])
         for scenario, _ in results.scenarios
@@ -54,7 +54,7 @@ def section(results: Results) -> Section | None:
     if not cards:
         return None
     note = (
-        f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows have one scale. "
+        f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows share one scale. "
         "Bins double in width and are named by their last value: “8” holds 5 to 8."
     )
     return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": cards}, figures(cards))

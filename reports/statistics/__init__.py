@@ -1,1 +1,1 @@
-"""What recorded numbers amount to: estimates, intervals, rankings, comparisons."""
+"""Statistics of recorded numbers: estimates, intervals, rankings, comparisons."""

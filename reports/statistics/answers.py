@@ -13,9 +13,9 @@ from reports.statistics.paired import LEVEL, seeds_to_decide
 
 
 def answer(found: Comparison, first: str, second: str) -> Iterator[str]:
-    """A comparison in a sentence or two, and what is left out of it; a line each."""
+    """A comparison in a sentence or two, and the runs left out; one line each."""
     if not found.pairs:
-        yield "They have no seed in common that both brought to an end."
+        yield "They have no seed in common that both completed."
     elif found.effect is None:
         yield from _who_is_first(found, first, second)
     else:
@@ -70,7 +70,7 @@ def _p(found: Comparison) -> str:
 
 
 def _needed(found: Comparison) -> str:
-    """How many seeds would decide, if the difference is what it looks like."""
+    """How many seeds would decide if the estimated difference is the true one."""
     assert found.effect is not None
     if found.effect.n < 2:
         return "; one seed shows nothing of its spread"

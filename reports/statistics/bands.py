@@ -13,7 +13,7 @@ from reports.records.steps import Array, common_grid, value_at
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """One strategy's runs on a common grid of one clock; diverged runs stand apart."""
+    """One strategy's runs on a common grid of one clock; diverged runs are separate."""
 
     cell: Cell
     grid: Array
@@ -24,13 +24,13 @@ class Band:
     lost: tuple[tuple[Array, Array], ...]  # clock and values of every diverged run
 
     def frame(self, **labels: str) -> pd.DataFrame:
-        """One row a point, after the labels."""
+        """One row per point, after the labels."""
         columns = {"at": self.grid, "mean": self.mean, "min": self.low, "max": self.high, "seeds": self.n}
         return pd.DataFrame({**labels, **columns})
 
 
 def band(cell: Cell, metric: str, clock: str) -> Band:
-    """Mean and range over the seeds that came to their end; a run that ended keeps its last value."""
+    """Mean and range over the seeds that ended; a run that ended keeps its last value."""
     curves = [_curve(run, metric, clock) for run in cell.done if metric in run.files.curve]
     lost = [_curve(run, metric, clock) for run in cell.diverged if metric in run.files.curve]
     grid = common_grid([marks for marks, _ in curves])

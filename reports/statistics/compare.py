@@ -1,4 +1,4 @@
-"""Two strategies, seed by seed: who is ahead in each scenario, by how much, and how sure that is."""
+"""Two strategies, seed by seed: which is ahead in each scenario, by how much, and how certainly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.records.steps import value_at
 from reports.records.summary import time_to_target
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 
-# Questions about when a target was met, and the clock that answers them.
+# Questions about times to a target, and their clocks.
 REACHES = {"updates_to_target": "updates", "time_to_target": "time"}
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
 
@@ -31,8 +31,8 @@ class Comparison:
     effect: Effect | None  # how far the first is ahead; None where a pair is not finite, or there is none;
     # its interval holds at 95 % together with those of all `tests` (Bonferroni)
     p: float  # two-sided, adjusted; of a sign test where there is no effect; NaN without any pair
-    tests: int = 1  # for so many tests p is adjusted (Holm)
-    target: str = ""  # in words, where the question is when it was met
+    tests: int = 1  # number of tests for which p is adjusted (Holm)
+    target: str = ""  # in words, where the question is about times to a target
     remarks: tuple[str, ...] = ()  # seeds that are in no pair, or that diverged
 
     @property
@@ -42,7 +42,7 @@ class Comparison:
 
     @property
     def wins(self) -> tuple[int, int]:
-        """On how many seeds each is ahead; a tie is nobody's."""
+        """On how many seeds each is ahead; ties count for neither."""
         more = [(first > second) - (first < second) for first, second in self.pairs.values()]
         return more.count(direction(self.measure)), more.count(-direction(self.measure))
 
@@ -68,7 +68,7 @@ class Comparison:
 
 
 def direction(of: Measure) -> int:
-    """1 where more is better, or nobody said; -1 where less is."""
+    """1 where more is better or the direction is unknown; -1 where less is."""
     return -1 if of.higher is False else 1
 
 
@@ -100,7 +100,7 @@ def _together(one: Comparison, p: float, tests: int) -> Comparison:
 def overall(scenarios: Sequence[RecordedScenario], found: Sequence[Comparison]) -> Comparison | None:
     """The mean over scenarios, over the seeds that all of them have.
 
-    None where such a mean says nothing: of one scenario, of different problems, of times to a target.
+    None where such a mean is meaningless: for one scenario, of different problems, of times to a target.
     """
     compared = {one.scenario for one in found}
     problems = {one.problem for one in scenarios if one.label in compared}
@@ -152,14 +152,14 @@ def _ahead(of: Measure, pairs: Mapping[int, Pair]) -> list[float]:
 
 
 def _sign_test(wins: tuple[int, int]) -> float:
-    """Two-sided p-value of so many seeds for either, were they equally good."""
+    """Two-sided p-value of the counts of seeds won, if both are equally good."""
     from scipy.stats import binomtest
 
     return float(binomtest(wins[0], sum(wins)).pvalue) if sum(wins) else 1.0
 
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:
-    """What the question is about."""
+    """The measure in question."""
     if metric in REACHES:
         clock = {"updates": "client updates", "time": "units of virtual time"}[REACHES[metric]]
         return Measure(metric, clock, higher=False)
@@ -197,7 +197,7 @@ def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
 
 
 def _mistakes(strategy: str, run: RecordedRun | None, value: float) -> str:
-    """What is wrong with a strategy's run; empty if nothing is. To be late is not wrong."""
+    """What is wrong with a strategy's run; empty if nothing is. Missing the target is not wrong."""
     if run is None:
         return f"{strategy} was not run"
     if run.diverged:

@@ -1,4 +1,4 @@
-"""How far every strategy of a scenario stays behind its best one, seed by seed."""
+"""How far every strategy of a scenario is behind its best one, seed by seed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Difference:
     """One strategy against the best of the scenario; positive where it is worse."""
 
     row: Row
-    values: tuple[float, ...]  # one a seed that both brought to an end
+    values: tuple[float, ...]  # one per seed that both completed
     effect: Effect | None  # None where there is no such seed, and of the best itself
     p: float  # adjusted (Holm) for the number of strategies that are compared; NaN without an effect
-    worse: bool = False  # whether it is shown to be; False says no more than that it is not shown
+    worse: bool = False  # whether it is shown to be worse; False means only that it is not shown
 
     @property
     def open(self) -> bool:
@@ -33,8 +33,8 @@ class Difference:
 def differences(scenario: RecordedScenario, rows: Sequence[Row]) -> list[Difference]:
     """Of all rows, in their order, the first one being the best; none where no two seeds can be paired.
 
-    Paired over the seeds that both strategies brought to an end, in the metric that ranks. The best is taken
-    from the same seeds, which flatters it: with few seeds and many strategies some lead by luck.
+    Paired over the seeds that both strategies completed, in the ranking metric. The best is chosen on the
+    same seeds, which favours it: with few seeds and many strategies some lead by chance.
     """
     from reports.statistics.paired import LEVEL, effect, holm
 

@@ -1,4 +1,4 @@
-"""Estimates that are no mean of paired differences: ratios of means, ratios of variances, rank correlation.
+"""Estimates other than means of paired differences: ratios of means, ratios of variances, rank correlation.
 
 Each has p-values of one-sided tests against a threshold, as `paired.Effect` does; those of means and
 variances have an interval.
@@ -18,11 +18,11 @@ from scipy import special
 from reports.statistics.paired import LEVEL, student
 
 Array = np.ndarray
-MOST_RANKED = 8  # whose permutations, 40,320, are looked through one by one
+MOST_RANKED = 8  # values, whose 40,320 permutations are enumerated
 
 
 class Estimate(Protocol):
-    """A number with its interval; what a verdict is made from."""
+    """A number with its interval; the basis of a verdict."""
 
     @property
     def mean(self) -> float:
@@ -48,7 +48,7 @@ class Estimate(Protocol):
 
 
 class RatioEstimate:
-    """Ratio of two paired means (Fieller): all r for which t does not tell top − r · bottom from 0.
+    """Ratio of two paired means (Fieller): all r for which t does not distinguish top − r · bottom from 0.
 
     Exact for normal values, where a bootstrap of so few seeds is not. All of R where the lower mean may be 0.
     """
@@ -85,7 +85,7 @@ class RatioEstimate:
 
 
 class VarianceRatio:
-    """Ratio of the variances of two samples of n seeds each, by the law of F; no use is made of pairs.
+    """Ratio of the variances of two samples of n seeds each, by the F distribution; pairing is not used.
 
     ValueError where the lower one does not vary.
     """
@@ -114,8 +114,8 @@ class RankEstimate:
     """Spearman's ρ of means over seeds [k, n] with others [k, n], or with given numbers [k].
 
     The test is of agreement against chance: in every seed the k values are ranked, and so are the others; the
-    statistic is the sum over seeds of Σ rank · other rank. Were there no relation, the ranks of each seed
-    would be in any of their k! orders alike. The law of the sum is computed exactly (Page, JASA 58, 1963).
+    statistic is the sum over seeds of Σ rank · other rank. Without any relation, all k! orders
+    of the ranks of each seed are equally likely. The distribution of the sum is exact (Page, JASA 58, 1963).
     """
 
     values: Array
@@ -137,17 +137,17 @@ class RankEstimate:
 
     @property
     def low(self) -> float:
-        """There is no interval of it."""
+        """There is no interval for it."""
         return nan
 
     high = low
 
     def p_above(self, threshold: float) -> float:
-        """Of the two agreeing; 1 where ρ of the means does not reach the threshold."""
+        """For agreement; 1 where ρ of the means does not reach the threshold."""
         return self._tail[0] if self.mean >= threshold else 1.0
 
     def p_below(self, threshold: float) -> float:
-        """Of the two being contrary; 1 where ρ of the means reaches the threshold."""
+        """For opposition; 1 where ρ of the means reaches the threshold."""
         return self._tail[1] if self.mean < threshold else 1.0
 
     @property
@@ -157,7 +157,7 @@ class RankEstimate:
 
     @cached_property
     def _tail(self) -> tuple[float, float]:
-        """How likely a sum as large is by chance, and one as small; doubled ranks are whole numbers."""
+        """The probability of a sum as large by chance, and of one as small; doubled ranks are integers."""
         if len(self.values) > MOST_RANKED:
             raise ValueError(f"{len(self.values)} values: only {MOST_RANKED} can be ranked by the exact test")
         law, observed = np.ones(1), 0  # law[s]: probability of a sum s
@@ -170,7 +170,7 @@ class RankEstimate:
 
 
 def ranks(values: Array) -> Array:
-    """Ranks from 1; those that tie share the mean of theirs."""
+    """Ranks from 1; ties share their mean rank."""
     below = (values[:, None] > values[None, :]).sum(1)
     alike = (values[:, None] == values[None, :]).sum(1)
     return np.asarray(below + (alike + 1) / 2)
@@ -178,7 +178,7 @@ def ranks(values: Array) -> Array:
 
 @cache
 def _law(one: tuple[float, ...], other: tuple[float, ...]) -> Array:
-    """The law of Σ one · other over all orders of one of them, by its value."""
+    """The distribution of Σ one · other over all orders of one of them, by its value."""
     orders = np.array(list(permutations(one)))
     sums = np.rint(orders @ np.array(other)).astype(int)
     return np.asarray(np.bincount(sums) / len(orders))

@@ -1,10 +1,10 @@
 """Looks: at which numbers of seeds a claim is judged, and how much of the error each look may spend.
 
-Who looks at 8, 16, 32 and 64 seeds and stops as soon as something is decided has four chances to be wrong. So
-the 5 % are spent over the looks, in proportion to the seeds that are fresh at each: at look k of K with
+Looking at 8, 16, 32 and 64 seeds and stopping as soon as something is decided gives four chances to be wrong.
+So the 5 % are spent over the looks, in proportion to the new seeds at each: at look k of K with
 n₁ < … < n_K seeds, α·(n_k − n_{k−1})/n_K (Lan and DeMets, Biometrika 70, 1983, with a linear spending
-function). The shares are added up as if looks had nothing in common (Bonferroni), which makes a little too
-much of them and leaves Student's t exact at every look.
+function). The shares are simply added up (Bonferroni), which is slightly conservative and leaves Student's t
+exact at every look.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEEDS = (8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Numbers of seeds, growing; what is decided at one of them is not looked at again."""
+    """Numbers of seeds, increasing; decisions at one of them are final."""
 
     seeds: Sequence[int] = SEEDS
 
@@ -38,5 +38,5 @@ class Looks:
         return 1 - ERROR * self.share(look)
 
     def p(self, p: float, look: int) -> float:
-        """A p-value at that look as one of the whole plan: the smallest of them over looks is valid."""
+        """A p-value at that look, adjusted for the whole plan: the smallest of them over looks is valid."""
         return min(1.0, p / self.share(look))

@@ -11,16 +11,16 @@ from scipy import special
 
 LEVEL = 0.95
 RESAMPLES = 10_000
-ENOUGH = 1000  # seeds, from which t is as good as normal
-ROUNDING = 1e-9  # a spread so small, relative to that of all values, is none
-SEEDS_FOR_BOOTSTRAP = 8  # below, so few values say too little of their distribution: t instead
+ENOUGH = 1000  # seeds from which t is practically normal
+ROUNDING = 1e-9  # a spread below this, relative to the values, counts as none
+SEEDS_FOR_BOOTSTRAP = 8  # seeds; fewer describe their distribution too poorly: t instead
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """Mean of paired differences with its interval and the two-sided p-value of a paired t-test.
 
-    With one seed the interval is all of R and p is 1: a single difference shows nothing of its spread.
+    With one seed the interval is all of R and p is 1: a single difference does not show its spread.
     """
 
     mean: float
@@ -53,7 +53,7 @@ class Effect:
 
 
 def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
-    """The effect of finite differences, one a seed; a studentised bootstrap from eight seeds on, t below.
+    """The effect of finite differences, one per seed; a studentised bootstrap from eight seeds on, t below.
 
     `level` is the interval's: 1 − 0.05/k where k intervals are to hold together (Bonferroni).
 
@@ -72,7 +72,7 @@ def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
 def student(differences: Sequence[float] | np.ndarray, level: float = LEVEL) -> Effect:
     """The effect with Student's interval at any level: exact where differences are normal.
 
-    A bootstrap of few seeds knows nothing of the far quantiles that looks at growing numbers of seeds need.
+    A bootstrap of few seeds cannot estimate the far quantiles that looks at growing numbers of seeds need.
     Raises ValueError for no difference, or for one that is not finite.
     """
     return _effect(_finite(differences), None, level)
@@ -92,7 +92,7 @@ def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
         return Effect(mean, -inf, inf, 1.0, nan, 1)
     std = float(values.std(ddof=1))
     if np.ptp(values) <= ROUNDING * np.abs(values).max():
-        # Without a spread there is no t; of n equal differences a sign test says what there is to say.
+        # Without a spread there is no t; for n equal differences a sign test is used.
         return Effect(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
     error = std / sqrt(n)
     half = error * (_student(n, level) if quantile is None else quantile)
@@ -102,13 +102,13 @@ def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
 
 
 def _student(n: int, level: float = LEVEL) -> float:
-    """What |t| of n values exceeds in a share 1 − level of cases."""
+    """The value that |t| of n values exceeds in a share 1 − level of cases."""
     return float(special.stdtrit(n - 1, (1 + level) / 2))
 
 
 def _bootstrapped(values: np.ndarray, level: float) -> float:
     """The same of t over resampled values."""
-    from fl_core.streams import stream  # with torch, for which nothing else here has to wait
+    from fl_core.streams import stream  # imports torch, which nothing else here needs
 
     n = len(values)
     resampled = values[stream(0, "bootstrap", n).integers(n, size=(RESAMPLES, n))]
@@ -132,10 +132,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def holm_by_question(questions: Mapping[bytes, Mapping[str, float]]) -> dict[tuple[bytes, str], float]:
     """p-values of hypotheses, adjusted for the number of questions that they belong to.
 
-    Of the hypotheses of a question one at most is true: A and B are alike, or they differ by the margin at
-    least. So no more can be true than there are questions with a hypothesis that is not rejected yet
-    (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. To leave a question
-    out as soon as one of two falls would not do: where most are equal, those that are left are extreme.
+    At most one of the hypotheses of a question is true: A and B are equal, or they differ by at least the
+    margin. So no more can be true than there are questions with a hypothesis that is not rejected yet
+    (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. Dropping a
+    question as soon as one of two is rejected would be wrong: where most are equal, the rest are extreme.
     """
     left = {question: set(of) for question, of in questions.items()}
     adjusted, largest = {}, 0.0
@@ -149,7 +149,7 @@ def holm_by_question(questions: Mapping[bytes, Mapping[str, float]]) -> dict[tup
 def seeds_to_decide(
     found: Effect, power: float = 0.8, threshold: float = 0.0, level: float = LEVEL
 ) -> int | None:
-    """How many seeds a paired t-test needs to tell an effect of this size from the threshold.
+    """How many seeds a paired t-test needs to distinguish an effect of this size from the threshold.
 
     By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where they are equal, or the
     spread is unknown.
@@ -161,7 +161,7 @@ def seeds_to_decide(
         return 2
     size = abs(distance) / found.std
     z = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
-    n = max(2, ceil((z / size) ** 2))  # what it would be if the spread were known
+    n = max(2, ceil((z / size) ** 2))  # its value if the spread were known
     while n < ENOUGH and 1 - special.nctdtr(n - 1, size * sqrt(n), _student(n, level)) < power:
         n += 1
     return n

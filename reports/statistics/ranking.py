@@ -1,4 +1,4 @@
-"""The ranking of a scenario as a table of texts: the terminal prints it, and so does the page."""
+"""The ranking of a scenario as a table of text, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STALLED = "Stalled: waits for clients that never come; its last model counts."
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column holds, and which way its best values lie."""
+    """The content of a column, and the direction of its best values."""
 
     title: str
     about: str = ""
@@ -28,7 +28,7 @@ class RankingEntry:
     """One number of the table."""
 
     text: str
-    detail: str = ""  # beside it and quieter: its spread, or how many seeds it stands for
+    detail: str = ""  # beside it in muted type: its spread, or its number of seeds
     value: float = inf  # to sort by
     best: bool = False
 
@@ -43,12 +43,12 @@ class RankingLine:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A table: one line a strategy, best first; one entry a column."""
+    """A table: one line per strategy, best first; one entry per column."""
 
     scenario: RecordedScenario
     columns: tuple[Column, ...]
     lines: tuple[RankingLine, ...]
-    pooled: tuple[RankingEntry, ...]  # the centralised baseline; empty entries where it says nothing
+    pooled: tuple[RankingEntry, ...]  # the centralised baseline; entries are empty where it has no value
 
     @property
     def detailed(self) -> list[bool]:
@@ -112,7 +112,7 @@ def leader(scenario: RecordedScenario, rows: Sequence[Row]) -> list[str]:
 
 
 def seeds(row: Row) -> str:
-    """How many runs a line stands for: '3', or '3 (1 diverged)'."""
+    """The number of runs of a line: '3', or '3 (1 diverged)'."""
     counts = {
         "diverged": row.diverged,
         "stalled": row.stalled,
@@ -152,7 +152,7 @@ def _reach(reach: Reach, write: Callable[[float], str]) -> RankingEntry:
 
 
 def _mark(column: Column, entries: list[RankingEntry], eligible: list[bool]) -> list[RankingEntry]:
-    """The entries with the best of them marked, and those that read the same; a single line needs no mark."""
+    """The entries with the best marked, and those equal to it as printed; a single line needs no mark."""
     known = [one for one, may in zip(entries, eligible, strict=True) if may and abs(one.value) < inf]
     if column.higher is None or len(entries) < 2 or not known:
         return entries

@@ -1,9 +1,8 @@
-"""How much of a space does well, and how much diverges: wide basins need little tuning.
+"""How much of a search space performs well, and how much diverges: wide basins need little tuning.
 
-A grid is its own measure, and random trials are drawn evenly: there it is the share of trials. Other
-samplers crowd around good places. There it is the share of the space, by the nearest trial: POINTS points,
-spread evenly over the space (logarithms of rates) by a Halton sequence, take on what the trial nearest to
-them came to.
+For grids and random trials, which are spread evenly, it is the share of trials. Other samplers
+concentrate on good regions; for them it is the share of the space, by the nearest trial: POINTS points,
+spread evenly over the space (logarithms of rates) by a Halton sequence, take the result of the nearest trial.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from reports.records.steps import Array
 from reports.records.studies import RecordedStudy, Trial
 
 POINTS = 4096
-ROUNDING = 1e-9  # of a value that lies just so far from the best
-WITHIN = 0.05  # of the best value: what reaches 95 % of it, or is at most 5 % above where less is better
+ROUNDING = 1e-9  # tolerance for a value exactly at the limit
+WITHIN = 0.05  # share of the best value: at least 95 % of it, or at most 5 % above where less is better
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,6 @@ def shares(space: Sequence[Parameter], trials: Sequence[Trial]) -> Array:
     places = np.array([[c for p in space for c in p.coordinates(one.parameters[p.name])] for one in trials])
     drawn = Halton(len(space), scramble=False).random(POINTS)
     points = np.array([[c for p, u in zip(space, of, strict=True) for c in p.at(u)] for of in drawn])
-    distinct, twin = np.unique(places, axis=0, return_index=True)  # of equal trials the first stands for all
+    distinct, twin = np.unique(places, axis=0, return_index=True)  # the first of equal trials represents all
     nearest = twin[KDTree(distinct).query(points)[1]]
     return np.bincount(nearest, minlength=len(trials)) / POINTS

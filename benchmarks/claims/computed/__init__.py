@@ -1,5 +1,5 @@
-"""What claims say that can be computed without training: functions named by entries, one module a paper.
+"""Functions that compute claims without training, named by entries; one module per paper.
 
-Each takes the entry's arguments by keyword and returns a number, a truth, a fraction, or a list or mapping of
-them.
+Each takes the entry's arguments by keyword and returns a number, a boolean, a fraction, or a list or mapping
+of them.
 """

@@ -1,4 +1,4 @@
-"""ACE's exact statements: where drop-outs lead, which algorithms are the same (arXiv 2511.19066, 2025)."""
+"""ACE's exact statements: limits under dropouts, equivalent algorithms (arXiv 2511.19066, 2025)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SPEEDS = (1, "3/2", 2, "5/2", 3)  # time of a job
 
 
 def after_dropouts(strategy: str) -> float:
-    """How far two of five clients' leaving pulls `strategy` from the others' optimum, in units of ACE's pull.
+    """Shift of `strategy` from the optimum of the other clients after two of five leave, in units of ACE's.
 
-    ACE's pull is that of its fixed point Σ_active ∇F_i(w) + Σ_dropped U_i = 0, U_i as its table holds them.
+    ACE's shift is that of its fixed point Σ_active ∇F_i(w) + Σ_dropped U_i = 0, with U_i from its table.
     """
     away = {"name": "dropouts", "share": 0.4, "at": 30}
     ace = _played({"name": "ace"}, availability=away)
@@ -38,7 +38,7 @@ def after_dropouts(strategy: str) -> float:
 
 
 def identical(one: Mapping[str, Any], other: Mapping[str, Any], **scenario: Any) -> bool:
-    """Whether two algorithms make the same models on noisy quadratics, from the last backwards, to 1e-12."""
+    """Whether two algorithms yield the same models on noisy quadratics, from the last backwards, to 1e-12."""
     first, second = (_models(dict(strategy), **scenario) for strategy in (one, other))
     shared = min(len(first), len(second))
     if shared <= 20:

@@ -16,18 +16,18 @@ from fl_core.server.server import Server
 from fl_core.strategies.tables.afa_cs import AFACS
 from fl_core.streams import stream
 
-BIASED = (0.9, 0.04, 0.03, 0.02, 0.01)  # chances of five workers
+BIASED = (0.9, 0.04, 0.03, 0.02, 0.01)  # arrival probabilities of five workers
 
 
 class FirstPassThenOne(AFACS):
-    """AFA-CS after a first pass in which every worker is heard once; then worker 0 alone comes."""
+    """AFA-CS after a first pass in which every worker arrives once; then only worker 0 arrives."""
 
     def next(self, server: Server) -> list[int]:
         return [client for client in server.idle if client == 0 or server.updates == 0]
 
 
 def lower_bound(strategy: str, g: float, arrivals: Sequence[float]) -> dict[str, float]:
-    """Where f₁ = (x+G)², f₂ = (x−G)² lead from 0, and ‖∇f‖² = 4x² there; workers come as `arrivals` say."""
+    """Final x from 0 for f₁ = (x+G)², f₂ = (x−G)², and ‖∇f‖² = 4x² there; `arrivals` are probabilities."""
     scenario = _pair(g) | {"budget": {"updates": 3000}}
     scenario["arrangement"] = {"name": "rounds", "workers": 1, "history": 1, "arrivals": tuple(arrivals)}
     rates = {"local_lr": 0.1, "server_lr": 0.1}
@@ -41,7 +41,7 @@ def lower_bound_slope(**how: Any) -> float:
 
 
 def first_pass(g: float, start: float) -> float:
-    """Where AFA-CS ends when worker 2 was heard once, at the start x₀, and never again: −x₀."""
+    """Where AFA-CS ends when worker 2 arrives once, at the start x₀, and never again: −x₀."""
     scenario = _pair(g, start) | {"budget": {"updates": 4000}}
     strategy = FirstPassThenOne(buffer=1, local_lr=0.1, server_lr=0.1)
     return _end(Experiment(scenario=scenario, strategy=strategy, seed=0))
@@ -82,12 +82,12 @@ def floor_exponent(strategy: str, lr: float = 0.005) -> float:
 
 
 def floor_ratio(strategy: str, one: dict[str, Any], other: dict[str, Any]) -> float:
-    """The floor under some rate, K and T over that under others."""
+    """Ratio of the floors at two choices of rate, K and T."""
     return floor(strategy, 1.0, **one) / floor(strategy, 1.0, **other)
 
 
 def delay_ratio(strategy: str, rounds: int, history: int, steps: int) -> float:
-    """Mean ‖∇f‖² with stale models or more local steps over that without, at the corollaries' rates."""
+    """Mean ‖∇f‖² with stale models or more local steps relative to without, at the corollaries' rates."""
     size = 4 if strategy == "afa_cd" else 16
     rates = {"server_lr": size**0.5, "lr": rounds**-0.5}
     late = _mean_slope(strategy, 16, 4, rounds, history=history, steps=steps, **rates)

@@ -1,8 +1,8 @@
-"""What Alahyane et al. (arXiv 2502.08206, 2025) say in closed form: numbers of rounds, optima, shapes.
+"""Closed forms of Alahyane et al. (arXiv 2502.08206, 2025): numbers of rounds, optima, shapes.
 
-Networks go by the section that describes them: `5.1` (n = 20, m = 100, μ_i = e^{i/100}), `5.2` (3 × 10
-clients of mean service 100, 10 and 1, m = 30) and `small` (three clients, for a simulation that ends soon).
-η = .01, L = 1, A = 15, B = σ² + 2M² = 209 throughout, as in §5.2.
+Networks are named after the section that describes them: `5.1` (n = 20, m = 100, μ_i = e^{i/100}), `5.2` (3 ×
+10 clients of mean service 100, 10 and 1, m = 30) and `small` (three clients, for a simulation that ends
+soon). η = .01, L = 1, A = 15, B = σ² + 2M² = 209 throughout, as in §5.2.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ def skew_grows(*, network: str, tasks: Sequence[int]) -> bool:
 
 
 def falls_with_speed(*, network: str) -> bool:
-    """Whether, behind the slowest client, G-optimised routing sends the fewer tasks the faster one is."""
+    """Whether G-optimised routing sends fewer tasks to faster clients, the slowest client aside."""
     return bool(np.all(np.diff(routed(network, "G").p[1:]) < 0))
 
 
 def grows_with_tasks(*, bound: str, network: str, routing: str, limit: int) -> bool:
-    """Whether a bound grows with every task more, from m = 1 to `limit`."""
+    """Whether a bound grows with every additional task, from m = 1 to `limit`."""
     return bool(np.all(np.diff(_by_tasks(bound, network, routing, limit)) > 0))
 
 
@@ -178,6 +178,6 @@ def slowest_accuracy(runs: Sequence[Any]) -> float:
 
 
 def other_accuracy(runs: Sequence[Any]) -> float:
-    """The mean of the same over all other clients."""
+    """Mean of that accuracy over all other clients."""
     clients = runs[0].files.clients
     return float(clients.drop(index=clients["mean_time"].idxmax())["accuracy"].mean())

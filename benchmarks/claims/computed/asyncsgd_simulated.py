@@ -1,4 +1,4 @@
-"""What Alahyane et al. (arXiv 2502.08206, 2025) say of delays and gradients: Theorem 3.1, 8G and 8H."""
+"""Delays and gradients in Alahyane et al. (arXiv 2502.08206, 2025): Theorem 3.1, 8G and 8H."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _simulated(network: str, routing: Routing, rounds: int) -> tuple[Network, qu
 
 
 def _within(samples: Array | queues.Counts, wanted: Array, blocks: int) -> bool:
-    """Whether means of correlated samples [T, n] are as wanted [n], to 4 standard errors (of block means)."""
+    """Whether means of correlated samples [T, n] equal given ones [n] to 4 standard errors (block means)."""
     means = np.array([block.mean(0) for block in np.array_split(samples, blocks)])
     error = means.std(0, ddof=1) / np.sqrt(blocks)
     return bool(np.all(np.abs(samples.mean(0) - wanted) <= 4 * error))
@@ -53,7 +53,7 @@ def bound_share(*, bound: str, p: Sequence[float], rounds: int = 1500, paths: in
 
     Constants are known: L = 1, σ² of the noise, M² ≥ ‖∇f − ∇f_i‖², and η = η_max(p). 8G: the mean of ‖∇f‖²
     over the rounds. 8H: the same with rounds weighted by their length, with A measured: λ times the mean of
-    𝔱_t (f(μ_t) − f(μ_{t+1})) on the virtual path, which no delay touches.
+    𝔱_t (f(μ_t) − f(μ_{t+1})) on the virtual path, which has no delays.
     """
     shares, stream = np.array(p), np.random.default_rng(0)
     network = Network(shares, SPEEDS, TASKS)

@@ -1,4 +1,4 @@
-"""What Fraboni et al. (JMLR 2023) say in closed form: Table 2, limits of FedFix, exponential times."""
+"""Closed forms of Fraboni et al. (JMLR 2023): Table 2, limits of FedFix, exponential times."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def table_2(*, scheme: str, clients: int, spread: int, column: str, period: str 
 
 
 def steps_to_return(*, clients: int, spread: int, period: str) -> list[int]:
-    """N'_i = ⌈τ_i/Δt⌉ [M]: FedFix aggregates client i every so many times."""
+    """N'_i = ⌈τ_i/Δt⌉ [M]: client i takes part in every N'_i-th aggregation of FedFix."""
     return [math.ceil(time / Fraction(period)) for time in hardware(clients, spread)]
 
 
 def staleness(*, clients: int, spread: int, cycles: int = 3) -> list[Fraction | int]:
-    """Mean and largest staleness of asynchronous FedAvg, played, after the first cycle of W aggregations."""
+    """Mean and largest staleness in simulated asynchronous FedAvg after the first cycle of W aggregations."""
     times = hardware(clients, spread)
     scheme, schedule = scheme_of("asynchronous", times)
     ages = [
@@ -40,7 +40,7 @@ def staleness(*, clients: int, spread: int, cycles: int = 3) -> list[Fraction | 
 
 
 def window_is_fair(*, scheme: str, clients: int, spread: int, period: str = "1/2") -> bool:
-    """Whether the weights given in W aggregations, played, add up to W p_i for every client (Property 2)."""
+    """Whether the weights of W simulated aggregations add up to W p_i for every client (Property 2)."""
     column, schedule = scheme_of(scheme, hardware(clients, spread), period)
     given = [Fraction(0)] * clients
     for here in islice(schedule, column.window):
@@ -100,14 +100,14 @@ def fedfix_of_long_period_is_fedavg(*, clients: int, spread: int) -> bool:
 
 
 def weights_of_short_period(*, clients: int, spread: int, period: str) -> list[float]:
-    """FedFix's weights for a small Δt over those of asynchronous FedAvg, as parts of their sums [M]."""
+    """FedFix's weights for a small Δt over those of asynchronous FedAvg, each normalised to sum 1 [M]."""
     times, p = hardware(clients, spread), equal(clients)
     short, async_ = weights.fedfix(p, times, Fraction(period)), weights.time_based(p, times)
     return [float(d / sum(short) / (a / sum(async_))) for d, a in zip(short, async_, strict=True)]
 
 
 def equal_times(*, clients: int) -> list[int]:
-    """Window W and delay τ of asynchronous FedAvg, played, where all clients are equally fast."""
+    """Window W and delay τ of asynchronous FedAvg, simulated, where all clients are equally fast."""
     schedule = one_by_one(hardware(clients, 0))
     rounds = list(islice(schedule, 4 * clients))
     window = next(
@@ -144,7 +144,7 @@ def fedfix_under_exponential_times(
 
 
 def importance_of_slowest(*, clients: int, spread: int, period: str) -> float:
-    """What FedFix gives client 0 of what it ought to have."""
+    """Importance of client 0 under FedFix, relative to the correct one."""
     return fedfix_under_exponential_times(clients=clients, spread=spread, period=period)[0]
 
 
@@ -170,6 +170,6 @@ def step_limit_suffices(*, clients: int, spread: int, steps: int) -> bool:
 
 
 def unusable_share(runs: Sequence[Any]) -> float:
-    """Share of recorded runs, one a pair of η_l and K, that diverge or end above twice their best loss."""
+    """Share of recorded runs, one per pair of η_l and K, that diverge or end above twice their best loss."""
     finals = [math.inf if run.diverged else float(run.files.curve["fp/loss"].iloc[-1]) for run in runs]
     return sum(final > 2 * min(finals) for final in finals) / len(finals)

@@ -1,4 +1,4 @@
-"""What Fraboni et al. (JMLR 2023) say of quadratics: Examples 1 and 2, four clients under F80, Theorem 1.
+"""Fraboni et al. (JMLR 2023) on quadratics: Examples 1 and 2, four clients under F80, Theorem 1.
 
 On L_i = ½‖θ − θ_i*‖², K local steps move a model by φ(θ_i* − θ), φ = 1 − (1 − η_l)^K.
 """
@@ -96,7 +96,7 @@ def four_clients(*, scheme: str, phi: float, rounds: int = 12_000) -> Array:
 
 
 def passes_through(*, scheme: str, phi: float, printed: float) -> bool:
-    """Whether a mean of 2000 models in a row is what the published code printed, to its last digit.
+    """Whether a mean of 2000 consecutive models is what the published code printed, to its last digit.
 
     The last 2000 models of a run of unknown length: those that end anywhere in a cycle of 732 arrivals.
     """
@@ -169,7 +169,7 @@ def _losses(q: Array, models: Array) -> Array:
 
 
 def _optima(q: Array) -> Array:
-    """θ^n*, the optimum of L^n [N]; 0 where nobody takes part, and L^n is 0."""
+    """θ^n*, the optimum of L^n [N]; 0 where no client participates, as L^n is 0."""
     pull = (q * CURVATURE).sum(1)
     optima: Array = (q * CURVATURE * np.array(CENTRES)).sum(1) / np.where(pull > 0, pull, 1)
     return optima

@@ -1,4 +1,4 @@
-"""Who takes part when: the schedules of Fraboni et al. (JMLR 2023), played in exact time.
+"""Which clients participate when: the schedules of Fraboni et al. (JMLR 2023), in exact time.
 
 Scenario F-X is the grid of the published code: τ_i = 1 − (X/100) i/(M − 1).
 """
@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from fl_core.theory import schemes
 
-Arrivals = dict[int, int]  # client → version of the model that it worked on, of one aggregation
+Arrivals = dict[int, int]  # of one aggregation: client → version of the model that it started from
 
 
 def hardware(clients: int, spread: int) -> list[Fraction]:
@@ -25,7 +25,7 @@ def equal(clients: int) -> list[Fraction]:
 
 
 def synchronous(times: Sequence[Fraction]) -> Iterator[Arrivals]:
-    """FedAvg: everybody, every time."""
+    """FedAvg: all clients, every time."""
     n = 0
     while True:
         yield dict.fromkeys(range(len(times)), n)
@@ -33,7 +33,7 @@ def synchronous(times: Sequence[Fraction]) -> Iterator[Arrivals]:
 
 
 def one_by_one(times: Sequence[Fraction]) -> Iterator[Arrivals]:
-    """Asynchronous FedAvg: one client an aggregation, of equals the first."""
+    """Asynchronous FedAvg: one client per aggregation, ties to the first."""
     queue, version, n = [(time, client) for client, time in enumerate(times)], [0] * len(times), 0
     heapq.heapify(queue)
     while True:
@@ -45,7 +45,7 @@ def one_by_one(times: Sequence[Fraction]) -> Iterator[Arrivals]:
 
 
 def ticks(times: Sequence[Fraction], period: Fraction) -> Iterator[Arrivals]:
-    """FedFix: every Δt whoever returned, possibly nobody; who returned waits for the tick."""
+    """FedFix: every Δt the clients that returned, possibly none; they wait for the tick."""
     back, version, n = list(times), [0] * len(times), 0
     while True:
         now = (n + 1) * period

@@ -8,6 +8,6 @@ from benchmarks.claims.measured.ran import Ran
 
 
 def kept_bytes(runs: Sequence[Ran]) -> float:
-    """Bytes kept at the end, at the server and at the clients: ACE's incremental form has its cache there."""
+    """Bytes kept at the end, at the server and at the clients, where ACE's incremental form has its cache."""
     (run,) = runs
     return run.totals["kept_bytes/server"] + run.totals["kept_bytes/clients"]

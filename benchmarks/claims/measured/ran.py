@@ -9,15 +9,15 @@ import pandas as pd
 
 
 class Tables(Protocol):
-    """What a run left behind."""
+    """The record of a run."""
 
     @property
     def curve(self) -> pd.DataFrame:
-        """One row an evaluation: iteration, updates, time, then metrics by name."""
+        """One row per evaluation: iteration, updates, time, then metrics by name."""
 
     @property
     def clients(self) -> pd.DataFrame:
-        """One row a client."""
+        """One row per client."""
 
 
 class Ran(Protocol):

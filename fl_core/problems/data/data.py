@@ -1,4 +1,4 @@
-"""Data sets as compact tensors, where they are looked for, and what is said when they are not there."""
+"""Data sets as compact tensors, the folders searched for them, and errors for missing or damaged files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fl_core.streams import stream
 VALIDATION = 0.1  # the share of the training data that is held out for tuning
 
 
-class DataMissing(FileNotFoundError):  # noqa: N818 - it is told to the user, not handled
+class DataMissing(FileNotFoundError):  # noqa: N818 - it is reported to the user, not handled
     """A data set is not on this machine: which files, where they were looked for, how to get them."""
 
 
 class DataDamaged(ValueError):  # noqa: N818
-    """A data file is not what was published: which file, and what to do."""
+    """A data file differs from the published one: which file, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +34,17 @@ class Data:
     """
 
     x_train: Tensor  # [N, channels, height, width] of bytes; [N, length] of symbols, counts or numbers
-    y_train: Tensor  # [N] labels, int64; or [N, ...] what else is to be predicted
+    y_train: Tensor  # [N] labels, int64; or [N, ...] other targets
     x_test: Tensor  # [M, ...]
     y_test: Tensor  # [M, ...]
     classes: int  # of labels
-    mean: tuple[float, ...] = ()  # one a channel
-    std: tuple[float, ...] = ()  # one a channel
-    owner_train: Tensor | None = None  # [N], who made a data point, where that is known
+    mean: tuple[float, ...] = ()  # one per channel
+    std: tuple[float, ...] = ()  # one per channel
+    owner_train: Tensor | None = None  # [N], the owner of each data point, where known
     owner_test: Tensor | None = None  # [M]
-    kind_train: Tensor | None = None  # [N], stands in for the label where what is predicted is none
+    kind_train: Tensor | None = None  # [N], replaces the label where the target is not one
     kind_test: Tensor | None = None  # [M]
-    rows: Tensor | None = None  # [N], places in the training data as published, where some are held out
+    rows: Tensor | None = None  # [N], indices into the published training data, where some are held out
 
     @property
     def published(self) -> int:
@@ -53,12 +53,12 @@ class Data:
 
     @property
     def labels_train(self) -> Tensor:
-        """What partitions go by [N], int64, 0 … classes − 1."""
+        """The labels that partitions use [N], int64, 0 … classes − 1."""
         return self.y_train if self.kind_train is None else self.kind_train
 
     @property
     def labels_test(self) -> Tensor:
-        """The same of the test data [M]."""
+        """The same for the test data [M]."""
         return self.y_test if self.kind_test is None else self.kind_test
 
     @cached_property
@@ -85,7 +85,7 @@ def cache_dir() -> Path:
 
 
 def places() -> list[Path]:
-    """Where data sets are looked for, the first first."""
+    """Folders searched for data sets, in order."""
     own = data_dir()
     return [cache_dir()] if own is None else [own, cache_dir()]
 
@@ -111,14 +111,14 @@ def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
 
 
 def deciles(values: Tensor, of: Tensor | None = None) -> Tensor:
-    """In which tenth of all `values` [N] (or of those in `of`) each one lies: 0 … 9, int64."""
+    """The decile of each of `values` [N] among all of them (or those in `of`): 0 … 9, int64."""
     edges = np.quantile((values if of is None else of).double().numpy(), np.arange(0.1, 0.95, 0.1))
     return torch.from_numpy(np.searchsorted(edges, values.double().numpy()))
 
 
 @functools.cache
 def placed(data: Data, device: torch.device) -> Data:
-    """Inputs and labels on another device, once a process; who made them is asked for on the CPU alone."""
+    """Inputs and targets on another device, copied once per process; owners are needed on the CPU only."""
     parts = (data.x_train, data.y_train, data.x_test, data.y_test)
     x_train, y_train, x_test, y_test = (part.to(device) for part in parts)
     return replace(data, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
@@ -126,10 +126,10 @@ def placed(data: Data, device: torch.device) -> Data:
 
 @functools.cache
 def held_out(data: Data) -> Data:
-    """The training data alone, a tenth of it in the place of the test set, which is gone.
+    """The training data alone, a tenth of it held out in place of the published test set.
 
-    The tenth of each class is drawn as in `stratified`, from the stream "validation"; where it is known who
-    made a data point, it is the last tenth of what each owner made, since neighbours in a text overlap.
+    The tenth of each class is drawn as in `stratified`, from the stream "validation"; where owners are
+    known, it is the last tenth of each owner's data, since neighbours in a text overlap.
     """
     owner = data.owner_train
     labels, kinds = data.labels_train, data.kind_train
@@ -150,7 +150,7 @@ def held_out(data: Data) -> Data:
 
 
 def _last(owner: Tensor, share: float) -> Tensor:
-    """Which data points [N] are in the last share of their owner's."""
+    """Which data points [N] are in the last share of their owner's data."""
     mask = torch.zeros(len(owner), dtype=torch.bool)
     for one in range(int(owner.max()) + 1):
         members = torch.nonzero(owner == one).flatten()

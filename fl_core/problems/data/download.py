@@ -1,4 +1,4 @@
-"""Fetch a data set through torchvision, which knows where it is and checks what it gets."""
+"""Download a data set through torchvision, which knows its address and checks the files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 20  # seconds without an answer after which a download is given up
 
 
 def download(name: str, folder: str, root: Path) -> None:
-    """Put torchvision's data set `name` into `folder` under `root`; what is incomplete never gets its name.
+    """Put torchvision's data set `name` into `folder` under `root`, complete files only.
 
     Raises what torchvision raises where there is no network: OSError or RuntimeError.
     """

@@ -44,7 +44,7 @@ MD5: dict[str, dict[str, tuple[str, str | None]]] = {
 def load(name: str, half: tuple[str, str], where: Sequence[Path]) -> tuple[Tensor, Tensor]:
     """Images [N, 1, 28, 28] uint8 and labels [N] int64 of one `half`, TRAIN or TEST, of a data set.
 
-    Looked for in NAME/raw of every place in `where`, as torchvision lays it out; where it is in none,
+    Searched for in NAME/raw under each folder of `where`, as torchvision lays it out; if not found,
     downloaded into the first. Raises DataMissing or DataDamaged.
     """
     folders = [place / name / "raw" for place in where]
@@ -67,7 +67,7 @@ def _holds(folder: Path, half: tuple[str, str]) -> bool:
 
 
 def _read(name: str, file: str, folder: Path) -> np.ndarray:
-    """One file; both it and its .gz are checked where they are there, and the unpacked one is read."""
+    """One file; it and its .gz are checked where they exist, and the unpacked one is read."""
     unpacked, packed = folder / file, folder / f"{file}.gz"
     content = None
     for path, md5 in zip((packed, unpacked), MD5[name][file], strict=True):

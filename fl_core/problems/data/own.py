@@ -5,8 +5,8 @@
 - a list with one of the above for each client.
 
 Where no test data are given, a fifth is kept for testing: of each label, or of each client, drawn from the
-stream "own" and the same for every seed. Partitions by label go by integer targets as they are, and by the
-tenth that a number lies in. Numbers reach the module in the problem's `dtype`, integers other than bytes as
+stream "own" and the same for every seed. Partitions by label use integer targets as they are, and the
+deciles of other numbers. Numbers reach the module in the problem's `dtype`, integers other than bytes as
 int64.
 """
 
@@ -34,7 +34,7 @@ EXPECTED = (
 
 @functools.cache
 def load(path: str, clients: int) -> Data:
-    """The data of the function at `path`, called once a process; Impossible if they are none."""
+    """The data of the function at `path`, called once per process; raises Impossible if invalid."""
     function: Callable[[], Any] = imported(path)
     try:
         found = function()
@@ -141,7 +141,7 @@ def _data(
 
 
 def _kinds(y: Tensor, of: Tensor) -> Tensor:
-    """What stands for a label [N]: integers as they are, else the tenth of `of` that a number lies in."""
+    """Labels for partitions [N]: integers as they are, else the decile among `of`."""
     if y.ndim > 1:
         return torch.zeros(len(y), dtype=torch.int64)
     return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)

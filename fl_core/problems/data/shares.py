@@ -1,4 +1,4 @@
-"""Data dealt out to clients: who holds what, and what a value a data point comes to for each client."""
+"""Data dealt out to clients: each client's data, and its means of values given for each data point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fl_core.problems.data.data import Data
 
 
 class Shares:
-    """The clients' shares of the training data, and what of the test data stands for each of them.
+    """The clients' shares of the training data, and how the test data represent each of them.
 
     All clients share one test set, reweighted to the client's own mix of labels. Where clients are the owners
     of the data (`by_owner`), each has test data of its own.

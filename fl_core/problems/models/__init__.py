@@ -1,1 +1,1 @@
-"""Networks, by name: one idea a module. What they have in common is in `model`."""
+"""Networks, by name, one idea per module; their interface is in `model`."""

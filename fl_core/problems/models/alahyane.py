@@ -16,7 +16,7 @@ class AlahyaneCNN(Convolutional):
     """Three blocks of two 3×3 convolutions, GroupNorm, dropout (Alahyane et al., 2025).
 
     Three times conv – norm – ReLU – conv – norm – ReLU – pool 2 – dropout, with 32, 64 and 128 channels, then
-    128 – classes. The convolutions keep height and width. The groups are 8 channels (the paper gives none).
+    128 – classes. The convolutions keep height and width. Groups have 8 channels (the paper gives none).
     """
 
     name: ClassVar[str] = "alahyane_cnn"
@@ -33,7 +33,7 @@ class AlahyaneCNN(Convolutional):
 
 
 class Blocks(nn.Module):
-    """Images [B, channels, height, width], and keys [B] of what is dropped → logits [B, classes]."""
+    """Images [B, channels, height, width], and dropout keys [B] → logits [B, classes]."""
 
     def __init__(self, shape: tuple[int, ...], classes: int, share: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The convolutional networks of the papers, as they say them."""
+"""The convolutional networks of the papers, as described there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fl_core.problems.models.model import Model
 
 
 class Convolutional(Model):
-    """Base of networks for images: the least height and width they need."""
+    """Base of networks for images: the minimum height and width."""
 
     least: ClassVar[int]
     channels_last: ClassVar[bool] = True

@@ -15,7 +15,7 @@ from fl_core.problems.models.model import Model
 class LSTM(Model):
     """Embedding of 8, two LSTM layers of 100, next character (Caldas et al., LEAF, 2019, arXiv 1812.01097).
 
-    As many symbols go in as there are classes; the prediction is made from the last output.
+    There are as many input symbols as classes; the prediction is made from the last output.
     """
 
     name: ClassVar[str] = "lstm"
@@ -36,7 +36,7 @@ class LSTM(Model):
 
 
 class NextSymbolNetwork(nn.Module):
-    """Symbols [B, T] → logits [B, symbols] of the one that follows."""
+    """Symbols [B, T] → logits [B, symbols] of the next symbol."""
 
     def __init__(self, symbols: int, embedding: int, layers: list[Layer]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class NextSymbolNetwork(nn.Module):
 
 
 class Layer(nn.Module):
-    """One layer of nn.LSTM; step by step where `torch.func.vmap` stacks it, as torch's kernel cannot be."""
+    """One layer of nn.LSTM; step by step under `torch.func.vmap`, which torch's kernel does not support."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The model interface: a network as a recipe. A user's own is named `package.module:Class`."""
+"""The model interface: a network as a recipe. A user's own network is named `package.module:Class`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Model(Part):
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.models",)
     pooled_steps: ClassVar[int] = 2000  # of the centralised baseline: Adam on mini-batches of 128,
     pooled_lr: ClassVar[float] = 1e-3  # from this rate down to 0
-    # Whether images reach the network with their channels side by side in memory: the same numbers to
-    # rounding, true where it was measured to be faster on a CPU (docs/speed.md).
+    # Whether inputs are images stored channels last: the same results up to rounding; true where this was
+    # measured to be faster on a CPU (docs/speed.md).
     channels_last: ClassVar[bool] = False
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
@@ -24,7 +24,7 @@ class Model(Part):
         return None
 
     def lacks(self) -> str | None:
-        """One sentence if this machine lacks what the network is built with, and how to get it."""
+        """One sentence if this machine lacks a package that the network needs, and how to get it."""
         return None
 
     def origin(self) -> str:
@@ -32,7 +32,7 @@ class Model(Part):
         return ""
 
     def keyed(self) -> bool:
-        """Whether the network draws at random in training: then it takes keys [B] beside the inputs."""
+        """Whether the network is random in training: then it takes keys [B] besides the inputs."""
         return False
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:

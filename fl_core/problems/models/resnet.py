@@ -15,14 +15,14 @@ from fl_core.problems.models.convolutional import Convolutional
 class ResNet18(Convolutional):
     """ResNet-18, 3×3 stem, no max-pooling, GroupNorm (He et al., CVPR 2016; Hsieh et al., ICML 2020).
 
-    torchvision's network but for the stem, made for images 32×32. The code published with ACE normalises over
-    batches; that is refused here: a server would have to average running statistics that are no gradient
-    steps (its ACE does not send them, its CA2FL makes negative variances of them), and what a client computes
-    would depend on the rest of its mini-batch.
+    torchvision's network except for the stem, made for images 32×32. The code published with ACE uses
+    BatchNorm, refused here: a server would have to average running statistics, which are not gradient steps
+    (that code's ACE does not send them, its CA2FL turns them into negative variances), and the output for a
+    data point would depend on the rest of its mini-batch.
     """
 
     name: ClassVar[str] = "resnet18"
-    channels_last: ClassVar[bool] = False  # GroupNorm takes back what the convolutions gain
+    channels_last: ClassVar[bool] = False  # GroupNorm loses what the convolutions gain
     least: ClassVar[int] = 8
     pooled_steps: ClassVar[int] = 1000
 

@@ -1,4 +1,4 @@
-"""Transformers that classify texts: DistilBERT and BERT, of the library `transformers`, an optional extra."""
+"""Transformers that classify texts: DistilBERT and BERT, of `transformers`, an optional extra."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SMALL = ("layers", "width", "heads", "vocabulary")  # fields of a network with r
 
 
 class Transformer(Model):
-    """Base of the encoders: what they start from, and how a text becomes tokens.
+    """Base of the encoders: initial weights and tokenisation.
 
     `weights: random` is a small network with weights drawn from the stream "init", not a pretrained one, and
     words hashed to its vocabulary. Otherwise `weights` is a folder with a pretrained model and its tokenizer,
     or the name of one on the Hugging Face hub; only the last layer is drawn at random then.
 
-    Units are dropped where and as often as the configuration says, by keys that travel with the sample. But
-    attention weights are never dropped: the library does that by torch's own generator.
+    Dropout follows the configuration, with keys that travel with the sample. But attention weights are never
+    dropped: the library would use torch's own generator for it.
     """
 
     pooled_steps: ClassVar[int] = 1000
@@ -41,9 +41,9 @@ class Transformer(Model):
     names: ClassVar[dict[str, str]]  # ours → the configuration's
 
     weights: str = "random"
-    length: Count = 128  # tokens that are read of a text
+    length: Count = 128  # tokens read of each text
     dropout: bool = True
-    layers: Count = 2  # these four are of `weights: random`: BERT-Tiny (Turc et al., 2019, arXiv 1908.08962)
+    layers: Count = 2  # these four are for `weights: random`: BERT-Tiny (Turc et al., 2019, arXiv 1908.08962)
     width: Count = 128
     heads: Count = 2
     vocabulary: Count = 8192
@@ -58,12 +58,12 @@ class Transformer(Model):
 
     @property
     def random(self) -> bool:
-        """Whether no pretrained weights are asked for."""
+        """Whether the weights are random, not pretrained."""
         return self.weights == "random"
 
     @property
     def pooled_lr(self) -> float:  # type: ignore[override]
-        """Higher where everything has to be learnt."""
+        """Higher for training from scratch."""
         return 1e-3 if self.random else 5e-5
 
     def label(self) -> str:
@@ -90,7 +90,7 @@ class Transformer(Model):
         return self.dropout
 
     def tokens(self, texts: list[str]) -> Tensor:
-        """Tokens [N, length] of texts, int32; Impossible if the pretrained tokenizer cannot be had."""
+        """Tokens [N, length] of texts, int32; Impossible if the pretrained tokenizer is not available."""
         if self.random:
             return hashed_words(texts, self.length, self.vocabulary)
         tokenizer = self._pretrained("AutoTokenizer")
@@ -139,7 +139,7 @@ class Transformer(Model):
         library: Any = import_module("transformers")
         library.logging.set_verbosity_error()
         library.logging.disable_progress_bar()
-        # Its retries without a network; what fails in the end is said in one line.
+        # Hides retries without a network; a final failure is reported in one line.
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         return library
 
@@ -179,7 +179,7 @@ class BERT(Transformer):
 def hashed_words(texts: list[str], length: int, vocabulary: int) -> Tensor:
     """Tokens [N, length], int32: BEGIN, each word or sign of a text hashed to 2 … vocabulary − 1, PAD.
 
-    No vocabulary has to be learnt from the clients' texts; words that share a place are the price.
+    No vocabulary has to be learnt from the clients' texts, at the price of hash collisions.
     """
     found = torch.full((len(texts), length), PAD, dtype=torch.int32)
     for row, text in zip(found, texts, strict=True):
@@ -190,11 +190,11 @@ def hashed_words(texts: list[str], length: int, vocabulary: int) -> Tensor:
 
 
 class TextClassifier(nn.Module):
-    """Tokens [B, length], and keys [B] of what is dropped → logits [B, classes]."""
+    """Tokens [B, length], and dropout keys [B] → logits [B, classes]."""
 
     def __init__(self, network: Any, dropout: bool) -> None:
         super().__init__()
-        self.network = network.eval()  # nothing is left in it that training would change
+        self.network = network.eval()  # dropout is replaced below; no other layer depends on the mode
         self.pad = network.config.pad_token_id
         drops = [name for name, layer in network.named_modules() if isinstance(layer, nn.Dropout) and layer.p]
         for number, name in enumerate(drops):
@@ -206,7 +206,7 @@ class TextClassifier(nn.Module):
         for layer in self.network.modules():
             if isinstance(layer, InnerDropout):
                 layer.keys = keys
-        # Four dimensions: the library takes it as it is, and looks at no entry, which `vmap` could not do.
+        # Four dimensions: the library uses it as it is, without reading entries, which fails under `vmap`.
         dtype = self.network.dtype
         mask = (tokens == self.pad)[:, None, None, :].to(dtype) * torch.finfo(dtype).min
         return self.network(input_ids=tokens, attention_mask=mask).logits

@@ -1,1 +1,1 @@
-"""Partitions, by name: one idea a module. What they have in common is in `partition`."""
+"""Partitions, by name, one idea per module; their interface is in `partition`."""

@@ -1,4 +1,4 @@
-"""Partitions that give each client so many labels."""
+"""Partitions that give each client a fixed number of labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fl_core.streams import stream
 
 
 class ClassesPerClient(Partition):
-    """Each client holds exactly so many classes, shared equally with others (Li et al., ICDE 2022, "#C = k").
+    """Each client holds exactly k classes, shared equally with others (Li et al., ICDE 2022, "#C = k").
 
     Clients choose one after the other, at random among the classes with the fewest holders, so each class
     has equally many holders up to one; it is dealt out to them in equal shares up to one data point.
@@ -50,10 +50,10 @@ class ClassesPerClient(Partition):
 
 
 class CyclicLabels(Partition):
-    """Each client holds so many labels, assigned cyclically, all equal sizes (Alahyane et al., 2025, G.3).
+    """Each client holds k labels, assigned cyclically, all equal sizes (Alahyane et al., 2025, G.3).
 
-    Client i of k labels holds the labels i·k, …, i·k + k − 1, modulo the number of classes. Each (client,
-    label) gets equally many data points, as many as the scarcest label allows; the rest is nobody's.
+    Client i holds the labels i·k, …, i·k + k − 1, modulo the number of classes. Each (client,
+    label) gets equally many data points, as many as the scarcest label allows; the rest is unused.
     """
 
     name: ClassVar[str] = "cyclic_labels"
@@ -87,7 +87,7 @@ class CyclicLabels(Partition):
 class DisjointLabels(Partition):
     """No label is held by two clients: client i has the i-th piece of them (Alahyane et al., 2025, G.3).
 
-    With ten clients and ten labels one each; where labels do not divide evenly, the first hold one more.
+    With ten clients and ten labels, one each; where labels do not divide evenly, the first hold one more.
     """
 
     name: ClassVar[str] = "disjoint_labels"
@@ -110,7 +110,7 @@ class SharedTypes(Partition):
 
     Client i is of type i modulo J. Labels are divided among the types, the first types holding one more where
     they do not divide evenly; the data of a type are dealt at random to its clients, in equal shares up to
-    one. So one client of each type has the optimum of them all.
+    one. So one client of each type together have the same optimum as all.
     """
 
     name: ClassVar[str] = "shared_types"

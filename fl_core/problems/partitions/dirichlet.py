@@ -58,7 +58,7 @@ class ClassDirichlet(Partition):
         )
 
     def _counts(self, sizes: np.ndarray, clients: int, random: np.random.Generator) -> np.ndarray | None:
-        """How many data points of each class each client gets [classes, n]; None if a class has no taker."""
+        """Data points of each class for each client [classes, n]; None if no client can take a class."""
         counts = np.zeros((len(sizes), clients), int)
         for label, size in enumerate(sizes):
             share = random.dirichlet(np.full(clients, self.alpha))
@@ -66,7 +66,7 @@ class ClassDirichlet(Partition):
                 share = share * (counts.sum(0) < sizes.sum() / clients)
             if not share.sum() > 0:  # for tiny α all of a class may fall on clients that are full
                 return None
-            # Rounded, not cut off as in published code, where an error in the last bit costs a data point.
+            # Rounded, not truncated as in published code, where an error in the last bit costs a data point.
             ends = np.rint(np.cumsum(share / share.sum())[:-1] * size).astype(int)
             counts[label] = np.diff(ends, prepend=0, append=size)
         return counts
@@ -76,7 +76,7 @@ class ClientDirichlet(Partition):
     """Equal sizes; each client's class mix is drawn from Dir(α·p), p the mix of all (Hsu et al., 2019, §3.1).
 
     A client's data points are drawn one by one from its mix, without replacement; a class that is used up
-    leaves the mix of those that come later.
+    is dropped from the mix of later clients.
     """
 
     name: ClassVar[str] = "client_dirichlet"
@@ -101,14 +101,14 @@ class ClientDirichlet(Partition):
 
 
 def _draw(mix: np.ndarray, left: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
-    """Class counts of `size` draws from `mix` without replacement, `left` [classes] to be had.
+    """Class counts of `size` draws from `mix` without replacement, `left` [classes] available.
 
     Draws of a class that is used up are drawn again. The law is that of drawing one by one.
     """
     counts = np.zeros_like(left)
     while missing := size - counts.sum():
         open_mix = mix * (counts < left)
-        if not open_mix.sum() > 0:  # all that this client wants is gone: it takes what there is
+        if not open_mix.sum() > 0:  # all classes of its mix are used up: it takes others
             open_mix = left - counts
         counts = np.minimum(counts + random.multinomial(missing, open_mix / open_mix.sum()), left)
     return counts

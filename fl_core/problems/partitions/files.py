@@ -1,4 +1,4 @@
-"""A partition that somebody wrote down: client → indices into the training data, as JSON or CSV."""
+"""A partition read from a file: client → indices into the training data, as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PartitionFile(Partition):
     """Clients' data points from a file, client → indices into the training data, JSON or CSV.
 
     JSON: a list with a list of indices for each client, or an object `{"0": [5, 7], …}`. CSV: rows of
-    `client,index`; a header is skipped. Clients are 0 … n−1. Data points that are not named are nobody's.
+    `client,index`; a header is skipped. Clients are 0 … n−1. Data points that are not listed are unused.
     """
 
     name: ClassVar[str] = "file"
@@ -57,7 +57,7 @@ class PartitionFile(Partition):
         return self._parts(len(labels), clients)
 
     def _parts(self, samples: int, clients: int) -> list[np.ndarray]:
-        """Ascending indices of each client; Impossible if one is out of range, or stands there twice."""
+        """Ascending indices of each client; Impossible if one is out of range, or occurs twice."""
         found = self._read()
         if reason := self.refuses(samples, 0, clients):
             raise Impossible(reason)

@@ -16,7 +16,7 @@ class FraboniDirichlet(Partition):
 
     "Dir(α)" of that paper, from its code: each client draws n = ⌊N / clients⌋ data points, ⌊q_c n⌋ of class c
     with q from Dir(α·1), and what rounding leaves of the last class. Points come from the pool of all data,
-    with replacement, whatever others hold: clients overlap, and some data are nobody's. With α = 0 client i
+    with replacement, whatever others hold: clients overlap, and some data are unused. With α = 0 client i
     holds class i modulo the number of classes alone. The paper's "i.i.d." is α = 10000.
     """
 

@@ -1,4 +1,4 @@
-"""Partitions that the data bring along."""
+"""Partitions that come with the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fl_core.problems.problem import Impossible
 
 
 class Natural(Partition):
-    """Each client holds what one owner made, such as a role in a play (Caldas et al., LEAF, 2019)."""
+    """Each client holds the data of one owner, such as a role in a play (Caldas et al., LEAF, 2019)."""
 
     name: ClassVar[str] = "natural"
     by_owner: ClassVar[bool] = True
@@ -36,7 +36,7 @@ class Natural(Partition):
 
 
 class Given(Natural):
-    """Data given client by client stay so; one data set for all is dealt out at random, in equal shares."""
+    """Data given per client are kept so; one data set for all is dealt out at random, in equal shares."""
 
     name: ClassVar[str] = "given"
 

@@ -12,14 +12,14 @@ from fl_core.streams import stream
 
 
 class PClass(Partition):
-    """Each client holds p classes, in r data points of each (Yang et al., Anarchic FL, ICML 2022).
+    """Each client holds p classes, r data points of each (Yang et al., Anarchic FL, ICML 2022).
 
-    The exact rule is that of the code it descends from. Classes are cut to s data points, one fewer than the
-    smallest has, and r = ⌊C s / (M p)⌋ for C classes and M clients. One client after the other chooses p
-    classes at random, without repetition, among those of which strictly more than r are left, and takes the
-    last r of each. Where fewer than p qualify it takes those, and then the last r of whichever class has most
-    left (the first of equals), which may be one it holds already. For p = 1 and M = C none ever qualifies,
-    and client i holds exactly class i.
+    The exact rule is that of the code it derives from. Classes are cut to s data points, one fewer than in
+    the smallest, and r = ⌊C s / (M p)⌋ for C classes and M clients. In turn each client chooses p classes at
+    random, without repetition, among those with strictly more than r points left, and takes the last r of
+    each. Where fewer than p qualify it takes those, and then the last r of the class with most points left
+    (the first on ties), possibly one it holds already. For p = 1 and M = C none ever qualifies, and client i
+    holds exactly class i.
     """
 
     name: ClassVar[str] = "p_class"

@@ -1,7 +1,7 @@
 """The partition interface: which data point belongs to which client, and what every partition promises.
 
-"Dirichlet(α)" names several worlds in the literature; here each has its own name. Every random choice comes
-from the stream "partition": under one seed all strategies meet the same split.
+In the literature "Dirichlet(α)" means several partitions; here each has its own name. Every random choice
+comes from the stream "partition": under one seed all strategies get the same split.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Partition(Part):
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.partitions",)
     may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
-    may_leave_out: ClassVar[bool] = False  # whether its paper leaves some data points to nobody
-    by_owner: ClassVar[bool] = False  # whether the data must come from clients already
+    may_leave_out: ClassVar[bool] = False  # whether its paper leaves some data points unused
+    by_owner: ClassVar[bool] = False  # whether the data must come with owners
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         """One sentence if so many data points of so many classes cannot be dealt out to so many clients."""
@@ -30,7 +30,7 @@ class Partition(Part):
         return None
 
     def leaves_empty(self) -> bool:
-        """Whether clients without data are asked for."""
+        """Whether clients without data are allowed."""
         return False
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
@@ -54,7 +54,7 @@ def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: 
     """Raises unless `parts` deal out `samples` data points to `clients` as `partition` promises.
 
     Each point to exactly one client, unless its paper samples with replacement or leaves some out; no client
-    without data, unless asked for: that is Impossible, all else a mistake of the partition, a ValueError.
+    without data, unless allowed: this raises Impossible, any other fault is the partition's, a ValueError.
     """
     name = partition.reference()
     if len(parts) != clients:

@@ -1,4 +1,4 @@
-"""The world of a problem whose training draws at random: dropout, and images cropped and flipped."""
+"""The world of a problem with random training: dropout, and random crops and flips of images."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ VARIANTS = (2 * PADDING + 1) ** 2 * 2  # positions, flipped or not
 
 
 class KeyedWorld(SupervisedWorld):
-    """Every data point of a mini-batch has a key, from which all that is random about it follows.
+    """Every data point of a mini-batch has a key, which determines all that is random about it.
 
     A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches are
-    those of the plain world, and no result depends on what is computed beside it. Indices alone [B] stand for
+    those of the plain world, and no result depends on what is computed alongside. Indices alone [B] stand for
     data as they are: evaluation, full gradients and the pooled baseline neither drop, nor crop, nor flip.
     """
 
@@ -40,7 +40,7 @@ class KeyedWorld(SupervisedWorld):
         super().__init__(task, shares, p, seed, architecture)
         self.augments, self.drops = augments, drops
         self.kind = (self.kind, self.augments)
-        self._by_hand = None  # it knows no keys
+        self._by_hand = None  # it takes no keys
         self._keys = Streams(seed, "keys")
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
@@ -56,7 +56,7 @@ class KeyedWorld(SupervisedWorld):
         return torch.stack([indices, torch.from_numpy(keys)], -1)
 
     def batch(self, indices: Tensor) -> Batch:
-        """Normalised training data [B, ...], targets [B], and keys [B] where the network wants them."""
+        """Normalised training data [B, ...], targets [B], and keys [B] where the network takes them."""
         if indices.ndim == 1:
             return super().batch(indices)
         places, keys = indices.unbind(-1)
@@ -70,7 +70,7 @@ class KeyedWorld(SupervisedWorld):
 def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:
     """Images [B, C, H, W] padded by 4, cropped to their size and flipped: variants [B] in 0 … VARIANTS − 1.
 
-    Variant 2 (9 y + x) + f begins y rows and x columns from the padded corner, and f = 1 is flipped.
+    Variant 2 (9 y + x) + f begins y rows and x columns from the padded corner, and f = 1 flips it.
     """
     height, width = images.shape[2:]
     places, flipped = variants // 2, variants % 2

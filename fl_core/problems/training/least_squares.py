@@ -25,7 +25,7 @@ class LeastSquaresWorld(SupervisedWorld):
         self.least = float(p @ self._on_training(self.optimum))
 
     def _solved(self) -> np.ndarray:
-        """θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, the shortest if there are many."""
+        """θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, the one of least norm if there are many."""
         inputs = self.data.x_train.double().numpy()
         design = np.column_stack([inputs, np.ones(len(inputs))])  # the layer's bias is its last parameter
         weight = np.zeros(len(design))
@@ -36,7 +36,7 @@ class LeastSquaresWorld(SupervisedWorld):
         return solution
 
     def _on_test(self, model: Tensor) -> Evaluation:
-        """The excess loss needs the clients' training losses, so that they are always there."""
+        """The excess loss needs the clients' training losses, so these are always included."""
         found, losses = super()._on_test(model), self._on_training(model)
         excess = float(self.p @ losses) - self.least
         distance = float((model - self.optimum).norm())

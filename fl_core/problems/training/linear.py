@@ -14,7 +14,7 @@ class LinearGradients:
     """∇ of the mean cross-entropy of logits W x + b, for J models and a mini-batch of stored bytes each.
 
     Inputs are x = scale · u + shift with bytes u, so W x = scale · W u + shift · W 1: bytes enter the matrix
-    products as they are gathered, and nothing is normalised. On a CPU a third of autograd's time under vmap.
+    products as they are, without normalisation. On a CPU it takes a third of the time of autograd under vmap.
     """
 
     def __init__(self, data: Data, dtype: torch.dtype) -> None:
@@ -40,7 +40,7 @@ class LinearGradients:
         # Classes before data points [J, classes, B]: product and softmax then run along the longer axis.
         constant = torch.add(bias, weight.sum(2), alpha=self.shift)[:, :, None]
         logits = torch.baddbmm(constant, weight, u.transpose(1, 2), alpha=self.scale)
-        # The derivative of the mean loss by the logits: (softmax − one-hot label) / B.
+        # The derivative of the mean loss with respect to the logits: (softmax − one-hot label) / B.
         error = logits.softmax(1)
         error.scatter_(1, labels, -1, reduce="add")
         error /= size

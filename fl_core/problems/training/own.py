@@ -20,7 +20,7 @@ PROBE = 4  # data points of the mini-batch that a module is tried on
 
 
 class OwnTask(Task):
-    """A LightningModule with a loss of its own, and what it logs.
+    """A LightningModule with its own loss and logged metrics.
 
     Where the module stands in for the network of a problem, `judge`, the problem's task, scores its outputs.
     """
@@ -32,7 +32,7 @@ class OwnTask(Task):
         self._judge = (judge,)  # in a tuple: it has the same network, which must not be registered twice
         self.scored: dict[str, list[Tensor]] = {}  # by the judge, a value for each data point
         self._logged: dict[str, Any] = {}
-        self._points = 0  # of the mini-batch that is tested; 0 where nobody asks what is logged
+        self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
         module.log = self._note  # type: ignore[method-assign]
 
     @property
@@ -97,13 +97,13 @@ class OwnTask(Task):
 
 
 def _mean(found: list[tuple[float, int]]) -> float:
-    """Of values of so many data points each."""
+    """Weighted mean of pairs of a value and its number of data points."""
     values, weights = zip(*found, strict=True)
     return float(np.average(values, weights=weights))
 
 
 class OwnWorld(SupervisedWorld):
-    """The world of such a task. It is tried on one mini-batch before anything is made of it."""
+    """The world of such a task. The module is first tried on one mini-batch."""
 
     task: OwnTask
 
@@ -116,7 +116,7 @@ class OwnWorld(SupervisedWorld):
         return self.task
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """Stacked where the module can be; else one after the other."""
+        """Stacked by `vmap` where the module allows it, else one by one."""
         if self._stacks:
             return super().gradients(models, clients, samples)
         with gradients(self.task.precision, self.device):
@@ -150,7 +150,7 @@ class OwnWorld(SupervisedWorld):
         return found
 
     def _own_tests(self, whole: dict[str, float]) -> dict[str, np.ndarray]:
-        """Each client's metrics on its test data; those of all where it has none."""
+        """Each client's metrics on its test data; the overall ones where it has none."""
         owners = self.shares.test_owners
         if owners is None:
             return {}

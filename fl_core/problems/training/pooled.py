@@ -40,7 +40,7 @@ class PooledBatches(pl.LightningDataModule):
         self.pool, self.batch, self.seed = PooledData(world), batch, seed
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Lightning asks for it once."""
+        """Called by Lightning once."""
         random = torch_stream(self.seed, "pooled")
         batches = BatchSampler(RandomSampler(self.pool, generator=random), self.batch, drop_last=False)
         return DataLoader(self.pool, sampler=batches, batch_size=None, generator=random)
@@ -67,7 +67,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C as Python has it: Lightning would ignore the signal from then on, and exit."""
+    """Ctrl-C as in Python: Lightning would ignore the signal from then on, and exit."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

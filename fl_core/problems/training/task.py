@@ -1,6 +1,6 @@
-"""The task interface: a network and what is made of its outputs, as an ordinary LightningModule.
+"""The task interface: a network with its loss and metrics, as an ordinary LightningModule.
 
-It serves federated learning, where clients move the parameters, and `Trainer.fit`, where Lightning does.
+It serves federated learning, where clients update the parameters, and `Trainer.fit`, where Lightning does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Task(pl.LightningModule):
         if reason := hidden_state(network):
             raise Impossible(reason)
         self.network = network
-        self.lr = lr  # for `Trainer.fit`; federated learning has rates of its own
+        self.lr = lr  # for `Trainer.fit`; strategies have their own rates
 
     def forward(self, inputs: Tensor, *keys: Tensor) -> Tensor:
         return self.network(inputs, *keys)
@@ -43,7 +43,7 @@ class Task(pl.LightningModule):
         return {}
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
-        """By name, fresh metrics that are no means over data points, such as R²; they see what is `shown`."""
+        """By name, fresh metrics that are not means over data points, such as R²; updated by `shown`."""
         return {}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The tasks: cross-entropy of classes and of the next symbol, squared error, and many labels at once."""
+"""The tasks: cross-entropy of classes and of the next symbol, squared error, and multi-label."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Classifier(Task):
 
 
 class NextSymbol(Classifier):
-    """Cross-entropy of the symbol that follows; beside it the perplexity, e to the mean loss."""
+    """Cross-entropy of the next symbol; also its perplexity, e to the mean loss."""
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
         return {"test/perplexity": torchmetrics.text.Perplexity()}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        return outputs[:, None], targets[:, None]  # texts of one place each
+        return outputs[:, None], targets[:, None]  # texts of length 1
 
 
 class Regressor(Task):

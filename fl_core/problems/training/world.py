@@ -24,7 +24,7 @@ from fl_core.streams import Streams
 
 CHUNK = 256  # data points of a full gradient at a time
 # Data points of an evaluation at a time: few enough for a network's activations to stay in the cache (with
-# the CNNs 256 take 1.4 times as long), enough to hide the calls; one linear layer keeps nothing in between.
+# the CNNs 256 take 1.4 times as long), enough to hide the calls; one linear layer has no activations to keep.
 PASS, PASS_LINEAR, PASS_GPU = 128, 1024, 2048
 
 Judgement = TypeVar("Judgement")
@@ -61,7 +61,7 @@ class SupervisedWorld(World):
         self._place(CPU)
 
     def to(self, device: torch.device) -> Self:
-        """Move data and task there; labels and owners that are counted stay on the CPU as well."""
+        """Move data and task there; labels and owners for counting stay on the CPU as well."""
         if device != self.device:
             self.data = placed(self.data, device)
         self.task.to(device)
@@ -73,22 +73,22 @@ class SupervisedWorld(World):
 
     def _place(self, device: torch.device) -> None:
         self.device = device
-        self._bound = self.flat.bind(self.task)  # [d]; what is written here is the task's parameters
+        self._bound = self.flat.bind(self.task)  # [d]; writing here sets the task's parameters
         self._parameters = self.flat.parameters(self.task)
         fast = self.task.channels_last and device.type == "cpu" and self.first.dtype is torch.float32
         self._format = torch.channels_last if fast else torch.preserve_format
         self.memory_format = "channels last" if fast else "contiguous"
-        self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data and place of the model
+        self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data set, and first or last model
 
     def at(self, model: Tensor) -> Task:
-        """The task with `model` [d] as its parameters; good until the next call of any method."""
+        """The task with `model` [d] as its parameters; valid until the next call of any method."""
         self._bound.copy_(model)
         return self.task
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Mini-batches [steps, batch] of a job: indices into the training data, drawn with replacement.
 
-        One draw a job; the first k rows do not depend on how many follow. A client that holds fewer data
+        One draw per job; the first k rows do not depend on how many follow. A client that holds fewer data
         points than a mini-batch repeats them; one that holds none draws −1.
         """
         size = int(self.sizes[client])
@@ -98,7 +98,7 @@ class SupervisedWorld(World):
         return torch.from_numpy(self.held[self.starts[client] + drawn]).view(steps, batch)
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Mini-batches [steps, batch] of a job: the client's data, shuffled again and again, cut into pieces.
+        """Mini-batches [steps, batch] of a job: the client's data, reshuffled every epoch, cut into pieces.
 
         Epoch e is shuffled by the stream ("batches", client, job, e). A mini-batch may begin at the end of an
         epoch and end in the next.
@@ -127,7 +127,7 @@ class SupervisedWorld(World):
         without_data = samples.flatten(1)[:, 0] < 0
         with gradients(self.task.precision, self.device):
             stacked = (self._by_hand or self._vectorised)(models, samples.clamp(min=0))
-        # To ask whether there are any is to wait for a GPU, which fills in no time.
+        # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
         any_ = self.device.type != "cpu" or without_data.any()
         return stacked.masked_fill(without_data[:, None], 0) if any_ else stacked
 
@@ -143,8 +143,8 @@ class SupervisedWorld(World):
     def evaluate(self, model: Tensor) -> Evaluation:
         """The task's metrics on the test data; every client's training loss, and its own value of each score.
 
-        The first model, where all runs of a world begin, and the last, which is asked for twice at the end of
-        a run, are judged once.
+        The first model, where all runs of a world begin, and the last, needed twice at the end of a run, are
+        evaluated once.
         """
         found = self.test(model)
         return found if found.client_loss is not None else replace(found, client_loss=self.losses(model))
@@ -164,7 +164,7 @@ class SupervisedWorld(World):
         return self._judged[which][1]
 
     def _on_test(self, model: Tensor) -> Evaluation:
-        """What the model is worth on the test data; the clients' training losses are left out."""
+        """The evaluation on the test data, without the clients' training losses."""
         data, task = self.data, self.at(model)
         wholes = {
             name: metric.set_dtype(torch.float64).to(self.device) for name, metric in task.wholes().items()
@@ -191,10 +191,10 @@ class SupervisedWorld(World):
         return self.normalise(inputs), self.target(targets)
 
     def normalise(self, stored: Tensor) -> Tensor:
-        """Stored bytes or numbers as the network's inputs; int64 stay what they are."""
+        """Stored bytes or numbers as the network's inputs; int64 is left as it is."""
         if not self.data.mean:
             return stored if stored.dtype is torch.int64 else stored.to(self.first.dtype)
-        # The inputs' layout alone decides: the layers keep it from one to the next, whatever that of weights.
+        # The inputs' layout is enough: the layers pass it on, whatever the layout of weights.
         return stored.to(self.first.dtype, memory_format=self._format).mul_(self._scale).add_(self._shift)
 
     def target(self, stored: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class SupervisedWorld(World):
         return stored.to(self.first.dtype) if stored.is_floating_point() else stored
 
     def _untrained(self) -> str:
-        """Digest of what the network holds beside its parameters: buffers, and what is frozen."""
+        """Digest of the network's state besides trained parameters: buffers and frozen parameters."""
         digest = hashlib.sha256()
         for name, value in sorted(self.task.state_dict().items()):
             if name not in self.flat.names:
@@ -219,13 +219,13 @@ class SupervisedWorld(World):
         return functional_call(self._whole, views, batch)
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
-        """What the network makes of stored data points [B, ...]."""
+        """The network's outputs for stored data points [B, ...]."""
         return self._by_hand.logits(self._bound, stored) if self._by_hand else task(self.normalise(stored))
 
     def _judge(
         self, task: Task, stored: Tensor, targets: Tensor, wholes: Mapping[str, torchmetrics.Metric]
     ) -> dict[str, np.ndarray]:
-        """Loss and scores of each data point, as float64; `wholes` see all outputs."""
+        """Loss and scores of each data point, as float64; `wholes` are updated with all outputs."""
         found: dict[str, list[Tensor]] = {}
         on_cpu = PASS_LINEAR if self._by_hand else PASS
         points = on_cpu if self.device.type == "cpu" else PASS_GPU

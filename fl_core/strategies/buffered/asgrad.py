@@ -1,12 +1,13 @@
-"""AsGrad: asynchronous SGD that waits for b gradients and then gives out b jobs: pure, random or shuffled.
+"""AsGrad: asynchronous SGD that waits for b gradients and then assigns b jobs: pure, random or shuffled.
 
 Islamov, Safaryan, Alistarh: AsGrad: a sharp unified analysis of asynchronous-SGD algorithms. AISTATS 2024
-(arXiv 2310.20452). All clients start; x ← x − η (1/b) Σ of b gradients, each at the model it was sent, and
-the new x goes to the b clients that delivered (`pure`), to b drawn uniformly, busy or not (`random`), or to
-the next b of a random permutation, a new one every n jobs (`shuffled`); jobs queue at busy clients.
+(arXiv 2310.20452). All clients start; x ← x − η (1/b) Σ of b gradients, each at the model its client was
+sent, and the new x goes to the b clients that delivered (`pure`), to b drawn uniformly, busy or not
+(`random`), or to the next b of a random permutation, a new one every n jobs (`shuffled`); jobs queue at busy
+clients.
 
-Abstract and published code were read, not the paper. The code has b = 1; that b > 1 gradients are averaged
-is our reading (a sum is η_g = b).
+Based on abstract and published code, not the full paper. The code has b = 1; that b > 1 gradients are
+averaged is our reading (a sum is η_g = b).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,12 +30,12 @@ class AsGrad(Strategy):
     assignment: Literal["pure", "random", "shuffled"] = "shuffled"
 
     def surrogate(self, server: Server) -> Sequence[float]:
-        """1/τ_i if who delivers works again; otherwise all get as many jobs."""
+        """1/τ_i for `pure`; otherwise equal, as all get equally many jobs."""
         return super().surrogate(server) if self.assignment == "pure" else [1.0] * server.n
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0
-        server.memory.free = 0  # jobs to give out
+        server.memory.free = 0  # jobs to assign
         server.memory.place = 0  # in the sequence of permutations
 
     def receive(self, server: Server, update: Update) -> None:
@@ -58,7 +59,7 @@ class AsGrad(Strategy):
         return sends
 
     def shuffled(self, server: Server) -> Iterator[int]:
-        """Permutation after permutation of all clients, absent ones left out; none if nobody is there."""
+        """Successive permutations of all clients, absent ones left out; none if all are absent."""
         while any(server.present):
             turn, place = divmod(server.memory.place, server.n)
             client = int(server.stream("shuffle", turn).permutation(server.n)[place])

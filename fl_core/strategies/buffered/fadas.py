@@ -3,7 +3,7 @@
 Wang, Wang, Wu, Chen: FADAS: towards federated adaptive asynchronous optimization. ICML 2024: m ← β1 m +
 (1−β1) Δ, v ← β2 v + (1−β2) Δ², v̂ ← max(v̂, v), x ← x + η_t m / (√v̂ + ε), where Δ is the mean of M updates
 and η_t = η if none of them is staler than τ_c, else min(η, 1/τ_max). `rule: code` is the step of the authors'
-code, η_t = η/τ_max beyond τ_c, with Adam's corrections of bias in the t-th step: m/(1−β1^t) for m and
+code, η_t = η/τ_max beyond τ_c, with Adam's bias corrections in the t-th step: m/(1−β1^t) for m and
 √v̂/√(1−β2^t) for √v̂.
 """
 
@@ -54,13 +54,13 @@ class FADAS(Strategy):
         memory.total, memory.count, memory.oldest = server.zeros(), 0, 0
 
     def rate(self, oldest: int) -> float:
-        """η_t where the stalest update of the buffer is so old."""
+        """η_t where the stalest update of the buffer has staleness `oldest`."""
         if self.delay is None or oldest <= self.delay:
             return self.server_lr
         return self.server_lr / oldest if self.rule == "code" else min(self.server_lr, 1 / oldest)
 
     def direction(self, server: Server) -> Tensor:
-        """m / (√v̂ + ε) [d], its biases corrected in the authors' code."""
+        """m / (√v̂ + ε) [d], bias-corrected in the authors' code."""
         m, root = server.memory.m, server.memory.v_max.sqrt()
         if self.rule == "code":
             t = server.version + 1

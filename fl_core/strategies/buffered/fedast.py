@@ -1,10 +1,10 @@
 """FedAST with one task: a buffer, and requests that queue at clients drawn uniformly.
 
 Askin, Sharma, Joe-Wong, Joshi: FedAST: federated asynchronous simultaneous training. UAI 2024 (arXiv
-2406.00302). R requests are under way; each goes to a client drawn uniformly from all, where it waits for
-those before it. x ← x + (η_g/b) Σ Δ of every b updates, unscaled by staleness; every arrival is replaced by a
-request with the newest model. Abstract and published code were read, not the paper. With one task there is
-nothing to reallocate: R stays what it is.
+2406.00302). R requests are under way; each goes to a client drawn uniformly from all, where it queues
+behind others. x ← x + (η_g/b) Σ Δ of every b updates, unscaled by staleness; every arrival is replaced by a
+request with the newest model. Based on abstract and published code, not the full paper. With one task there
+is nothing to reallocate: R is constant.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class FedAST(Strategy):
     concurrency: Count | None = 20  # R
 
     def surrogate(self, server: Server) -> Sequence[float]:
-        """The same for all: each gets as many requests."""
+        """The same for all: each gets equally many requests."""
         return [1.0] * server.n
 
     def begin(self, server: Server) -> None:

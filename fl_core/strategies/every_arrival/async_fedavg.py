@@ -1,4 +1,4 @@
-"""Asynchronous FedAvg: one server step an arrival.
+"""Asynchronous FedAvg: one server step per arrival.
 
 Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous and
 heterogeneous clients updates. JMLR 2023, Algorithm 1 with the weights of eq. (12) (TIME-BASED) or d_i = 1

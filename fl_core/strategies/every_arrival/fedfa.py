@@ -2,8 +2,8 @@
 
 Xu, Zhang, Di, Liu, Alharthi, Cao: FedFa: a fully asynchronous training paradigm for federated learning.
 IJCAI 2024. The window starts filled with the first model. FedFa-Delta (`form: delta`) has a window of the K
-newest differences instead, zeros at first, and every arrival is a step of their mean: x ← x + (1/K) Σ Δ. Of
-that form no formula could be read; this one is our reading.
+newest differences instead, zeros at first, and every arrival is a step of their mean: x ← x + (1/K) Σ Δ. No
+formula of that form was available; this one is our reading.
 """
 
 from typing import Annotated, ClassVar, Literal

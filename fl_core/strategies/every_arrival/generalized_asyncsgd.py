@@ -2,7 +2,7 @@
 
 Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning: a delicate trade-off
 between model-parameter staleness and update frequency. arXiv 2502.08206, §2: w ← w − η/(n p_C) g_C, then A
-~ p gets the new model, busy or not. The paper does not say where the tasks of the start are. `routed`: each
+~ p gets the new model, busy or not. The paper does not say where the initial tasks are. `routed`: each
 is routed by p, and the queues settle in time. `stationary`, what its theory assumes: X ~ Buzen's law of the
 m − 1 tasks that a departure leaves behind, and one more routed by p; so the mean numbers of tasks left by the
 first and every later update are E[X_i], where service times are exponential.
@@ -37,7 +37,7 @@ class GeneralizedAsyncSGD(Strategy):
     smoothness: Rate = 1.0  # L of the bounds G and H
     distance: Rate = 15.0  # A
     noise: Rate = 209.0  # B = 2M² + σ², here with M = 10 and σ = 3
-    opening: Opening = "routed"  # where the tasks of the start are
+    opening: Opening = "routed"  # where the initial tasks are
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:
@@ -76,7 +76,7 @@ class GeneralizedAsyncSGD(Strategy):
         if self.routing == "balanced":
             return routing.balanced(speeds)
         lr = self.server_lr * self.local_lr  # η
-        if self.routing == "G":  # where G is least depends on ηL, m and the speeds only: any A, B, T will do
+        if self.routing == "G":  # its minimiser depends on ηL, m and the speeds only: any A, B, T will do
             bound: routing.G | routing.H = routing.G(lr, self.distance, self.noise, 1, self.smoothness)
         else:
             bound = routing.H(lr, self.distance, self.noise, self.smoothness)
@@ -86,5 +86,5 @@ class GeneralizedAsyncSGD(Strategy):
 
 @cache
 def _optimal(bound: routing.G | routing.H, speeds: tuple[float, ...], tasks: int) -> np.ndarray:
-    """The routing p [n] of least bound; searched once a process."""
+    """The routing p [n] of least bound; searched once per process."""
     return optimum.optimise(bound, np.array(speeds), tasks)[0].p

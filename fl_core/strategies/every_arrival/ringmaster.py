@@ -1,9 +1,9 @@
-"""Ringmaster ASGD: asynchronous SGD that uses no gradient that is R versions old.
+"""Ringmaster ASGD: asynchronous SGD that uses no gradient R or more versions old.
 
 Maranjyan, Tyurin, Richtárik: Ringmaster ASGD: the first asynchronous SGD with optimal time complexity. ICML
 2025 (arXiv 2501.16168). `late: restart`: with calculation stops, a client that has fallen R versions behind
-is interrupted and begins anew (Algorithm 5). `late: ignore`: without them, an update with delay ≥ R is thrown
-away when it arrives, and its client gets the newest model (Algorithm 4).
+is interrupted and restarted (Algorithm 5). `late: ignore`: without them, an update with delay ≥ R is
+discarded when it arrives, and its client gets the newest model (Algorithm 4).
 """
 
 from collections.abc import Iterable

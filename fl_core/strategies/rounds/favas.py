@@ -1,13 +1,13 @@
-"""FAVAS, first called FAVANO: clients are polled at any moment of their work, and reweighted for it.
+"""FAVAS, first called FAVANO: clients are polled at any point of their work, and reweighted for it.
 
 Leconte, Nguyen, Moulines: FAVANO: federated averaging with asynchronous nodes. arXiv 2305.16099, 2023: s
-clients are polled, w ← (w + Σ w_i^unb)/(s + 1) with w_i^unb = w_i^init + (w_i − w_i^init)/α_i, and they go on
-from the new w. E_i is the number of steps that client i has made since its last poll, at most K; α_i is
-P(E_i > 0) E_i (`alpha: stochastic`) or E[E_i] (`expected`).
+clients are polled, w ← (w + Σ w_i^unb)/(s + 1) with w_i^unb = w_i^init + (w_i − w_i^init)/α_i, and they
+continue from the new w. E_i is the number of steps that client i has made since its last poll, at most K;
+α_i is P(E_i > 0) E_i (`alpha: stochastic`) or E[E_i] (`expected`).
 
-Only the abstract could be read; the rule is as others report it, the polls at fixed distances of time and the
-default values are ours. How the paper comes by P and E is not known: here they are frequencies over the polls
-of the client so far, the present one included.
+Only the abstract was available; the rule is as reported elsewhere, polling at fixed intervals and the default
+values are ours. How the paper obtains P and E is not known: here they are frequencies over the client's polls
+so far, including this one.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class FAVAS(Polling):
     alpha: Literal["stochastic", "expected"] = "stochastic"
 
     def surrogate(self, server: Server) -> Sequence[float]:
-        """The same for all: all are polled as often, and reweighted for their speed."""
+        """The same for all: all are polled equally often, and reweighted for their speed."""
         return [1.0] * server.n
 
     def begin(self, server: Server) -> None:

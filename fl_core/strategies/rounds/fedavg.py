@@ -1,8 +1,8 @@
 """Synchronous federated averaging.
 
 McMahan, Moore, Ramage, Hampson, Agüera y Arcas: Communication-efficient learning of deep networks from
-decentralized data. AISTATS 2017, Algorithm 1: θ ← θ + η_g Σ d_i Δ_i over the clients of a round. Which
-clients those are, and their weights d_i, is a part of its own: `sampling`.
+decentralized data. AISTATS 2017, Algorithm 1: θ ← θ + η_g Σ d_i Δ_i over the clients of a round. The
+choice of clients and their weights d_i is a part of its own: `sampling`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ class FedAvg(Strategy):
     @model_validator(mode="before")
     @classmethod
     def _options_stand_in_the_sampling(cls, written: Any) -> Any:
-        """One line for the form of older suite files, `{name: fedavg, sampling: uniform, sample: 10}`."""
+        """One-line error for the form of older files, `{name: fedavg, sampling: uniform, sample: 10}`."""
         older = {"sample", "unbiased_every", "window"}
         if isinstance(written, dict) and (found := {key: written[key] for key in written if key in older}):
             options = {"name": written.get("sampling", "uniform"), **found}
@@ -58,7 +58,7 @@ class FedAvg(Strategy):
         memory.total += weight * update.delta
         memory.share += weight
         if server.in_flight == 0:
-            # A sampled round's weights are right on average; a round that an arrangement sent is a mean.
+            # A sampled round's weights are unbiased; a round that an arrangement sent is averaged.
             server.step(self.server_lr * memory.total / (1 if memory.round else memory.share))
             memory.total, memory.share = server.zeros(), 0.0
 

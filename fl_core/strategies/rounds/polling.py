@@ -1,4 +1,4 @@
-"""Rounds in which the server polls clients, which answer with what they have done by then."""
+"""Rounds in which the server polls clients, which answer with their work so far."""
 
 from fractions import Fraction
 from typing import Annotated
@@ -15,8 +15,8 @@ from fl_core.strategies.strategy import Strategy
 class Polling(Strategy):
     """Every Δt the server draws s clients uniformly: w ← (w + Σ of their models)/(s + 1).
 
-    A client works from one poll to the next: it makes at most K steps and then waits. What it sends is
-    `answer`, where it goes on from `start`.
+    From one poll to the next a client makes at most K steps and then waits. It sends `answer` and continues
+    from `start`.
     """
 
     sample: Annotated[Count, Tune(1, 32)] = 2  # s
@@ -27,7 +27,7 @@ class Polling(Strategy):
         return update.model
 
     def start(self, server: Server, client: int) -> Tensor | None:
-        """The model [d] from which a client goes on; None: the server's."""
+        """The model [d] from which a client continues; None: the server's."""
         return None
 
     def refuses(self, scenario: Scenario) -> str | None:

@@ -1,9 +1,9 @@
-"""Rennala SGD: everyone works at the newest model until a batch of gradients is in.
+"""Rennala SGD: all clients work at the newest model until a batch of gradients is in.
 
 Tyurin, Richtárik: Optimal time complexities of parallel stochastic optimization methods under a fixed
 computation model. NeurIPS 2023: x ← x − γ (1/S) Σ of the first S gradients at x. Of the two readings, clients
 that are interrupted at a step and clients that finish and are ignored, this is the first: at a step all
-unfinished work is abandoned and everyone begins at the new x.
+unfinished work is abandoned and all clients begin at the new x.
 """
 
 from typing import Annotated, ClassVar

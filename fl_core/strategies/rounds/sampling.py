@@ -1,9 +1,9 @@
-"""Whom a synchronous round is sent to, and the weights d_i of the updates that come back.
+"""The clients of a synchronous round, and the weights d_i of their updates.
 
 Weights as in Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous
-and heterogeneous clients updates. JMLR 2023, appendix C. Of full, uniform and MD sampling they are the
-clients' importances p_i on average. A round of the clients that fit a criterion best weighs the others 0 and
-converges to another point, unless some of the rounds make up for that (appendix C.3).
+and heterogeneous clients updates. JMLR 2023, appendix C. In full, uniform and MD sampling they are the
+clients' importances p_i on average. Rounds of the clients that fit a criterion best give the others weight 0
+and converge to another point, unless some of the rounds make up for that (appendix C.3).
 """
 
 from collections import Counter
@@ -36,11 +36,11 @@ class Sampling(Part):
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if whom it sends to does not depend on what updates hold, else one sentence why it does."""
+        """True if the choice of clients does not depend on the updates, else one sentence on why it does."""
         return True
 
     def refuses(self, scenario: Scenario) -> str | None:
-        """One sentence why this sampling and this scenario do not go together, or None."""
+        """One sentence on why this sampling and this scenario do not go together, or None."""
         return None
 
     def begin(self, server: Server) -> None:
@@ -52,12 +52,12 @@ class Sampling(Part):
 
 
 class Full(Sampling):
-    """Everyone, weight p_i each (McMahan et al., AISTATS 2017, Algorithm 1 with C = 1)."""
+    """All clients, weight p_i each (McMahan et al., AISTATS 2017, Algorithm 1 with C = 1)."""
 
     name: ClassVar[str] = "full"
 
     def weights(self, server: Server) -> Weights:
-        return by_importance(server, fastest_first(server))  # the order of a sum, no more
+        return by_importance(server, fastest_first(server))  # this only orders a sum
 
 
 class Uniform(Sampling):
@@ -72,7 +72,7 @@ class Uniform(Sampling):
 
 
 class MD(Sampling):
-    """m draws of clients in proportion to p, 1/m a draw (Fraboni et al., JMLR 2023, appendix C.2)."""
+    """m draws of clients in proportion to p, 1/m per draw (Fraboni et al., JMLR 2023, appendix C.2)."""
 
     name: ClassVar[str] = "md"
 
@@ -83,15 +83,15 @@ class MD(Sampling):
 
 
 class Biased(Sampling):
-    """The m clients that fit a criterion best, p_i over the p of all that are chosen.
+    """The m clients that fit a criterion best, p_i over the sum of p of those chosen.
 
     With `unbiased_every` some of the rounds are sampled uniformly. With `window` the first of W rounds goes
-    by the criterion; the others draw m clients in proportion to what they still have to get so that
+    by the criterion; the others draw m clients in proportion to the weight they still lack for
     E Σ d_i = W p_i over the window.
     """
 
     sample: Count  # m
-    unbiased_every: Count | None = None  # rounds from one that is sampled uniformly to the next
+    unbiased_every: Count | None = None  # one round in so many is sampled uniformly
     window: Count | None = None  # W
 
     @model_validator(mode="after")
@@ -101,11 +101,11 @@ class Biased(Sampling):
         return self
 
     def best(self, server: Server) -> list[int]:
-        """The idle clients, those first that fit the criterion best."""
+        """The idle clients, those that fit the criterion best first."""
         raise NotImplementedError
 
     def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
-        """Of the m clients that can be chosen those of the least importance, for p [n], mean times [n]."""
+        """The m clients of least importance that can be chosen together, for p [n], mean times [n]."""
         raise NotImplementedError
 
     def refuses(self, scenario: Scenario) -> str | None:
@@ -118,8 +118,8 @@ class Biased(Sampling):
     def too_short(self, p: np.ndarray, times: Sequence[Fraction]) -> str | None:
         """Why the window cannot be unbiased for importance p [n] and mean times [n], or None.
 
-        Its first round gives a chosen client p_i over the p of all that are chosen. That must not be more
-        than W p_i, so W times the p of the chosen clients must be 1 or more, whichever they are.
+        Its first round gives a chosen client p_i over the sum of p of those chosen. That must not be more
+        than W p_i, so W times this sum must be 1 or more, whichever clients are chosen.
         """
         if self.window is None:
             return None
@@ -145,7 +145,7 @@ class Biased(Sampling):
         return by_importance(server, self.best(server)[: self.sample])
 
     def in_window(self, server: Server, window: int) -> Weights:
-        """The first round of a window by the criterion; the others pay W p_i less what it gave."""
+        """The first round of a window by the criterion; the others make up the rest of W p_i."""
         memory = server.memory
         first = memory.rounds % window == 0
         memory.rounds += 1
@@ -173,7 +173,7 @@ class Fastest(Biased):
         durations, n = scenario.timing.durations, scenario.problem.clients
         drawn = durations.per_step or durations.means(n, 0) != durations.means(n, 1)
         if drawn and scenario.problem.importance != "equal":
-            return None  # which clients are the fastest is known once a seed is: `begin`
+            return None  # which clients are fastest depends on the seed: `begin`
         return super().refuses(scenario)
 
 
@@ -195,12 +195,12 @@ class HighestLoss(Biased):
 
 
 def fastest_first(server: Server) -> list[int]:
-    """The idle clients by mean time, of equals the first."""
+    """The idle clients by mean time, ties by number."""
     return sorted(server.idle, key=lambda client: (server.mean_time[client], client))
 
 
 def by_importance(server: Server, clients: Sequence[int]) -> Weights:
-    """p_i over the p of all these clients."""
+    """p_i over the sum of p of all these clients."""
     share = sum(server.p[client] for client in clients)
     return {client: float(server.p[client] / share) for client in clients}
 
@@ -212,7 +212,7 @@ def uniform(server: Server, sample: int) -> Weights:
 
 
 def multinomial(server: Server, sample: int, p: np.ndarray) -> Weights:
-    """m draws of idle clients in proportion to p [n], 1/m a draw; no more draws than clients are idle."""
+    """m draws of idle clients in proportion to p [n], 1/m per draw; no more draws than clients are idle."""
     m = min(sample, len(server.idle))
     drawn = Counter(server.draw(m, p, replace=True))
     return {client: times / m for client, times in drawn.items()}

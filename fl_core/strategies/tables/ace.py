@@ -6,8 +6,8 @@ the clients keep their own U_i and send the change, the server keeps the mean u.
 appendix F.3.3.
 
 Both algorithms start with a first pass: every client computes U_i at w^0, then w^1 = w^0 − η u^0. The code of
-Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD, which sends as it always does and
-makes no step until all clients were heard: `start: when_all_heard`.
+Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD, which sends as usual and makes
+no step until all clients have been heard from: `start: when_all_heard`.
 """
 
 from collections.abc import Collection

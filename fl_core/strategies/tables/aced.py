@@ -3,10 +3,10 @@
 Mitigating participation imbalance bias in asynchronous federated learning. arXiv 2511.19066, Algorithm a.1:
 A(t) = {i : t − t_i ≤ τ_algo}, and the step is the mean over A(t); nothing changes where it is empty. The
 algorithm sets t_i to the present iteration at each arrival; its list of notation calls it the iteration of
-the model that the cached update was made from. Both readings are here, by the name of `stamp`.
+the model that the cached update was made from. `stamp` selects one of the two readings.
 
 It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_heard` sends as usual, but
-makes no step before all clients were heard. So A(t) never holds a client that was not.
+makes no step before all clients have been heard from. So A(t) never holds one that has not.
 """
 
 from collections.abc import Collection

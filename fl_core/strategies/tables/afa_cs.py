@@ -4,8 +4,8 @@ Yang, Zhang, Khanduri, Liu: Anarchic federated learning. ICML 2022, Algorithm 3:
 replaced their workers' slots, x ← x − η η_L (1/M) Σ_i G_i over all M slots. The algorithm box prints η, all
 proofs use η η_L.
 
-The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until worker i is heard; `first_pass`
-makes the first round one of all M workers, at x_0, and every later one of m.
+The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until worker i is heard from;
+`first_pass` makes the first round one of all M workers, at x_0, and every later one of m.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""Tables of the clients' newest updates [n, d]: at full precision, in half of it, or quantised to 8 bits."""
+"""Tables of the clients' newest updates [n, d]: at full or half precision, or quantised to 8 bits."""
 
 from __future__ import annotations
 

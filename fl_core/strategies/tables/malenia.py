@@ -1,9 +1,9 @@
-"""Malenia SGD: Rennala for different data; every client's own mean counts alike.
+"""Malenia SGD: Rennala for heterogeneous data; every client's mean has the same weight.
 
 Tyurin, Richtárik: Optimal time complexities of parallel stochastic optimization methods under a fixed
 computation model. NeurIPS 2023: gather while ((1/n) Σ_i 1/B_i)^{-1} ≤ S/n, so that every B_i ≥ 1, then x ←
-x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij. Every step, so the first too, begins with an empty table and waits until all
-clients are heard.
+x − γ (1/n) Σ_i (1/B_i) Σ_j g_ij. Every step, including the first, begins with an empty table and waits for
+all clients.
 """
 
 from collections.abc import Collection

@@ -1,10 +1,10 @@
-"""MIFA: rounds with whoever is available, and the last gradient of everyone else.
+"""MIFA: rounds of the available clients, with the last gradients of all others.
 
 Gu, Huang, Zhang, Huang: Fast federated learning in the presence of arbitrary device unavailability. NeurIPS
 2021, Algorithm 1: G_i ← (w_t − w_K^i)/η_t for the available clients, w ← w − η_t (1/N) Σ_i G_i, with η_t =
 η/(t+1) at both ends.
 
-The authors' code makes no step before every client was heard (`start: when_all_heard`); its variant
+The authors' code makes no step before every client has been heard from (`start: when_all_heard`); its variant
 `fdu_no_wait` begins with G_i = 0 and steps from the first round on (`start: zeros`).
 """
 

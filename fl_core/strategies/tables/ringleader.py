@@ -1,10 +1,10 @@
-"""Ringleader ASGD: rounds of n steps on a table that everyone has filled.
+"""Ringleader ASGD: rounds of n steps on a table that all clients have filled.
 
 Maranjyan, Richtárik: Ringleader ASGD: the first asynchronous SGD with optimal time complexity under data
-heterogeneity. ICLR 2026 (arXiv 2509.22860). Phase 1 gathers without stepping until everyone has a gradient
-in the table. Phase 2 makes n steps of the table's mean: the first at once, then one at the next arrival of
-each other client, which is folded in; a client that had its step already fills the table of the next round.
-So the start is phase 1, in which clients that are heard early compute at x^0 again.
+heterogeneity. ICLR 2026 (arXiv 2509.22860). Phase 1 gathers without stepping until every client has a
+gradient in the table. Phase 2 makes n steps of the table's mean: the first at once, then one at the next
+arrival of each other client, which is added to the table; further updates of clients that had their step
+fill the table of the next round. So the start is phase 1, in which early clients compute at x^0 again.
 """
 
 from collections.abc import Collection
@@ -34,7 +34,7 @@ class Ringleader(Strategy):
         memory = server.memory
         memory.total, memory.count = self.table(server)  # G_i, b_i
         memory.next_total, memory.next_count = self.table(server)  # G_i^+, b_i^+
-        memory.stepped = []  # who had a step in phase 2; empty in phase 1
+        memory.stepped = []  # clients that had a step in phase 2; empty in phase 1
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client = server.memory, update.client

@@ -1,4 +1,4 @@
-"""Claims: what the paper says, and what came of it, on the page of the runs that its claims needed."""
+"""Claims: a paper's statements and their verdicts, on the page of the runs that they needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 PREFIX = "claims-"
 NOTE = (
     "Verdicts from paired differences over seeds: each look spends a share of 5 % of error, and the tests of "
-    "a row share it (Holm). What is no refutation of the paper says so. All numbers: asyncfl claims show ID."
+    "a row share it (Holm). Refutations that do not contradict the paper are marked. "
+    "All numbers: asyncfl claims show ID."
 )
 
 
@@ -21,7 +22,7 @@ def section(results: Results) -> Section | None:
     suite = results.suite.name
     if not suite.startswith(PREFIX):
         return None
-    # Claims know the suites, and with them torch: no other page waits for that.
+    # Claims import the suites, and with them torch, which no other page needs.
     from benchmarks.claims.files import papers
     from benchmarks.claims.kept import COMPUTED
     from reports.claims.stored import Judged, judged
@@ -35,7 +36,7 @@ def section(results: Results) -> Section | None:
 
 
 def _title(one: Judged) -> str:
-    """What they are, and how many have each verdict."""
+    """Their kind, and how many have each verdict."""
     from benchmarks.claims.kept import COMPUTED
     from reports.claims.table import WORDS
 

@@ -1,4 +1,4 @@
-"""The strategies: what each one is, its paper, and the hyper-parameters it ran with."""
+"""The strategies: description, paper, and the hyper-parameters of the runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PREFIX = "strategy."
 
 
 def section(results: Results) -> Section:
-    """One entry a strategy; what all of them have in common is said once, above."""
+    """One entry per strategy; common hyper-parameters are listed once, above."""
     suite = results.suite
     runs = {name: [run for run in suite.runs if run.strategy == name] for name in suite.strategies}
     found = {name: settings(of) for name, of in runs.items()}

@@ -1,4 +1,4 @@
-"""The first paragraph: what was run, when, and who came out ahead."""
+"""The first paragraph: what was run, when, and which strategies lead."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _day(moment: datetime) -> str:
 
 
 def remarks(suite: RecordedSuite) -> list[str]:
-    """Whatever a reader must know before believing a table: one sentence each."""
+    """Caveats for the tables: one sentence each."""
     runs = suite.runs
     status = Counter(run.status for run in runs)
     parts = []
     if suite.missing:
         parts.append(f"{many(suite.missing, 'run')} of the grid {_is(suite.missing)} not recorded yet.")
     if status["running"]:
-        parts.append(f"{many(status['running'], 'run')} {_is(status['running'])} still going.")
+        parts.append(f"{many(status['running'], 'run')} {_is(status['running'])} still running.")
     if status["diverged"]:
         they = (
             "it is counted and shown, but has"
@@ -106,7 +106,7 @@ def who_leads(results: Results) -> str:
 
 
 def how_sure(results: Results) -> str:
-    """In how many scenarios the best is shown to be better than all others; empty where nobody can say."""
+    """In how many scenarios the best is shown to be better than all others; empty where unknown."""
     compared = [of for of in results.differences() if of]
     if not compared:
         return ""

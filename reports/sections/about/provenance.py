@@ -1,4 +1,4 @@
-"""Provenance: what is needed to get the same numbers again, and the MLflow runs behind each of them."""
+"""Provenance: what is needed to reproduce the numbers, and the MLflow runs behind each of them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def section(results: Results) -> Section:
 
 
 def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
-    """What was recorded, and all its values: more than one where runs differ."""
+    """Recorded properties with all their values: more than one where runs differ."""
     runs = suite.runs
-    # A campaign may be all there is of a suite; its experiment is another one.
+    # A suite may have only a campaign, whose experiment is a separate one.
     experiment = f"experiment {suite.name} (id {suite.experiment}) at " if suite.experiment else ""
     found = [
         ("MLflow", [f"{experiment}{suite.uri}"]),
@@ -81,7 +81,7 @@ def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
-    """One row a run: what it is, how it ended, its final metrics."""
+    """One row per run: identity, status, final metrics."""
     return pd.DataFrame([_record(run) for run in runs])
 
 

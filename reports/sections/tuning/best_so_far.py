@@ -1,4 +1,4 @@
-"""The best value so far as trials go on, all strategies of a scenario in one figure."""
+"""The best value so far by trial, all strategies of a scenario in one figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE, MARGINS = (520, 300), (46, 14, 30, 44)
 
 
 def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Drawing:
-    """The best value so far against the number of trials, a line a strategy."""
+    """The best value so far against the number of trials, one line per strategy."""
     about = f"Best {studies[0].measure.in_text} so far by trial and strategy, {studies[0].scenario}"
     legend = tuple((index, study.strategy) for index, study in zip(indices, studies, strict=True))
     paint = partial(_paint, studies=studies, indices=indices)
@@ -28,7 +28,7 @@ def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Dra
 
 
 def best_so_far(study: RecordedStudy) -> Array:
-    """Of every counted trial, the best complete value up to it; NaN before the first."""
+    """For every counted trial, the best complete value up to it; NaN before the first."""
     values = [one.worth if one.complete else np.nan for one in study.counted]
     best = np.fmax if study.measure.higher else np.fmin
     return best.accumulate(values) if values else np.zeros(0)

@@ -1,4 +1,4 @@
-"""Landscapes of tuning: what the trials of a strategy came to, over its local and its server rate."""
+"""Landscapes of tuning: objectives of a strategy's trials over its local and server rates."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _paint_curve(axes: Axes, study: RecordedStudy, index: int, amounts: Amounts)
 
 
 def _paint_cells(axes: Axes, study: RecordedStudy, amounts: Amounts) -> None:
-    """The best trial of each cell, should other parameters make it more than one."""
+    """The best trial of each cell, where other parameters give it several."""
     from matplotlib.patches import Rectangle
 
     across, up = axes_of(study)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FAR = 0.1  # between accuracies
-LEAST = 1e-3  # error of an accuracy that colours tell from none
-BAR = 11  # pixels, a colour in the bar of them
+LEAST = 1e-3  # smallest error of an accuracy that colours distinguish from none
+BAR = 11  # pixels, per colour of the colour bar
 LETTER = 5.6  # pixels, about
 
 
@@ -48,7 +48,7 @@ class Amounts:
         return svg.amount(level(at, low, high) if self.measure.higher else level(-at, -high, -low))
 
     def _spread(self, value: float) -> float:
-        """Where it lies on a scale on which good values are told apart."""
+        """Its place on a scale that separates good values."""
         if self.scale.kind == "error":
             return -log10(max(1 - value, LEAST))
         return log10(value) if self.scale.kind == "log" else value
@@ -62,7 +62,7 @@ def vertical(measure: Measure, values: Array | Sequence[float]) -> Scale:
 
 
 def heading(axes: Axes, text: str, amounts: Amounts, left: float) -> None:
-    """Above the axes: what lies up, `left` of them, and at the right the colours from worst to best."""
+    """Above the axes: the vertical quantity, `left` of them; at the right the colours, worst to best."""
     from matplotlib.offsetbox import AnnotationBbox, DrawingArea
     from matplotlib.patches import Rectangle
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 LOCAL, SERVER = ("local_lr", "c"), "server_lr"
 TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
 ROOM = 0.05  # of an axis, beyond each end of a range
-RATIO = 10  # from which on a list of positive numbers is shown on a log scale
-LETTERS = 16  # of a name at an axis
+RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
+LETTERS = 16  # letters of a name at an axis
 
 Which = Literal["x", "y"]
 
 
 def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:
-    """What lies across, the local rate if it was searched, and what lies up: the server rate, or nothing."""
+    """The horizontal axis, the local rate if it was searched, and the vertical: the server rate, or none."""
     by_name = {one.name: one for one in study.space}
     names = [*(name for name in LOCAL if name in by_name), *by_name]
     across = by_name[names[0]]
@@ -37,18 +37,18 @@ def place(parameter: Parameter, trial: Trial) -> float:
 
 
 def rank(parameter: Parameter, trial: Trial) -> int:
-    """Which of the choices a trial has."""
+    """The index of a trial's choice."""
     return parameter.choices.index(trial.parameters[parameter.name])
 
 
 def title(parameter: Parameter, *, cells: bool = False) -> str:
-    """What an axis shows; of cells no scale."""
+    """The title of an axis; without a scale for cells."""
     text = TITLES.get(parameter.name, parameter.name)
     return f"{text} · log scale" if not cells and _in_logs(parameter) else text
 
 
 def scale_axis(axes: Axes, parameter: Parameter, which: Which) -> None:
-    """The whole space, whatever was tried of it, with a little room around."""
+    """The whole space, with a small margin."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     if not parameter.ordered:

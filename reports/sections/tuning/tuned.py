@@ -1,4 +1,4 @@
-"""What a campaign found, as tables: a line a strategy, and rows for programs."""
+"""Results of a campaign as tables: one line per strategy, and rows for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reports.statistics.sensitivity import Sensitivity
 
 
 def table(studies: Sequence[RecordedStudy], found: Found) -> Table:
-    """One line a strategy."""
+    """One line per strategy."""
     parameters = list(dict.fromkeys(one.name for study in studies for one in study.space))
     measure = studies[0].measure
     tops = [study.best.worth for study in studies if study.best]
@@ -81,7 +81,7 @@ def _importance(study: RecordedStudy) -> RankingEntry:
 
 
 def best_frame(studies: Sequence[RecordedStudy], found: Found) -> pd.DataFrame:
-    """One row a study and parameter."""
+    """One row per study and parameter."""
     return pd.DataFrame(
         {
             "scenario": study.scenario,
@@ -110,7 +110,7 @@ def best_frame(studies: Sequence[RecordedStudy], found: Found) -> pd.DataFrame:
 
 
 def trials_frame(studies: Sequence[RecordedStudy]) -> pd.DataFrame:
-    """One row a trial."""
+    """One row per trial."""
     return pd.DataFrame(
         {
             "scenario": study.scenario,

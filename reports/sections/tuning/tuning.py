@@ -1,4 +1,4 @@
-"""Tuning: what the campaign of a suite tried, what it found, and which strategies need it most."""
+"""Tuning: trials and results of a suite's campaign, and which strategies need tuning most."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reports.statistics.sensitivity import POINTS, sensitivity
 
 NOTE = (
     "Circles: trials, the stronger the colour, the better; ringed: within 5 % of the best. ★ the best, □ the "
-    "suite’s own values and the paper’s, ✕ a seed diverged, ▽ pruned. One scale of colours a scenario"
+    "suite’s own values and the paper’s, ✕ a seed diverged, ▽ pruned. One colour scale per scenario"
     "{error}. "
     "Under the best values: how far they lie from the nearest end of what was searched, as a share of its "
     "range, on a log scale where it was searched on one. Objective: mean ± standard deviation over the seeds "
@@ -29,12 +29,12 @@ NOTE = (
 BY_TRIALS = "the share of trials"
 BY_SPACE = (
     f"the share of the space, estimated from {POINTS:,} points spread evenly over it (a Halton sequence; "
-    "rates by their logarithms), each of which counts as what the trial nearest to it came to"
+    "rates by their logarithms), each of which takes the result of the trial nearest to it"
 )
 
 
 def section(results: Results) -> Section | None:
-    """A block a scenario: a table, a landscape a strategy, and the history of all."""
+    """One block per scenario: a table, one landscape per strategy, and the history of all."""
     studies = results.suite.studies
     if not any(study.trials for study in studies):
         return None
@@ -83,7 +83,7 @@ def indices(suite: RecordedSuite) -> dict[str, int]:
 
 
 def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
-    """Studies that are worth the same kind of number in the same scenario, in the order of the alphabet."""
+    """Studies with the same objective in the same scenario, in alphabetical order."""
     groups: dict[tuple[str, str, str], list[RecordedStudy]] = {}
     for study in sorted(studies, key=lambda one: (natural(one.scenario), natural(one.strategy))):
         if study.trials:

@@ -1,4 +1,4 @@
-"""What a campaign comes to in sentences, each counted or computed from its trials."""
+"""Results of a campaign in sentences, each counted or computed from its trials."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _who_diverges(studies: Sequence[RecordedStudy]) -> str:
 
 
 def shares(suite: RecordedSuite) -> str:
-    """What every strategy was given, counted from what is stored."""
+    """The tuning budget of every strategy, counted from the stored trials."""
     studies = [study for study in suite.studies if study.trials]
     total = sum(len(study.counted) for study in studies)
     simulations = sum(len(study.counted) * len(study.seeds) for study in studies)
@@ -78,7 +78,7 @@ def shares(suite: RecordedSuite) -> str:
 
 
 def unequal(studies: Sequence[RecordedStudy]) -> list[str]:
-    """What strategies of the same scenario had unequal shares of."""
+    """The resources of which strategies of the same scenario had unequal shares."""
     shared: dict[str, Callable[[RecordedStudy], object]] = {
         "trials": lambda one: len(one.counted),
         "seeds": lambda one: one.seeds,
@@ -96,7 +96,7 @@ def unequal(studies: Sequence[RecordedStudy]) -> list[str]:
 
 
 def remarks(suite: RecordedSuite) -> list[str]:
-    """What a reader must know before believing what was found: one sentence each."""
+    """Caveats for the results: one sentence each."""
     studies = suite.studies
     parts = []
     if differ := unequal(studies):
@@ -119,7 +119,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
 
 
 def at_edges(studies: Sequence[RecordedStudy]) -> str:
-    """Whose best lies at an edge, of which parameter, and which one; empty if nobody's does."""
+    """Strategies whose best lies at an edge, with parameter and edge; empty if there are none."""
     told = [
         f"{study.strategy} ({', '.join(f'{name}: {edge}' for name, edge in of)})"
         for study in studies
@@ -129,7 +129,7 @@ def at_edges(studies: Sequence[RecordedStudy]) -> str:
 
 
 def _means(studies: Sequence[RecordedStudy], of: Callable[[RecordedStudy], float]) -> dict[str, float]:
-    """A number of each strategy, mean over the scenarios in which it is known."""
+    """A value for each strategy, mean over the scenarios in which it is known."""
     known: dict[str, list[float]] = {}
     for study in sorted(studies, key=lambda one: natural(one.strategy)):
         if not isnan(value := of(study)):
