@@ -1,11 +1,11 @@
 """Errors of an asynchronous update and what they do to convergence: vanilla ASGD, FedBuff, CA²FL, ACE, ACED.
 
-Mitigating participation imbalance bias in asynchronous federated learning (arXiv 2511.19066), §3.3, §4, Theorems 1 and a.1
-to a.6, D.4.1. The text at hand lacks its formulas: everything here is derived anew under the paper's
-assumptions (L-smooth losses F_i, unbiased gradients of variance σ², ‖∇F_i − ∇F‖ ≤ ζ where a method needs
-it), and differs where the paper's argument does not hold. Lemma a.6 treats the noise of two server
-iterations as uncorrelated. But a cached gradient is averaged again and again until its client's next one
-comes. Its noise enters the model with the *number of its uses* /n as weight, about 1 where clients take
+Mitigating participation imbalance bias in asynchronous federated learning (arXiv 2511.19066), §3.3, §4,
+Theorems 1 and a.1 to a.6, D.4.1. The text at hand lacks its formulas: everything here is derived anew under
+the paper's assumptions (L-smooth losses F_i, unbiased gradients of variance σ², ‖∇F_i − ∇F‖ ≤ ζ where a
+method needs it), and differs where the paper's argument does not hold. Lemma a.6 treats the noise of two
+server iterations as uncorrelated. But a cached gradient is averaged again and again until its client's next
+one comes. Its noise enters the model with the *number of its uses* /n as weight, about 1 where clients take
 turns: so the first-order noise of ACE is Lησ², as for vanilla ASGD, not Lησ²/n. The sampling noise of one
 update, term A, is still σ²/n. Arrivals do not depend on the gradients, as in the paper.
 """
