@@ -358,7 +358,8 @@ def _until_decided(
         given_up |= {(one.claim.id, one.next_look) for one in batch}
         took = duration(sum(one.seconds for one in batch))
         click.echo(
-            f"{plan.name}: {len(batch)} claims to {first.next_look[-1] + 1} seeds, at most {took} of a core."
+            f"{plan.name}: {many(len(batch), 'claim')} to {first.next_look[-1] + 1} seeds, "
+            f"at most {took} of a core."
         )
         claims = tuple(one.claim for one in batch)
         _run(ClaimPlan(plan.paper, plan.scale, claims, first.next_look), store, results, workers, quiet=quiet)
