@@ -75,6 +75,7 @@ def test_the_page_shows_it(folder: Path) -> None:
     assert "Worst client’s mean absolute error (minutes)" in page
 
 
+@pytest.mark.slow
 def test_tuning_searches_by_it(folder: Path) -> None:
     done = asyncfl(folder, "tune", "mine.yaml", "--dry-run", "--trials", "3")
     assert done.returncode == 0, done.stderr

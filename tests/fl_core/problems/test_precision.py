@@ -138,6 +138,7 @@ def test_stacked_jobs_have_the_same_precision() -> None:
     assert of.kind != world().kind  # jobs of both never share a stack
 
 
+@pytest.mark.slow
 def test_it_learns_along_the_curve_of_float32() -> None:
     """The mean difference of five seeds, paired, is within what the spread over seeds allows.
 
