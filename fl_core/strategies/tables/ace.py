@@ -10,18 +10,17 @@ Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD, w
 no step until all clients have been heard from: `start: when_all_heard`.
 """
 
-from collections.abc import Collection
 from typing import ClassVar, Literal
 
 import torch
 
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables import caches
+from fl_core.strategies.tables.start import TableStrategy
 
 
-class ACE(Strategy):
+class ACE(TableStrategy):
     """ACE, the mean of all clients' newest updates at every arrival (arXiv 2511.19066, 2025, Algorithm 1)."""
 
     name: ClassVar[str] = "ace"
@@ -32,20 +31,13 @@ class ACE(Strategy):
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
 
     @property
-    def first_pass(self) -> bool:
-        return self.start == "first_pass"
-
-    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return [client for client in server.memory.unheard if client in gone]
-
-    @property
     def kept_by_clients(self) -> tuple[str, ...]:
         return ("cache",) if self.form == "incremental" else ()
 
     def begin(self, server: Server) -> None:
+        super().begin(server)
         server.memory.cache = caches.empty(server, self.cache)  # U_i
         server.memory.mean = server.zeros()  # u = (1/N) Σ U_i
-        server.memory.unheard = list(range(server.n))
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client, model = server.memory, update.client, server.model
@@ -56,7 +48,5 @@ class ACE(Strategy):
         else:
             everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
             memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
-        if client in memory.unheard:
-            memory.unheard.remove(client)
-        if not memory.unheard:
+        if self.complete(server, update):
             server.step(self.server_lr * memory.mean)

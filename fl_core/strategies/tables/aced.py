@@ -9,7 +9,6 @@ It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_
 makes no step before all clients have been heard from. So A(t) never holds one that has not.
 """
 
-from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -17,11 +16,11 @@ import torch
 from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables import caches
+from fl_core.strategies.tables.start import TableStrategy
 
 
-class ACED(Strategy):
+class ACED(TableStrategy):
     """ACED, ACE over clients heard within τ_algo iterations (arXiv 2511.19066, 2025, Algorithm a.1)."""
 
     name: ClassVar[str] = "aced"
@@ -32,25 +31,16 @@ class ACED(Strategy):
     cache: caches.Precision = "full"
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
 
-    @property
-    def first_pass(self) -> bool:
-        return self.start == "first_pass"
-
-    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return [client for client in server.memory.unheard if client in gone]
-
     def begin(self, server: Server) -> None:
+        super().begin(server)
         server.memory.cache = caches.empty(server, self.cache)  # U_i
         server.memory.stamp = torch.zeros(server.n, dtype=torch.long, device=server.model.device)  # t_i
-        server.memory.unheard = list(range(server.n))
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client = server.memory, update.client
         caches.put(memory.cache, client, update.delta, server)
         memory.stamp[client] = server.version if self.stamp == "arrival" else update.version
-        if client in memory.unheard:
-            memory.unheard.remove(client)
-        if memory.unheard:
+        if not self.complete(server, update):
             return
         active = server.version - memory.stamp <= self.max_age  # A(t)
         newest = caches.rows(memory.cache, active, server.model)

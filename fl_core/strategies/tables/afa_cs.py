@@ -8,16 +8,15 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 `first_pass` makes the first round one of all M workers, at x_0, and every later one of m.
 """
 
-from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Tune
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.start import TableStrategy
 
 
-class AFACS(Strategy):
+class AFACS(TableStrategy):
     """AFA-CS, anarchic averaging over a memory of all workers (Yang et al., ICML 2022, Algorithm 3)."""
 
     name: ClassVar[str] = "afa_cs"
@@ -26,28 +25,18 @@ class AFACS(Strategy):
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m
     start: Literal["zeros", "first_pass"] = "zeros"
 
-    @property
-    def first_pass(self) -> bool:
-        return self.start == "first_pass"
-
-    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return [client for client in server.memory.unheard if client in gone]
-
     def begin(self, server: Server) -> None:
+        super().begin(server)
         server.memory.slots = server.zeros(server.n)  # G_i
         server.memory.mean = server.zeros()  # (1/M) Σ G_i
         server.memory.count = 0
-        server.memory.unheard = list(range(server.n)) if self.first_pass else []
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         memory.mean += (update.gradient - memory.slots[update.client]) / server.n
         memory.slots[update.client] = update.gradient
-        if memory.unheard:
-            memory.unheard.remove(update.client)
-        else:
-            memory.count += 1
-        if not memory.unheard and memory.count % self.buffer == 0:
+        memory.count += not memory.unheard  # the first pass is a round of its own
+        if self.complete(server, update) and memory.count % self.buffer == 0:
             server.step(-self.server_lr * self.local_lr * memory.mean)
 
     def next(self, server: Server) -> list[int]:

@@ -8,15 +8,14 @@ The authors' code makes no step before every client has been heard from (`start:
 `fdu_no_wait` begins with G_i = 0 and steps from the first round on (`start: zeros`).
 """
 
-from collections.abc import Collection
 from typing import ClassVar, Literal
 
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.start import TableStrategy
 
 
-class MIFA(Strategy):
+class MIFA(TableStrategy):
     """MIFA, rounds that remember the absent clients (Gu et al., NeurIPS 2021, Algorithm 1)."""
 
     name: ClassVar[str] = "mifa"
@@ -24,19 +23,14 @@ class MIFA(Strategy):
 
     start: Literal["when_all_heard", "zeros"] = "when_all_heard"
 
-    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return [client for client in server.memory.unheard if client in gone]
-
     def begin(self, server: Server) -> None:
+        super().begin(server)
         server.memory.cache = server.zeros(server.n)  # G_i
-        server.memory.unheard = [] if self.start == "zeros" else list(range(server.n))
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         memory.cache[update.client] = -update.delta / update.lr
-        if update.client in memory.unheard:
-            memory.unheard.remove(update.client)
-        if server.in_flight == 0 and not memory.unheard:
+        if self.complete(server, update) and server.in_flight == 0:
             server.step(-self.server_lr * server.local_lr * memory.cache.mean(0))
             server.local_lr = self.local_lr / (server.version + 1)  # η_t
 

@@ -1,0 +1,32 @@
+"""The start of strategies that keep a row for every client, some of which wait until all rows are filled."""
+
+from collections.abc import Collection
+
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+
+class TableStrategy(Strategy):
+    """No step before all clients have been heard from, unless the table starts from zeros.
+
+    With `start: first_pass` all clients compute at the first model before anything else is sent.
+    """
+
+    start: str
+
+    @property
+    def first_pass(self) -> bool:
+        return self.start == "first_pass"
+
+    def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
+        return [client for client in server.memory.unheard if client in gone]
+
+    def begin(self, server: Server) -> None:
+        server.memory.unheard = [] if self.start == "zeros" else list(range(server.n))
+
+    def complete(self, server: Server, update: Update) -> bool:
+        """Whether, with this update, the table holds a row for every client that the start waits for."""
+        if update.client in server.memory.unheard:
+            server.memory.unheard.remove(update.client)
+        return not server.memory.unheard
