@@ -116,7 +116,7 @@ def test_ctrl_c_and_going_on(tmp_path: Path, store: Store, start: Start, newest:
     output, _ = third.communicate(timeout=PATIENCE)
     assert third.returncode == 0
     assert output.startswith(
-        "small: 2 runs and 2 centralised baselines are finished already; nothing to do.\n"
+        "small: 2 runs and 2 centralised baselines, all finished already; nothing to do.\n"
     )
     assert f"Report: {store.reports / 'small.html'}" in output
     assert len(runs(store)) == 2
