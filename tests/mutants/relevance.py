@@ -17,7 +17,7 @@ import click
 
 from tests.mutants.forks import Job, results
 from tests.mutants.mutant import Mutant
-from tests.mutants.targets import ROOT, group_of, test_files
+from tests.mutants.targets import ROOT, TESTS_OF_DEFAULTS, group_of, test_files
 from tests.mutants.trial import watch
 
 
@@ -44,13 +44,14 @@ class Relevance:
     def tests(self, mutant: Mutant) -> dict[str, float]:
         """Test → seconds, in the order to run them: those that killed a neighbour, then the quickest.
 
-        Inside a function: the tests that run the statement. Outside: all, those first that run anything of
-        the file, since a default or a constant is also read from elsewhere.
+        Inside a function: the tests that run the statement. Outside: those that run anything of the file, then
+        those of defaults, since a default or a constant is also read from elsewhere.
         """
         lines = self.lines.get(mutant.file, {})
         body = body_lines(mutant)
         near = set[str]().union(*(tests for line, tests in lines.items() if body is None or line in body))
-        chosen = near if body is not None else set(self.seconds)
+        of_defaults = {test for test in self.seconds if test.startswith(TESTS_OF_DEFAULTS)}
+        chosen = near if body is not None else near | of_defaults
 
         def place(test: str) -> tuple[bool, int, float]:
             return test not in near, -self.kills[mutant.file, test], self.seconds[test]

@@ -31,7 +31,10 @@ TESTS_LEFT_OUT = (
 # What is called at a field for the tuner: its data, not part of an algorithm.
 DATA = ("Tune", "TuneAmong")
 
-# Libraries that are imported once, before the children are forked. Nothing of this project may be among them:
+# What a default or a constant outside of any function is held to by tests that run nothing of its file.
+TESTS_OF_DEFAULTS = "tests/fl_core/oracles/"
+
+# Libraries that are imported once, before the children are forked. Nothing of this project stays among them:
 # each child imports it anew, one file of it mutated.
 LIBRARIES = (
     "hypothesis.extra.numpy",
@@ -39,10 +42,12 @@ LIBRARIES = (
     "pandas",
     "pydantic",
     "pytest",
+    "pytest_timeout",
     "scipy.optimize",
     "scipy.stats",
     "sklearn.datasets",
     "torch.func",
+    "fl_core.lightning",  # Lightning, torchmetrics and torchvision
 )
 
 

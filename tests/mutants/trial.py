@@ -1,6 +1,7 @@
 """In a child: pytest on chosen tests, either watched by coverage.py or against a mutated module."""
 
 import functools
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -110,8 +111,9 @@ class MutatedModule(MetaPathFinder, SourceFileLoader):
 
 
 def run_pytest(test_files: list[str], plugin: object, scratch: str) -> int:
-    """pytest's exit status."""
-    options = ["-q", "-x", *("-p", "no:cacheprovider"), *("-p", "no:xdist")]
+    """pytest's exit status; of the plugins only the one that stops what hangs, since loading them takes long."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-q", "-x", *("-p", "no:cacheprovider"), *("-p", "no:unraisableexception"), *("-p", "pytest_timeout")]
     folders = [f"--basetemp={scratch}", f"--rootdir={ROOT}"]
     return int(pytest.main([*options, *folders, *test_files], plugins=[plugin]))
 
