@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import Any
 
-from tests.mutants.targets import LIBRARIES
+from tests.mutants.targets import LIBRARIES, STAY
 
 MEMORY = 8 * 2**30  # bytes that a child may allocate: a loop without end must not take the machine along
 
@@ -45,7 +45,8 @@ def warm_up() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
     for module in [name for name in sys.modules if name.partition(".")[0] == "fl_core"]:
-        del sys.modules[module]
+        if module not in STAY:
+            del sys.modules[module]
     gc.freeze()  # the children's collections need not look at them
 
 

@@ -113,7 +113,13 @@ class MutatedModule(MetaPathFinder, SourceFileLoader):
 def run_pytest(test_files: list[str], plugin: object, scratch: str) -> int:
     """pytest's exit status; of the plugins only the one that stops what hangs, since loading them takes long."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    options = ["-q", "-x", *("-p", "no:cacheprovider"), *("-p", "no:unraisableexception"), *("-p", "pytest_timeout")]
+    options = [
+        "-q",
+        "-x",
+        *("-p", "no:cacheprovider"),
+        *("-p", "no:unraisableexception"),
+        *("-p", "pytest_timeout"),
+    ]
     folders = [f"--basetemp={scratch}", f"--rootdir={ROOT}"]
     return int(pytest.main([*options, *folders, *test_files], plugins=[plugin]))
 
