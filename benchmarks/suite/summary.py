@@ -46,7 +46,9 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
     fields: dict[str, Any] = strategy.model_dump(mode="json")
     local: dict[str, Any] = fields.pop("local")
     parts = {key: of.label() for key, of in strategy if isinstance(of, Part) and key != "local"}
-    for key, value in {"local work": local.pop("name"), **local, **fields, **parts}.items():
+    work = {"local work": local.pop("name")}
+    work |= {f"local {key}" if key in fields else key: value for key, value in local.items()}
+    for key, value in {**work, **fields, **parts}.items():
         if key != "name" and value is not None and value is not False:
             yield key.replace("_", " "), labels.value(value)
 

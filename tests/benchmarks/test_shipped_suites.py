@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from benchmarks.documents import read
+from benchmarks.suite import summary
 from benchmarks.suite.shipped import recorded_name, shipped
 from benchmarks.suite.suite import PlannedRun, load
 
@@ -70,3 +71,10 @@ def _size(run: PlannedRun) -> float:
 @pytest.mark.parametrize("name", SCALED)
 def test_the_description_says_what_small_leaves_out(name: str) -> None:
     assert " Small: " in " ".join(load(name).spec.description.split())
+
+
+def test_local_batches_and_batches_of_gradients_are_told_apart() -> None:
+    """Rennala's S gradients a step are no mini-batch."""
+    _, strategies = summary.strategies(runs("standard", "small"))
+    (rennala,) = (of for label, of in strategies if label == "Rennala SGD")
+    assert "local batch 32" in rennala and ", batch 5" in rennala

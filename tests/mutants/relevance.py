@@ -44,8 +44,8 @@ class Relevance:
     def tests(self, mutant: Mutant) -> dict[str, float]:
         """Test → seconds, in the order to run them: those that killed a neighbour, then the quickest.
 
-        Inside a function: the tests that run the statement. Outside: those that run anything of the file, then
-        those of defaults, since a default or a constant is also read from elsewhere.
+        Inside a function: the tests that run the statement. Outside: those that run anything of the file,
+        then those of defaults, since a default or a constant is also read from elsewhere.
         """
         lines = self.lines.get(mutant.file, {})
         body = body_lines(mutant)

@@ -34,8 +34,8 @@ DATA = ("Tune", "TuneAmong")
 # What a default or a constant outside of any function is held to by tests that run nothing of its file.
 TESTS_OF_DEFAULTS = "tests/fl_core/oracles/"
 
-# Libraries that are imported once, before the children are forked. Nothing that is mutated stays among them: each
-# child imports the project anew, one file of it mutated.
+# Libraries that are imported once, before the children are forked. Nothing that is mutated stays among them:
+# each child imports the project anew, one file of it mutated.
 LIBRARIES = (
     "hypothesis.extra.numpy",
     "mlflow",

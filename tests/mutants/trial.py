@@ -111,7 +111,7 @@ class MutatedModule(MetaPathFinder, SourceFileLoader):
 
 
 def run_pytest(test_files: list[str], plugin: object, scratch: str) -> int:
-    """pytest's exit status; of the plugins only the one that stops what hangs, since loading them takes long."""
+    """pytest's exit status; only the plugin that stops what hangs is loaded, since loading takes long."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     options = [
         "-q",
