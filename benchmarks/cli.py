@@ -15,6 +15,8 @@ COMMANDS = (
     "tune",
     "report",
     "compare",
+    "leaderboard",
+    "advise",
     "check",
     "baseline",
     "list",

@@ -26,6 +26,11 @@ def digest(path: Path) -> str:
     return found
 
 
+def clients(path: Path) -> int:
+    """How many clients a trace file has; ValueError if it cannot be read as one."""
+    return len(_jobs(path, digest(path)))
+
+
 def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tuple[Fraction, ...], ...]:
     """The lengths of the jobs of n clients, in order: clients 0 … n−1, or drawn from all under a seed.
 

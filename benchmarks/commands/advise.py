@@ -1,0 +1,108 @@
+"""`asyncfl advise`: which strategies lead for clients like yours, and how to check it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.errors import UserError
+
+SUITE = "standard"  # whose populations were measured
+JOBS = 30  # of a typical client, in the suite that checks the advice
+
+
+@click.command()
+@click.option(
+    "--trace",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A log of your clients' jobs, rows of client,length.",
+)
+@click.option("--clients", type=click.IntRange(1), help="How many.  [default: those of the trace, or 100]")
+@click.option("--slow", type=click.FloatRange(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 0.2.")
+@click.option("--factor", type=click.FloatRange(1), default=10.0, show_default=True, help="How much slower.")
+@click.option(
+    "--away", type=click.FloatRange(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 0.3."
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("advised.yaml"),
+    show_default=True,
+    help="Where the suite is written that checks the advice.",
+)
+def command(
+    *,
+    trace: Path | None,
+    clients: int | None,
+    slow: float | None,
+    factor: float,
+    away: float | None,
+    out: Path,
+) -> None:
+    """Say what the leaderboard knows of clients like yours, and write a suite that checks it.
+
+    Describe the clients by a trace, or by how many are slow or away:
+
+    \b
+      asyncfl advise --trace log.csv
+      asyncfl advise --clients 200 --slow 0.2 --factor 5 --away 0.3
+    """
+    from benchmarks.commands.leaderboard import KEPT
+    from benchmarks.documents import dump
+    from benchmarks.tables import print_text
+    from fl_core.scenario import Timing
+    from fl_core.timing.durations import means
+    from reports.leaderboard import advice
+    from reports.leaderboard.board import Board
+
+    if trace and slow is not None:
+        raise UserError("--slow: the trace says how fast the clients are; leave out either")
+    if out.exists():
+        raise UserError(f"--out: {out} exists already; name another file")
+    count, written = _described(trace, clients, slow, factor, away)
+    timing = Timing.model_validate(written)
+    try:
+        typical = float(sorted(means(timing.durations, count, 0))[count // 2])
+        own = advice.of_timing(timing, count, JOBS * typical)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    board = Board.load(KEPT)
+    found = advice.neighbours(own, SUITE, board.runs["timing"].unique())
+    for line in advice.advice(own, found, board):
+        print_text(line)
+    strategies = advice.candidates(found, board, SUITE)
+    out.write_text(dump(advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies)))
+    print_text(
+        f"Check it on your own problem, in place of digits in {out}: "
+        f"asyncfl tune {out}, then asyncfl run {out} --tuned"
+    )
+
+
+def _described(
+    trace: Path | None, clients: int | None, slow: float | None, factor: float, away: float | None
+) -> tuple[int, dict[str, Any]]:
+    """How many clients, and their timing as a suite writes it."""
+    from fl_core.timing import traces
+
+    timing: dict[str, Any] = {}
+    if trace:
+        try:
+            there = traces.clients(trace)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        count = clients or there
+        timing["durations"] = {"name": "trace", "path": str(trace.absolute())}
+    else:
+        count = clients or 100
+        slow_ones = {"name": "two_speed", "share": slow, "slow": factor, "jobs": "exponential"}
+        timing["durations"] = slow_ones if slow else {"name": "exponential"}
+    if away:
+        timing["availability"] = {
+            "name": "spells",
+            "mean_on": 10,
+            "mean_off": round(10 * away / (1 - away), 6),
+        }
+    return count, timing

@@ -1,0 +1,99 @@
+"""`asyncfl leaderboard`: which strategies lead over many scenarios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks import options
+from benchmarks.errors import UserError
+
+if TYPE_CHECKING:
+    from reports.leaderboard.board import Board
+
+KEPT = Path(__file__).parents[1] / "leaderboard"  # results that are kept in the repository, a file per suite
+RANKS, PROFILES = "leaderboard-ranks.svg", "leaderboard-profiles.svg"
+
+
+@click.command()
+@click.argument("suite", required=False)
+@options.store
+@options.tracking_uri
+@click.option("--keep", is_flag=True, help="Keep the results of SUITE with the package, for all to see.")
+@click.option(
+    "--markdown",
+    "folder_of_page",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write leaderboard.md and its figures there.",
+)
+def command(
+    suite: str | None, folder: Path, tracking_uri: str | None, keep: bool, folder_of_page: Path | None
+) -> None:
+    """Rank strategies over all scenarios of SUITE, as recorded in the store.
+
+    Without SUITE: by the results that are kept with the package, those of the suites `standard` and
+    `standard_…` with tuned rates.
+    """
+    from reports.leaderboard import results
+    from reports.leaderboard.board import Board
+    from reports.records.store import load
+
+    if suite is None:
+        if keep:
+            raise UserError("--keep: name the suite whose results are to be kept")
+        board = Board.load(KEPT)
+    else:
+        from benchmarks.tracking.store import Store
+
+        store = Store(folder, tracking_uri)
+        store.must_exist()
+        recorded = load(store.tracking_uri, suite)
+        board = Board(results.results(recorded))
+        if board.runs.empty:
+            raise UserError(f"no run of '{suite}' has ended in {recorded.address}")
+        if keep:
+            results.save(board.runs, KEPT / f"{suite}.csv")
+            click.echo(f"Kept: {KEPT / f'{suite}.csv'}")
+    if folder_of_page:
+        _write(board, folder_of_page, suite)
+    else:
+        _print(board)
+
+
+def _write(board: Board, folder: Path, suite: str | None) -> None:
+    from reports.leaderboard.figures import profile_figure, rank_figure
+    from reports.leaderboard.markdown import page
+
+    folder.mkdir(parents=True, exist_ok=True)
+    rank_figure(board).save(folder / RANKS)
+    if len(board.ratios):
+        profile_figure(board).save(folder / PROFILES)
+    command = " ".join(filter(None, ["asyncfl leaderboard", suite, "--markdown", str(folder)]))
+    (folder / "leaderboard.md").write_text(page(board, command, RANKS, PROFILES))
+    click.echo(f"Written: {folder / 'leaderboard.md'}")
+
+
+def _print(board: Board) -> None:
+    from benchmarks.tables import print_table, print_text
+    from reports import numbers
+
+    overall = board.overall
+    print_table(
+        ("strategy", "mean rank", "95 %", "score", "worst client (%)", "uploads to target"),
+        [
+            (
+                one["strategy"],
+                f"{one['rank']:.1f}",
+                f"{one['low']:.1f} – {one['high']:.1f}",
+                numbers.number(one["score"], 2),
+                numbers.percent(one["worst_client"]),
+                f"{numbers.number(one['uploads'], 2)} ×",
+            )
+            for one in overall.to_dict("records")
+        ],
+    )
+    first, *others = overall.loc[~overall["separated"], "strategy"]
+    print_text(f"Not separated from {first}: {', '.join(others) or 'none'}.")

@@ -1,0 +1,69 @@
+"""What a population of clients is like, in four numbers by which two populations can be compared.
+
+Each is the logarithm of a factor: a distance of log 2 is a factor of two in one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from itertools import takewhile
+
+import numpy as np
+
+from fl_core.timing.availability import Availability
+from fl_core.timing.durations import Durations, Lengths
+
+JOBS = 200  # of each client, from which a random law's tail is estimated
+RARE = 0.99  # a job longer than this share of the client's is one of the tail
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristics:
+    """Speeds of the clients, lengths of their jobs, absences."""
+
+    spread: float  # standard deviation of log mean lengths over clients
+    slowest: float  # log of the slowest client's mean length over the median client's
+    tail: float  # log of the 99th percentile of a client's lengths over their mean, averaged over clients
+    absence: float  # −log of the share of time that clients are present
+
+    def distance(self, other: Characteristics) -> float:
+        """Euclidean."""
+        return math.dist(astuple(self), astuple(other))
+
+
+def characteristics(
+    durations: Durations, availability: Availability, n: int, seeds: Sequence[int], horizon: float
+) -> Characteristics:
+    """Of n clients, averaged over seeds; absences up to `horizon` in virtual time.
+
+    Raises ValueError where a law does not fit n clients, or no client is present before the horizon.
+    """
+    found = [astuple(_under(seed, durations, availability, n, horizon)) for seed in seeds]
+    return Characteristics(*np.mean(found, axis=0).tolist())
+
+
+def _under(
+    seed: int, durations: Durations, availability: Availability, n: int, horizon: float
+) -> Characteristics:
+    lengths = Lengths(durations, n, seed)
+    jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
+    means = np.array([float(mean) for mean in lengths.means])
+    tails = np.quantile(jobs, RARE, axis=1) / jobs.mean(axis=1)
+    away = sum(sum(_absences(availability, client, n, seed, horizon)) for client in range(n))
+    present = 1 - away / (n * horizon)
+    if present <= 0:
+        raise ValueError(f"no client is present before time {horizon:g}")
+    return Characteristics(
+        spread=float(np.log(means).std()),
+        slowest=float(np.log(means.max() / np.median(means))),
+        tail=float(np.log(tails).mean()),
+        absence=-math.log(present),
+    )
+
+
+def _absences(availability: Availability, client: int, n: int, seed: int, horizon: float) -> Iterator[float]:
+    """Lengths of a client's absences before the horizon."""
+    for left, back in takewhile(lambda one: one[0] < horizon, availability.absences(client, n, seed)):
+        yield min(horizon, math.inf if back is None else float(back)) - float(left)

@@ -1,0 +1,128 @@
+"""Advice for a population of clients: the nearest measured one, who leads there, a suite that checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import exp, log
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.documents import read
+from benchmarks.suite import labels
+from benchmarks.suite.shipped import file_of
+from benchmarks.suite.suite import PlannedRun, load
+from fl_core.scenario import Timing
+from fl_core.timing.characteristics import Characteristics, characteristics
+from fl_core.words import many
+from reports import numbers
+from reports.leaderboard.board import Board
+
+NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
+SEEDS = range(8)
+CANDIDATES = 5  # strategies that the suite compares
+ANYWHERE = ("fedavg", "asgd", "fedbuff", "ca2fl", "ace")  # where nothing near was measured
+WORDS = {
+    "spread": "typical ratio of one client's mean time to another's",
+    "slowest": "slowest client's mean time over the median client's",
+    "tail": "a client's longest jobs (99th percentile) over their mean",
+    "absence": "all clients over those that are present",
+}
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A measured population, and how far it is."""
+
+    timing: str  # its label
+    measured: Characteristics
+    distance: float  # of logarithms
+
+    @property
+    def near(self) -> bool:
+        """Whether what was found there may be expected here."""
+        return self.distance <= NEAR
+
+
+def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int] = SEEDS) -> Characteristics:
+    """The characteristics of a timing; ValueError where it does not fit the clients."""
+    return characteristics(timing.durations, timing.availability, clients, seeds, horizon)
+
+
+def neighbours(own: Characteristics, suite: str, measured: Iterable[str]) -> list[Neighbour]:
+    """The populations of a shipped suite among the `measured` labels, the nearest first."""
+    timings: dict[str, PlannedRun] = {run.timing: run for run in load(suite).runs()}
+    found = []
+    for label in measured:
+        if label in timings:
+            scenario = timings[label].experiment.scenario
+            horizon = float(scenario.budget.time or 100)
+            theirs = of_timing(scenario.timing, scenario.problem.clients, horizon)
+            found.append(Neighbour(label, theirs, own.distance(theirs)))
+    return sorted(found, key=lambda one: one.distance)
+
+
+def advice(own: Characteristics, found: Sequence[Neighbour], board: Board) -> Iterator[str]:
+    """What is known of strategies for such clients, in sentences."""
+    theirs = found[0].measured if found else own
+    yield "Your clients, and the nearest population measured, as factors:"
+    for name, value in asdict(own).items():
+        yield f"  {WORDS[name]}: {_factor(value)}, there {_factor(getattr(theirs, name))}"
+    if not found or not found[0].near:
+        nearest = f": the nearest, {found[0].timing}, is {_factor(found[0].distance)} away" if found else ""
+        yield f"Nothing near was measured{nearest}; a factor of 2 would count as near."
+        return
+    yield f"Nearest: {found[0].timing}, {_factor(found[0].distance)} away (2 would still count as near)."
+    there = board.populations[board.populations["timing"] == found[0].timing]
+    for partition, standing in there.groupby("partition", sort=False):
+        yield _leaders(str(partition), standing, board.overall)
+
+
+def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> str:
+    """Who leads under one partition, by how much, how sure, and at what cost."""
+    first = standing.iloc[0]
+    others = standing.loc[~standing["separated"], "strategy"].tolist()[1:]
+    cost = overall.set_index("strategy").loc[first["strategy"]]
+    alone = "all others are shown to be behind" if not others else f"not separated: {', '.join(others)}"
+    return (
+        f"{partition}: {first['strategy']} leads with mean rank {first['rank']:.1f} "
+        f"[{first['low']:.1f}, {first['high']:.1f}] of {len(standing)} over "
+        f"{many(int(first['scenarios']), 'problem')} and {many(int(first['seeds']), 'seed')}; {alone}. "
+        f"Uploads to target: {numbers.number(cost['uploads'], 2)} × the least; kept at the server: "
+        f"{numbers.size(cost['server_bytes'])}, at clients: {numbers.size(cost['clients_bytes'])}."
+    )
+
+
+def candidates(found: Sequence[Neighbour], board: Board, suite: str) -> list[Any]:
+    """The strategies worth comparing, as a suite writes them: the best of the nearest population."""
+    if not found or not found[0].near:
+        return list(ANYWHERE)
+    document = read(file_of(suite))
+    written = dict(zip(labels.strategies(load(suite).spec), document["strategies"], strict=True))
+    there = board.populations[board.populations["timing"] == found[0].timing]
+    order = there.groupby("strategy")["rank"].mean().sort_values().index
+    best = [written[label] for label in order if label in written][:CANDIDATES]
+    return [*best, *([] if "fedavg" in best else ["fedavg"])]
+
+
+def suite_to_check(
+    timing: Mapping[str, Any], clients: int, time: float, strategies: Sequence[Any]
+) -> dict[str, Any]:
+    """A suite that compares strategies under a timing; the problem is for the user to replace."""
+    return {
+        "name": "advised",
+        "description": "What asyncfl advise suggests; put your own problem in place of digits.",
+        "seeds": 8,
+        "problem": {"name": "digits", "clients": clients},
+        "timing": dict(timing),
+        "budget": {"time": time},
+        "local": {"steps": 2, "batch": 32},
+        "lr": 0.1,
+        "strategies": list(strategies),
+        "grid": {"problem.partition": ["iid", {"name": "class_dirichlet", "alpha": 0.1}]},
+    }
+
+
+def _factor(value: float) -> str:
+    return f"{exp(value):.2g} ×"

@@ -1,0 +1,67 @@
+"""A leaderboard: what is computed from the results of a suite, and from the studies that tuned it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.errors import UserError
+from reports.leaderboard import results
+from reports.leaderboard.profiles import ratios, score
+from reports.leaderboard.results import SCENARIO
+from reports.leaderboard.standings import ranks, standings
+
+POPULATION = ["timing", "partition"]
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """The results of one suite, or of several together."""
+
+    runs: pd.DataFrame  # as `results.results` has them
+
+    @classmethod
+    def load(cls, folder: Path) -> Board:
+        """From all files of results in a folder; UserError where there is none."""
+        files = sorted(folder.glob("*.csv"))
+        if not files:
+            raise UserError(
+                f"no results are kept in {folder}; name a suite that has run: asyncfl leaderboard SUITE"
+            )
+        return cls(pd.concat(map(results.load, files), ignore_index=True))
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """The runs with their ranks."""
+        return ranks(self.runs)
+
+    @cached_property
+    def ratios(self) -> pd.DataFrame:
+        """Times to target as multiples of the fastest strategy's, [scenario, strategy]; maybe no scenario."""
+        return ratios(self.runs)
+
+    @cached_property
+    def overall(self) -> pd.DataFrame:
+        """A row for each strategy, the best mean rank first: standing, score, worst client, cost."""
+        by_strategy = self.runs.groupby("strategy")
+        uploads = self.runs.pivot_table("uploads", SCENARIO, "strategy", aggfunc="median", dropna=False)
+        found = pd.DataFrame(
+            {
+                "score": self.ratios.apply(score) if len(self.ratios) else np.nan,
+                "worst_client": by_strategy["worst_client"].mean(),
+                "uploads": uploads.div(uploads.min(axis=1), axis=0).median(),  # as a multiple of the least
+                "server_bytes": by_strategy["server_bytes"].median(),
+                "clients_bytes": by_strategy["clients_bytes"].median(),
+                "diverged": by_strategy["status"].agg(lambda status: (status == "diverged").mean()),
+            }
+        )
+        return standings(self.ranked).join(found, on="strategy")
+
+    @cached_property
+    def populations(self) -> pd.DataFrame:
+        """The standing in each population of clients, over problems."""
+        return standings(self.ranked, POPULATION)

@@ -1,0 +1,65 @@
+"""The figures of a leaderboard: mean ranks with their intervals, and performance profiles of the leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from reports.figures import svg
+from reports.leaderboard.board import Board
+from reports.leaderboard.profiles import LATEST, profile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROW, LETTER = 19, 6.4  # pixels
+LEADERS = 8  # strategies whose profile is drawn; more cannot be told apart
+
+
+def rank_figure(board: Board) -> svg.Drawing:
+    """A line for each strategy: mean rank over all scenarios, 95 % interval over seeds."""
+    overall = board.overall
+    left = 12 + LETTER * overall["strategy"].str.len().max()
+    first = overall["strategy"].iloc[0]
+
+    def paint(axes: Axes) -> None:
+        for place, one in enumerate(overall.to_dict("records")):
+            colour = svg.MUTED if one["separated"] else svg.series(0)
+            axes.plot(
+                [one["low"], one["high"]], [place, place], color=colour, linewidth=2.2, solid_capstyle="butt"
+            )
+            axes.plot(one["rank"], place, "o", color=colour, markersize=6, markeredgewidth=0)
+        axes.set_yticks(range(len(overall)), overall["strategy"])
+        axes.set_ylim(len(overall) - 0.4, -0.6)
+        axes.grid(axis="x")
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("Mean rank (1 is best)")
+
+    said = f"Mean ranks of {len(overall)} strategies; {first} is first with {overall['rank'].iloc[0]:.1f}"
+    return svg.figure((760, 60 + ROW * len(overall)), (left, 12, 8, 44), paint, said)
+
+
+def profile_figure(board: Board) -> svg.Drawing:
+    """The share of scenarios whose target a strategy meets within a factor of the best time."""
+    shown = _best(board.overall, LEADERS)
+
+    def paint(axes: Axes) -> None:
+        for index, strategy in enumerate(shown):
+            factors, shares = profile(board.ratios[strategy])
+            x, y = [*factors, LATEST], [*shares, shares[-1]]
+            axes.step(
+                x, y, where="post", color=svg.series(index), linestyle=svg.line_style(index), linewidth=1.8
+            )
+        axes.set_xlim(1, LATEST)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel("Time to target, as a multiple of the fastest strategy's")
+        axes.yaxis.set_major_formatter(svg.tick_text(share=True))
+
+    said = f"Performance profiles of {', '.join(shown)}"
+    return svg.figure((760, 380), (44, 12, 12, 44), paint, said, list(enumerate(shown)))
+
+
+def _best(overall: pd.DataFrame, n: int) -> Sequence[str]:
+    return overall.sort_values("score", ascending=False)["strategy"].head(n).tolist()

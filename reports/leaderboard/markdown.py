@@ -1,0 +1,121 @@
+"""A leaderboard as a page in Markdown, docs/leaderboard.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isnan
+
+import pandas as pd
+
+from fl_core.words import many
+from reports import numbers
+from reports.leaderboard.board import POPULATION, Board
+from reports.leaderboard.profiles import LATEST
+from reports.leaderboard.results import SCENARIO
+
+HOW = """\
+## How it is measured
+
+- Every strategy is tuned in every scenario by `asyncfl tune`: equal numbers of trials and seeds, judged on
+  validation data, on seeds that the leaderboard does not use.
+- All strategies of a scenario get the same virtual time, and in each seed the same data, first model and job
+  lengths. They are ranked by {metric} on test data at the end; a run that diverged is last.
+- A **rank** is the mean over scenarios, with a 95 % interval over seeds. In bold: the first, and all that are
+  not shown to be behind it (paired differences of ranks, simultaneous 95 % intervals).
+- The **score** is AlgoPerf's: the share of scenarios in which the target is met within a factor τ of the
+  fastest one, averaged over τ from 1 to {latest:g}; 1 is a strategy that is the fastest everywhere.
+- **Uploads** are what clients send until the target, as a multiple of the least, median over scenarios; ∞
+  where the target is missed in half of them. **Kept** is memory at the end beside models and updates.
+"""
+
+PROFILES = "![Performance profiles of the strategies with the highest scores]({})"
+
+
+def page(board: Board, command: str, ranks: str, profiles: str) -> str:
+    """The whole page; `command` makes it again, `ranks` and `profiles` are paths of its pictures."""
+    runs = board.runs
+    size = [
+        many(runs["strategy"].nunique(), "strategy"),
+        many(runs.groupby(SCENARIO).ngroups, "scenario"),
+        many(runs["seed"].nunique(), "seed"),
+        many(len(runs), "run"),
+    ]
+    parts = [
+        "# Leaderboard",
+        f"Made by `{command}`; nothing here is written by hand.",
+        _lead(board),
+        f"{', '.join(size)}; problems: {', '.join(sorted(runs['problem'].unique()))}.",
+        f"![Mean rank of each strategy with its interval]({ranks})",
+        _overall(board.overall),
+        "## By population",
+        "Mean rank over problems, by job lengths and availability; under it how the data are split.",
+        _populations(board.populations),
+        *(["## Time to target", PROFILES.format(profiles)] if len(board.ratios) else []),
+        HOW.format(metric="accuracy", latest=LATEST),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _lead(board: Board) -> str:
+    """The answer in a sentence."""
+    overall = board.overall
+    first, *others = overall.loc[~overall["separated"], "strategy"]
+    rank = overall.iloc[0]
+    said = (
+        f"**{first}** has the best mean rank, {rank['rank']:.1f} "
+        f"[{rank['low']:.1f}, {rank['high']:.1f}] of {len(overall)}"
+    )
+    if not others:
+        return f"{said}; every other strategy is shown to be behind it."
+    return f"{said}; not separated from it: {', '.join(others)}."
+
+
+def _overall(overall: pd.DataFrame) -> str:
+    head = (
+        "Strategy",
+        "Mean rank",
+        "95 %",
+        "Score",
+        "Worst client",
+        "Uploads",
+        "Server keeps",
+        "Clients keep",
+    )
+    rows = [
+        (
+            _bold(one["strategy"], not one["separated"]),
+            f"{one['rank']:.1f}",
+            f"{one['low']:.1f} – {one['high']:.1f}",
+            numbers.MISSING if isnan(one["score"]) else f"{one['score']:.2f}",
+            f"{numbers.percent(one['worst_client'])} %",
+            f"{numbers.number(one['uploads'], 2)} ×",
+            numbers.size(one["server_bytes"]),
+            numbers.size(one["clients_bytes"]),
+        )
+        for one in overall.to_dict("records")
+    ]
+    return table(head, rows)
+
+
+def _populations(populations: pd.DataFrame) -> str:
+    """Strategies down, populations across."""
+    columns = list(populations[POPULATION].drop_duplicates().itertuples(index=False, name=None))
+    cells = {
+        (one["strategy"], (one["timing"], one["partition"])): _bold(
+            f"{one['rank']:.1f}", not one["separated"]
+        )
+        for one in populations.to_dict("records")
+    }
+    order = populations.groupby("strategy")["rank"].mean().sort_values().index
+    head = ["Strategy", *(f"{timing}<br>{partition}" for timing, partition in columns)]
+    return table(head, [(s, *(cells.get((s, column), "") for column in columns)) for s in order])
+
+
+def _bold(text: str, wanted: bool) -> str:
+    return f"**{text}**" if wanted else text
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, numbers to the right."""
+    rule = ("---", *("---:" for _ in head[1:]))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))

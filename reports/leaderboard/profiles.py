@@ -1,0 +1,36 @@
+"""Performance profiles: in which share of the scenarios does a strategy meet the target in time?
+
+Dolan and Moré, Mathematical Programming 91, 2002; the score is AlgoPerf's (Dahl et al., 2023, §4.5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from reports.leaderboard.results import SCENARIO
+
+LATEST = 4.0  # the factor up to which a profile counts
+
+
+def ratios(results: pd.DataFrame) -> pd.DataFrame:
+    """[scenario, strategy]: median time to the target over seeds, divided by the best strategy's.
+
+    inf where the median seed never met it; scenarios in which no strategy met it are left out.
+    """
+    times = results.pivot_table("time_to_target", SCENARIO, "strategy", aggfunc="median", dropna=False)
+    best = times.min(axis=1)
+    return times[np.isfinite(best)].div(best[np.isfinite(best)], axis=0)
+
+
+def profile(ratio: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """A strategy's factors τ, increasing from 1, and the share of scenarios in which its ratio is ≤ τ."""
+    reached = np.sort(ratio[np.isfinite(ratio) & (ratio <= LATEST)].to_numpy())
+    factors = np.unique(np.concatenate([[1.0], reached]))
+    return factors, np.searchsorted(reached, factors, side="right") / len(ratio)
+
+
+def score(ratio: pd.Series) -> float:
+    """The mean of the share over τ from 1 to LATEST: 1 where a strategy is always the fastest."""
+    factors, shares = profile(ratio)
+    return float(np.diff(factors, append=LATEST) @ shares / (LATEST - 1))

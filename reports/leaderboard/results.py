@@ -1,0 +1,78 @@
+"""The results behind a leaderboard: a table with one row for each run, kept as CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.errors import UserError
+from reports.records.records import RecordedRun, RecordedSuite
+from reports.records.summary import time_to_target
+
+SCENARIO = ["problem", "partition", "timing"]
+COLUMNS = [
+    *SCENARIO,
+    "strategy",
+    "seed",
+    "status",
+    "value",  # of the metric that ranks, at the end; greater is better
+    "worst_client",  # the same metric at the client where it is worst
+    "time_to_target",  # virtual time; inf if the target was never met
+    "uploads",  # bytes sent to the server until then; inf as well
+    "server_bytes",  # kept at the end beside models and updates
+    "clients_bytes",  # of all clients together
+]
+DIGITS = 6
+
+
+def results(suite: RecordedSuite) -> pd.DataFrame:
+    """The runs of a suite that have ended; UserError where it ranks by a metric of which less is better."""
+    runs = [
+        run
+        for scenario in suite.scenarios()
+        for cell in scenario.cells
+        for run in cell.runs
+        if run.ended_somehow
+    ]
+    if any(not run.higher_is_better for run in runs):
+        raise UserError(f"{suite.name}: a leaderboard needs a metric of which more is better")
+    table = pd.DataFrame([_row(run) for run in runs], columns=COLUMNS)
+    return table.sort_values([*SCENARIO, "strategy", "seed"], ignore_index=True)
+
+
+def _row(run: RecordedRun) -> dict[str, object]:
+    return {
+        "problem": run.problem,
+        "partition": run.partition,
+        "timing": run.timing,
+        "strategy": run.strategy,
+        "seed": run.seed,
+        "status": run.status,
+        "value": np.nan if run.diverged else run.final(run.metric),
+        "worst_client": np.nan if run.diverged else run.final("worst_client/accuracy"),
+        "time_to_target": time_to_target(run, "time", run.target),
+        "uploads": time_to_target(run, "uploads_bytes", run.target),
+        "server_bytes": run.totals.get("kept_bytes/server", np.nan),
+        "clients_bytes": run.totals.get("kept_bytes/clients", np.nan),
+    }
+
+
+def save(table: pd.DataFrame, path: Path) -> None:
+    """Write a table of results."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False, float_format=f"%.{DIGITS}g")
+
+
+def load(path: Path) -> pd.DataFrame:
+    """A table that was saved; UserError if it is missing or is none."""
+    try:
+        table = pd.read_csv(path, keep_default_na=True)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there are no such results") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: this is no table of results: {error}") from None
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise UserError(f"{path}: this is no table of results: there is no column '{missing[0]}'")
+    return table.astype(dict.fromkeys((*SCENARIO, "strategy", "status"), str))

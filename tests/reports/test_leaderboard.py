@@ -1,0 +1,202 @@
+"""Leaderboards: ranks, profiles and scores worked by hand; the page; advice; the two commands."""
+
+from math import inf, log
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.commands import advise, leaderboard
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import load
+from fl_core.scenario import Timing
+from reports.leaderboard import advice, results
+from reports.leaderboard.board import Board
+from reports.leaderboard.markdown import page
+from reports.leaderboard.profiles import profile, ratios, score
+from reports.leaderboard.results import COLUMNS
+from reports.leaderboard.standings import ranks, standings
+from reports.records.store import load as recorded
+
+VALUES = {  # (problem, strategy) → value for each seed
+    ("a", "X"): (0.9, 0.8, 0.9), ("a", "Y"): (0.8, 0.8, 0.7), ("a", "Z"): (0.1, 0.2, np.nan),
+    ("b", "X"): (0.5, 0.5, 0.5), ("b", "Y"): (0.6, 0.6, 0.4), ("b", "Z"): (0.1, 0.1, 0.1),
+}  # fmt: skip
+
+
+def table(timing: str = "exponential") -> pd.DataFrame:
+    """Three strategies, two problems, three seeds."""
+    rows = []
+    for (problem, strategy), values in VALUES.items():
+        for seed, value in enumerate(values):
+            place = {"problem": problem, "partition": "i.i.d.", "timing": timing, "strategy": strategy}
+            status = "diverged" if np.isnan(value) else "done"
+            time = {"X": 10.0, "Y": 20.0 if problem == "a" else 5.0, "Z": inf}[strategy]
+            cost = {"time_to_target": time, "uploads": 8 * time, "server_bytes": 0, "clients_bytes": 0}
+            rows.append(
+                {**place, "seed": seed, "status": status, "value": value, "worst_client": value / 2, **cost}
+            )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def test_ranks_in_every_scenario_and_seed() -> None:
+    """Equal values share their mean rank; what diverged is last."""
+    ranked = ranks(table()).set_index(["problem", "strategy", "seed"])["rank"]
+    assert [ranked["a", "X", seed] for seed in range(3)] == [1, 1.5, 1]
+    assert [ranked["a", "Y", seed] for seed in range(3)] == [2, 1.5, 2]
+    assert [ranked["a", "Z", seed] for seed in range(3)] == [3, 3, 3]
+
+
+def test_seeds_that_a_strategy_lacks_are_left_out() -> None:
+    lacking = table().query("not (problem == 'b' and strategy == 'Y' and seed == 1)")
+    assert set(ranks(lacking).query("problem == 'b'")["seed"]) == {0, 2}
+
+
+def test_mean_ranks_and_who_is_separated() -> None:
+    """Per seed: X 1.5, 1.75, 1; Y 1.5, 1.25, 2; Z 3 throughout."""
+    found = standings(ranks(table())).set_index("strategy")
+    assert list(found.index) == ["X", "Y", "Z"]
+    assert found["rank"].tolist() == pytest.approx([4.25 / 3, 4.75 / 3, 3])
+    spread = np.std([1.5, 1.75, 1], ddof=1) / 3**0.5
+    assert found.loc["X", "high"] == pytest.approx(
+        4.25 / 3 + 4.302652729911275 * spread
+    )  # Student's, 2 degrees
+    assert found.loc["X", "low"] == 1  # there is no better rank
+    # Z is behind by 1.5, 1.25, 2: 1.583 ± 6.205 · .2205 at 97.5 %, two comparisons
+    assert found["separated"].tolist() == [False, False, True]
+    assert found["scenarios"].tolist() == [2, 2, 2]
+
+
+def test_standings_of_groups() -> None:
+    found = standings(ranks(table()), ["problem"])
+    assert found.groupby("problem")["strategy"].first().to_dict() == {"a": "X", "b": "Y"}
+
+
+def test_ratios_of_times_and_the_profile_by_hand() -> None:
+    """X: 1 and 2, Y: 2 and 1, Z never. Up to τ = 2 in half of the scenarios, from there on in all."""
+    found = ratios(table())
+    assert (
+        found["X"].tolist() == [1, 2] and found["Y"].tolist() == [2, 1] and found["Z"].tolist() == [inf, inf]
+    )
+    factors, shares = profile(found["X"])
+    assert factors.tolist() == [1, 2] and shares.tolist() == [0.5, 1]
+    assert score(found["X"]) == pytest.approx((1 * 0.5 + 2 * 1) / 3)
+    assert score(found["Z"]) == 0
+
+
+def test_scenarios_whose_target_no_strategy_met_have_no_profile() -> None:
+    assert ratios(table().assign(time_to_target=inf)).empty
+
+
+def test_a_table_is_kept_and_read_again(tmp_path: Path) -> None:
+    results.save(table(), tmp_path / "kept" / "toy.csv")
+    pd.testing.assert_frame_equal(results.load(tmp_path / "kept" / "toy.csv"), table(), check_dtype=False)
+
+
+def test_damaged_and_missing_tables_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no results are kept"):
+        Board.load(tmp_path)
+    (tmp_path / "x.csv").write_text("problem,partition\n1,2\n")
+    with pytest.raises(UserError, match="no column 'timing'"):
+        Board.load(tmp_path)
+
+
+def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
+    text = page(Board(table()), "asyncfl leaderboard toy", "ranks.svg", "profiles.svg")
+    assert "**X** has the best mean rank, 1.4 [1.0, 2.4] of 3; not separated from it: Y." in text
+    assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
+    assert "| Z | 3.0 | 3.0 – 3.0 | 0.00 |" in text
+    assert "profiles.svg" in text
+
+
+def test_recorded_runs_become_a_table(store: str) -> None:
+    """FedBuff 0.9, 0.8, 0.85 against ACE 0.7, 0.75, 0.8, as the store has them."""
+    found = results.results(recorded(store, "two"))
+    assert found.groupby("strategy")["value"].apply(sorted).to_dict() == {
+        "ACE": [0.7, 0.75, 0.8],
+        "FedBuff": [0.8, 0.85, 0.9],
+    }
+    assert Board(found).overall["strategy"].tolist() == ["FedBuff", "ACE"]
+
+
+def test_the_command_writes_a_page_with_its_figures(store: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        leaderboard.command,
+        ["two", "--tracking-uri", store, "--markdown", str(tmp_path / "page")],
+        catch_exceptions=False,
+    )
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "page" / "leaderboard.md").read_text()
+    assert "**FedBuff** has the best mean rank" in text
+    for name in (part.partition(")")[0] for part in text.split("](")[1:]):
+        assert (tmp_path / "page" / name).read_text().startswith("<?xml")
+
+
+# -- advice ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two populations of `standard` as if they had been measured: in one X leads, in the other FedBuff."""
+    folder = tmp_path / "kept"
+    names = {"X": "ASGD", "Y": "FedBuff", "Z": "FedAvg (sampling full)"}
+    other = {"X": "FedBuff", "Y": "ASGD", "Z": "FedAvg (sampling full)"}
+    slow = table("two-speed 20 % × 10 jobs exponential").assign(strategy=lambda of: of["strategy"].map(other))
+    results.save(
+        pd.concat([table().assign(strategy=lambda of: of["strategy"].map(names)), slow]), folder / "s.csv"
+    )
+    monkeypatch.setattr(leaderboard, "KEPT", folder)
+    return folder
+
+
+def told(*arguments: str) -> str:
+    """What `asyncfl advise` prints."""
+    done = CliRunner().invoke(advise.command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_clients_of_two_speeds_find_their_population(kept: Path, tmp_path: Path) -> None:
+    said = told("--clients", "40", "--slow", "0.25", "--factor", "8", "--out", str(tmp_path / "mine.yaml"))
+    assert "Nearest: two-speed 20 % × 10 jobs exponential" in said
+    assert "i.i.d.: FedBuff leads" in said
+    suite = load(str(tmp_path / "mine.yaml"))
+    assert suite.spec.problem.clients == 40
+
+
+def test_alike_clients_are_advised_what_leads_there(kept: Path, tmp_path: Path) -> None:
+    said = told("--clients", "20", "--out", str(tmp_path / "mine.yaml"))
+    assert "Nearest: exponential, 1 × away" in said
+    assert "i.i.d.: ASGD leads with mean rank 1.4 [1.0, 2.4] of 3 over 2 problems and 3 seeds" in said
+    assert "not separated: FedBuff" in said
+    assert load(str(tmp_path / "mine.yaml")).spec.strategies[0].reference() == "asgd"
+
+
+def test_where_nothing_near_was_measured_it_says_so(kept: Path, tmp_path: Path) -> None:
+    """A log of one client a thousand times slower than the others."""
+    (tmp_path / "log.csv").write_text("client,length\n" + "".join(f"{i},1\n" for i in range(9)) + "9,1000\n")
+    said = told("--trace", str(tmp_path / "log.csv"), "--out", str(tmp_path / "mine.yaml"))
+    assert "Nothing near was measured" in said and "leads" not in said
+    suite = load(str(tmp_path / "mine.yaml"))
+    assert suite.spec.problem.clients == 10 and len(suite.spec.strategies) == len(advice.ANYWHERE)
+
+
+def test_neighbours_are_sorted_by_distance(kept: Path) -> None:
+    law = {"name": "two_speed", "jobs": "exponential"}
+    own = advice.of_timing(Timing.model_validate({"durations": law}), 20, 30)
+    found = advice.neighbours(own, "standard", ["exponential", "two-speed 20 % × 10 jobs exponential"])
+    assert [one.timing for one in found] == ["two-speed 20 % × 10 jobs exponential", "exponential"]
+    assert found[0].distance == pytest.approx(0, abs=0.05) and found[1].distance > log(10)
+
+
+def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("nonsense\nx,\n")
+    for arguments, message in (
+        (("--trace", str(tmp_path / "log.csv")), "a row is a client and lengths"),
+        (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow: the trace says"),
+        (("--out", str(tmp_path / "log.csv")), "exists already"),
+    ):
+        with pytest.raises(UserError, match=message):
+            told(*arguments)
