@@ -52,6 +52,7 @@ def command(
     """
     from benchmarks.commands.leaderboard import KEPT
     from benchmarks.documents import dump
+    from benchmarks.suite.suite import load
     from benchmarks.tables import print_text
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
@@ -69,11 +70,11 @@ def command(
         own = advice.of_timing(timing, count, JOBS * typical)
     except ValueError as error:
         raise UserError(str(error)) from None
-    board = Board.load(KEPT)
-    found = advice.neighbours(own, SUITE, board.runs["timing"].unique())
+    board, suite = Board.load(KEPT), load(SUITE, ["seeds=1"])
+    found = advice.neighbours(own, suite, board.runs["timing"].unique())
     for line in advice.advice(own, found, board):
         print_text(line)
-    strategies = advice.candidates(found, board, SUITE)
+    strategies = advice.candidates(found, board, suite)
     out.write_text(dump(advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies)))
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "

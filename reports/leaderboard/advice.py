@@ -11,8 +11,7 @@ import pandas as pd
 
 from benchmarks.documents import read
 from benchmarks.suite import labels
-from benchmarks.suite.shipped import file_of
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import Suite
 from fl_core.scenario import Timing
 from fl_core.timing.characteristics import Characteristics, characteristics
 from fl_core.words import many
@@ -50,9 +49,9 @@ def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int]
     return characteristics(timing.durations, timing.availability, clients, seeds, horizon)
 
 
-def neighbours(own: Characteristics, suite: str, measured: Iterable[str]) -> list[Neighbour]:
-    """The populations of a shipped suite among the `measured` labels, the nearest first."""
-    timings: dict[str, PlannedRun] = {run.timing: run for run in load(suite).runs()}
+def neighbours(own: Characteristics, suite: Suite, measured: Iterable[str]) -> list[Neighbour]:
+    """The populations of a suite that are among the `measured` labels, the nearest first."""
+    timings = {run.timing: run for run in suite.runs()}
     found = []
     for label in measured:
         if label in timings:
@@ -94,12 +93,11 @@ def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> s
     )
 
 
-def candidates(found: Sequence[Neighbour], board: Board, suite: str) -> list[Any]:
+def candidates(found: Sequence[Neighbour], board: Board, suite: Suite) -> list[Any]:
     """The strategies worth comparing, as a suite writes them: the best of the nearest population."""
     if not found or not found[0].near:
         return list(ANYWHERE)
-    document = read(file_of(suite))
-    written = dict(zip(labels.strategies(load(suite).spec), document["strategies"], strict=True))
+    written = dict(zip(labels.strategies(suite.spec), read(suite.source)["strategies"], strict=True))
     there = board.populations[board.populations["timing"] == found[0].timing]
     order = there.groupby("strategy")["rank"].mean().sort_values().index
     best = [written[label] for label in order if label in written][:CANDIDATES]

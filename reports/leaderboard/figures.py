@@ -55,10 +55,11 @@ def profile_figure(board: Board) -> svg.Drawing:
         axes.set_xlim(1, LATEST)
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("Time to target, as a multiple of the fastest strategy's")
+        axes.set_ylabel("Scenarios whose target is met (%)")
         axes.yaxis.set_major_formatter(svg.tick_text(share=True))
 
     said = f"Performance profiles of {', '.join(shown)}"
-    return svg.figure((760, 380), (44, 12, 12, 44), paint, said, list(enumerate(shown)))
+    return svg.figure((760, 380), (64, 12, 12, 44), paint, said, list(enumerate(shown)))
 
 
 def _best(overall: pd.DataFrame, n: int) -> Sequence[str]:

@@ -186,7 +186,9 @@ def test_where_nothing_near_was_measured_it_says_so(kept: Path, tmp_path: Path) 
 def test_neighbours_are_sorted_by_distance(kept: Path) -> None:
     law = {"name": "two_speed", "jobs": "exponential"}
     own = advice.of_timing(Timing.model_validate({"durations": law}), 20, 30)
-    found = advice.neighbours(own, "standard", ["exponential", "two-speed 20 % × 10 jobs exponential"])
+    found = advice.neighbours(
+        own, load("standard", ["seeds=1"]), ["exponential", "two-speed 20 % × 10 jobs exponential"]
+    )
     assert [one.timing for one in found] == ["two-speed 20 % × 10 jobs exponential", "exponential"]
     assert found[0].distance == pytest.approx(0, abs=0.05) and found[1].distance > log(10)
 
