@@ -31,6 +31,7 @@ CONTROL = 10  # seconds of tests
 @click.argument("paths", nargs=-1)
 @click.option("--minutes", type=float, default=60, help="Stop after this time; the next call goes on.")
 @click.option("--sample", type=int, help="Mutants drawn at random, always the same; default: all.")
+@click.option("--each", type=float, default=float("inf"), help="Seconds of tests, at most, for a mutant.")
 @click.option("--workers", type=int, default=os.cpu_count(), help="Processes; default: the cores.")
 @click.option("--changed", "only_changed", is_flag=True, help="Only files that differ from main or HEAD~1.")
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, help="Where results are kept.")
@@ -39,6 +40,7 @@ def main(
     paths: tuple[str, ...],
     minutes: float,
     sample: int | None,
+    each: float,
     workers: int,
     only_changed: bool,
     folder: Path,
@@ -59,7 +61,7 @@ def main(
     try:
         warm_up()
         tests = relevance(folder, workers, deadline, scratch)
-        _try_all(chosen, session, tests, workers=workers, deadline=deadline, scratch=scratch)
+        _try_all(chosen, session, tests, each=each, workers=workers, deadline=deadline, scratch=scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     click.echo("\n".join(report(chosen, session)))
@@ -82,21 +84,31 @@ def _files(paths: tuple[str, ...], only_changed: bool) -> list[str]:
 
 
 def _try_all(
-    chosen: list[Mutant], session: Session, tests: Relevance, *, workers: int, deadline: float, scratch: str
+    chosen: list[Mutant],
+    session: Session,
+    tests: Relevance,
+    *,
+    each: float,
+    workers: int,
+    deadline: float,
+    scratch: str,
 ) -> None:
     """Try what is not settled, in order, until the deadline."""
     for test in tests.failed:
         click.echo(f"fails without a mutation, left out: {test}", err=True)
-    version, known = tests.version, set(tests.seconds)
+    version, known = f"{tests.version} {each}", set(tests.seconds)
     _control(tests, deadline, f"{scratch}/control")
     by_key = {mutant.key: mutant for mutant in chosen}
+    for mutant in chosen:
+        if killer := session.killer(mutant):
+            tests.kills[mutant.file, killer] += 1
     waiting = iter([mutant for mutant in chosen if not session.settled(mutant, version)])
 
     def next_job() -> Job | None:
         mutant = next(waiting, None)
         if mutant is None:
             return None
-        seconds = tests.tests(mutant)
+        seconds = tests.tests(mutant, each)
         place = f"{scratch}/{mutant.key}"
         return Job(mutant.key, try_mutant, (mutant, seconds, known, place), 120 + 3 * sum(seconds.values()))
 

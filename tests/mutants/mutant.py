@@ -76,8 +76,10 @@ def mutants(file: str) -> list[Mutant]:
 
 
 def _is_no_fault(node: NodeOrLeaf) -> bool:
-    """A bare `*` between parameters, a `**` that unpacks, or data of the tuner."""
+    """A bare `*` between parameters, a `**` that unpacks, the type of a result, or data of the tuner."""
     while node.parent is not None:
+        if node.parent.type == "funcdef" and node is node.parent.annotation:
+            return True
         if node.type == "operator" and node.parent.type in ("parameters", "param", "dictorsetmaker"):
             return True
         if node.type == "atom_expr" and node.children[0].get_code().strip() in DATA:

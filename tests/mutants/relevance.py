@@ -41,8 +41,10 @@ class Relevance:
                 known = self.lines.setdefault(file, {}).setdefault(int(line), set())
                 known.update(names[test] for test in tests)
 
-    def tests(self, mutant: Mutant) -> dict[str, float]:
+    def tests(self, mutant: Mutant, limit: float = float("inf")) -> dict[str, float]:
         """Test → seconds, in the order to run them: those that killed a neighbour, then the quickest.
+
+        As many as take `limit` seconds together, and one at least.
 
         Inside a function: the tests that run the statement. Outside: those that run anything of the file,
         then those of defaults, since a default or a constant is also read from elsewhere.
@@ -56,7 +58,13 @@ class Relevance:
         def place(test: str) -> tuple[bool, int, float]:
             return test not in near, -self.kills[mutant.file, test], self.seconds[test]
 
-        return {test: self.seconds[test] for test in sorted(chosen, key=place)}
+        found, total = {}, 0.0
+        for test in sorted(chosen, key=place):
+            total += self.seconds[test]
+            if found and total > limit:
+                break
+            found[test] = self.seconds[test]
+        return found
 
 
 def body_lines(mutant: Mutant) -> range | None:

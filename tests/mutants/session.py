@@ -48,6 +48,11 @@ class Session:
         result = self.results.get(mutant.key)
         return result is not None and (result.outcome != "survived" or result.output == tests)
 
+    def killer(self, mutant: Mutant) -> str:
+        """The test that killed it, "" if none did or none is known."""
+        result = self.results.get(mutant.key)
+        return result.output if result is not None and result.outcome == "killed" else ""
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

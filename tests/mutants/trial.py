@@ -1,6 +1,7 @@
 """In a child: pytest on chosen tests, either watched by coverage.py or against a mutated module."""
 
 import functools
+import itertools
 import os
 import sys
 import time
@@ -19,6 +20,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.targets import ROOT
 
 PATIENCE = 10  # a test that takes ten times as long as usual, and ten seconds, hangs
+STAGES = (6, 40)  # ranks of tests that pytest is started anew for
 
 
 class Watched:
@@ -111,7 +113,7 @@ class MutatedModule(MetaPathFinder, SourceFileLoader):
 
 
 def run_pytest(test_files: list[str], plugin: object, scratch: str) -> int:
-    """pytest's exit status; only the plugin that stops what hangs is loaded, since loading takes long."""
+    """pytest's exit status; the only plugin stops what hangs, since to load them takes long."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     options = [
         "-q",
@@ -164,10 +166,20 @@ def try_tests(seconds: dict[str, float], known: set[str], scratch: str) -> tuple
 
     `seconds` says which tests run, and in what order; `known` are all tests there are without a mutation.
     """
-    plugin = Chosen(seconds, known)
-    status = run_pytest(sorted({test.partition("::")[0] for test in seconds}), plugin, scratch)
-    survived = status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return ("survived", "") if survived else ("killed", plugin.killer)
+    for stage in _stages(seconds):
+        plugin = Chosen(stage, known)
+        status = run_pytest(sorted({test.partition("::")[0] for test in stage}), plugin, scratch)
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            return "killed", plugin.killer
+    return "survived", ""
+
+
+def _stages(seconds: dict[str, float]) -> Iterator[dict[str, float]]:
+    """First a few tests: most mutants fall to one of them, and to collect them all takes a while."""
+    tests = list(seconds.items())
+    for first, last in itertools.pairwise((0, *STAGES, len(tests))):
+        if stage := tests[first:last]:
+            yield dict(stage)
 
 
 def try_mutant(mutant: Mutant, seconds: dict[str, float], known: set[str], scratch: str) -> tuple[str, str]:
