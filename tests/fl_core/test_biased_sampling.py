@@ -10,6 +10,8 @@ from worlds import play, scenario
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.problems.problem import Impossible
+from fl_core.scenario import Scenario
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.sampling import Fastest, Full
 
@@ -153,6 +155,31 @@ def test_a_window_that_is_too_short_is_refused() -> None:
         fedavg(sampling="fastest", sample=1, window=3).refuses(where) or ""
     )
     assert fedavg(sampling="fastest", sample=1, window=4).refuses(where) is None
+
+
+def test_a_window_is_judged_under_each_seed_where_speeds_are_drawn() -> None:
+    """Client 0 holds 7/10: two rounds make up for it alone, but not for another, which holds 1/10.
+
+    Half of the clients are fast, of those the first is chosen: whether it is client 0 depends on the seed.
+    """
+    where = Scenario.model_validate(
+        {
+            "problem": {"name": "quadratic", "centres": CENTRES.tolist(), "importance": [7, 1, 1, 1]},
+            "timing": {"durations": {"name": "two_speed", "share": 0.5}},
+            "budget": {"updates": 10},
+        }
+    )
+    strategy = fedavg(sampling="fastest", sample=1, window=2)
+    assert strategy.refuses(where) is None
+    fast = []
+    for seed in range(6):
+        fast.append(where.timing.durations.means(4, seed)[0] == 1)
+        if fast[-1]:
+            play(strategy, where, seed)
+        else:
+            with pytest.raises(Impossible, match=r"hold 0\.1 of all importance .* 10 or more rounds can"):
+                play(strategy, where, seed)
+    assert not fast[0] and any(fast)  # seed 0 alone does not tell
 
 
 def test_choosing_by_loss_has_no_error_terms() -> None:

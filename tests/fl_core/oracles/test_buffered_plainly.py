@@ -63,7 +63,7 @@ BETA1, BETA2, EPSILON, RATE = 0.8, 0.6, 0.03, 0.4
 
 
 @pytest.mark.parametrize("rule", ["paper", "code"])
-@pytest.mark.parametrize("delay", [None, 2])
+@pytest.mark.parametrize("delay", [None, 1, 2])  # η is .4: below 1/2 and above 1/3
 def test_fadas(rule: str, delay: int | None) -> None:
     """AMSGrad on the mean of a buffer, a smaller step if one is staler than τ_c (Wang et al., ICML 2024).
 

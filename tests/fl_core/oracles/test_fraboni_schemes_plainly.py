@@ -116,19 +116,24 @@ def test_fedfix(fields: dict[str, Any], some_empty: bool) -> None:
     assert_same(run, expected[:count], at_least=75)
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("buffer", [2, 3, 9])
 @pytest.mark.parametrize("weights", ["identical", "participation"])
-def test_fedbuff_c(size: int, weights: str) -> None:
-    """d_i = 1/c, or p_i over the share of aggregations that the client takes part in (10,000 of them)."""
+def test_fedbuff_c(buffer: int, weights: str) -> None:
+    """d_i = 1/c, or p_i over the share of aggregations that the client takes part in (10,000 of them).
+
+    No more than all clients can be waited for.
+    """
+    size = min(buffer, CLIENTS)
     d = [1 / size] * CLIENTS
     if weights == "participation":
         took_part = [client for arrivals in first_of_c(size, 10_000) for client, _ in arrivals]
         d = [IMPORTANCE[client] * 10_000 / took_part.count(client) for client in range(CLIENTS)]
-    run = simulated("fedbuff_c", buffer=size, weights=weights)
+    run = simulated("fedbuff_c", buffer=buffer, weights=weights)
     rounds = first_of_c(size, 400 // size)
     models = [FIRST]
     for arrivals in rounds:
         step = sum(d[client] * delta(models[version], client) for client, version in arrivals)
         models.append(models[-1] + SERVER_LR * step)
-    assert run.arrivals[: size * len(rounds)] == [arrival for arrivals in rounds for arrival in arrivals]
-    assert_same(run, models, at_least=130)
+    if size < CLIENTS:  # in which order those of a full round arrive has no effect
+        assert run.arrivals[: size * len(rounds)] == [arrival for arrivals in rounds for arrival in arrivals]
+    assert_same(run, models, at_least=80)

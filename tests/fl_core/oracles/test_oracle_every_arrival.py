@@ -195,6 +195,17 @@ def test_asyncfeded_of_a_client_at_its_optimum() -> None:
     assert [seen.steps for seen in arrivals] == [1, 3, 5, 7]  # ⌊.9 · 3⌋ = 2 more each time
 
 
+def test_the_first_jobs_of_asyncfeded_are_those_of_any_strategy() -> None:
+    """K is drawn for each job: AsyncFedED begins with the numbers that ASGD's clients draw."""
+    drawn = {"name": "sgd", "steps": [4, 5, 6, 7, 8], "dynamic": True}
+    first = {}
+    for name in ("asgd", "asyncfeded"):
+        arrivals, _ = played(experiment({"name": name, "local_lr": 0.01, "local": drawn}, updates=40))
+        first[name] = {seen.client: seen.steps for seen in arrivals if seen.job == 0}
+    assert len(first["asgd"]) == N
+    assert first["asyncfeded"] == first["asgd"]
+
+
 # -- FedFa -----------------------------------------------------------------------------------------
 
 
