@@ -9,14 +9,14 @@ import importlib
 import os
 import resource
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import Any
 
-from tests.mutants.targets import LIBRARIES, STAY
+from tests.mutants.imports import import_all
+from tests.mutants.targets import LIBRARIES
 
 MEMORY = 8 * 2**30  # bytes that a child may allocate: a loop without end must not take the machine along
 
@@ -40,13 +40,11 @@ class _Child:
 
 
 def warm_up() -> None:
-    """Import the libraries; what is not installed is left to the tests."""
+    """Import the libraries and the project; what is not installed is left to the tests."""
     for library in LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
-    for module in [name for name in sys.modules if name.partition(".")[0] == "fl_core"]:
-        if module not in STAY:
-            del sys.modules[module]
+    import_all()
     gc.freeze()  # the children's collections need not look at them
 
 

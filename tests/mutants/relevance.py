@@ -46,8 +46,8 @@ class Relevance:
 
         As many as take `limit` seconds together, and one at least.
 
-        Inside a function: the tests that run the statement. Outside: those that run anything of the file,
-        then those of defaults, since a default or a constant is also read from elsewhere.
+        Inside a function: the tests that run the statement. Outside: those that run anything of the file, and
+        those of defaults, since a default or a constant is also read from elsewhere.
         """
         lines = self.lines.get(mutant.file, {})
         body = body_lines(mutant)
@@ -55,8 +55,8 @@ class Relevance:
         of_defaults = {test for test in self.seconds if test.startswith(TESTS_OF_DEFAULTS)}
         chosen = near if body is not None else near | of_defaults
 
-        def place(test: str) -> tuple[bool, int, float]:
-            return test not in near, -self.kills[mutant.file, test], self.seconds[test]
+        def place(test: str) -> tuple[int, float]:
+            return -self.kills[mutant.file, test], self.seconds[test]
 
         found, total = {}, 0.0
         for test in sorted(chosen, key=place):

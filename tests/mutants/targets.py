@@ -34,8 +34,7 @@ DATA = ("Tune", "TuneAmong")
 # What a default or a constant outside of any function is held to by tests that run nothing of its file.
 TESTS_OF_DEFAULTS = "tests/fl_core/oracles/"
 
-# Libraries that are imported once, before the children are forked. Nothing that is mutated stays among them:
-# each child imports the project anew, one file of it mutated.
+# Libraries that are imported once, before the children are forked.
 LIBRARIES = (
     "hypothesis.extra.numpy",
     "mlflow",
@@ -49,7 +48,6 @@ LIBRARIES = (
     "torch.func",
     "fl_core.lightning",  # Lightning, torchmetrics and torchvision
 )
-STAY = ("fl_core.lightning", "fl_core.vision")  # torchvision's operators can be declared only once
 
 
 def files(patterns: tuple[str, ...]) -> list[str]:

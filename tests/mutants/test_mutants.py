@@ -16,6 +16,7 @@ from cosmic_ray.operators.operator import Operator
 
 from tests.mutants import changed, targets
 from tests.mutants.forks import Job, results
+from tests.mutants.imports import forget, imported, reached
 from tests.mutants.mutant import Mutant, mutants
 from tests.mutants.operators import LeaveOutFunction, LeaveOutStatement
 from tests.mutants.relevance import body_lines
@@ -82,7 +83,7 @@ def test_lines_of_the_statement_around_a_mutation(tmp_path: Path, monkeypatch: p
 
 def default_of_buffer(mutant: Mutant) -> int:
     """In a child: FedBuff's default, as the mutated module has it."""
-    sys.modules.pop(mutant.module, None)
+    forget(mutant.module)
     sys.meta_path.insert(0, MutatedModule(mutant, mutant.source() or ""))
     default: int = importlib.import_module(mutant.module).FedBuff.model_fields["buffer"].default
     return default
@@ -96,6 +97,15 @@ def test_a_child_imports_the_mutated_module_and_no_one_else_does() -> None:
     assert dict(results(lambda: next(jobs, None), 1, time.monotonic() + 60)) == {"larger": 11}
     assert (targets.ROOT / FEDBUFF).read_text() == before
     assert importlib.import_module(larger.module).FedBuff.model_fields["buffer"].default == 10
+
+
+def test_a_mutation_reaches_those_that_import_its_module() -> None:
+    """Directly or not, in a function or for types only; and nobody else."""
+    assert reached("fl_core.strategies.buffered.fedbuff") == {"fl_core.strategies.buffered.fedbuff"}
+    assert "fl_core.scenario" in imported()["fl_core.strategies.strategy"]  # for types
+    everything = reached("fl_core.words")
+    assert {"fl_core.timing.durations", "fl_core.loop.simulation", "fl_core.strategies.strategy"} < everything
+    assert "fl_core.theory.weights" not in everything
 
 
 def test_a_child_that_hangs_or_dies_has_no_result() -> None:

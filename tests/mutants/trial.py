@@ -1,6 +1,5 @@
 """In a child: pytest on chosen tests, either watched by coverage.py or against a mutated module."""
 
-import functools
 import itertools
 import os
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 import coverage
 import pytest
 
+from tests.mutants.imports import empty_caches, forget
 from tests.mutants.mutant import Mutant
 from tests.mutants.targets import ROOT
 
@@ -40,7 +40,7 @@ class Watched:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """One test: a context of its own."""
-        _forget_caches(self.paths)
+        empty_caches(self.paths)
         self.fixtures[item.nodeid] = list(getattr(item, "fixturenames", []))
         self.running = item.nodeid
         self.watch.switch_context(item.nodeid)
@@ -118,6 +118,7 @@ def run_pytest(test_files: list[str], plugin: object, scratch: str) -> int:
     options = [
         "-q",
         "-x",
+        "--tb=native",
         *("-p", "no:cacheprovider"),
         *("-p", "no:unraisableexception"),
         *("-p", "pytest_timeout"),
@@ -152,15 +153,6 @@ def watch(test_file: str, targets: list[str], scratch: str) -> dict[str, Any]:
     }
 
 
-def _forget_caches(paths: list[str]) -> None:
-    """Empty the caches of these modules' functions, which would hide from coverage what a test relies on."""
-    for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) in paths:
-            for value in vars(module).values():
-                if isinstance(value, functools._lru_cache_wrapper):
-                    value.cache_clear()
-
-
 def try_tests(seconds: dict[str, float], known: set[str], scratch: str) -> tuple[str, str]:
     """("killed", by which test) or ("survived", "").
 
@@ -189,5 +181,6 @@ def try_mutant(mutant: Mutant, seconds: dict[str, float], known: set[str], scrat
         return "no mutant", ""
     if not seconds:
         return "survived", ""
+    forget(mutant.module)
     sys.meta_path.insert(0, MutatedModule(mutant, text))
     return try_tests(seconds, known, scratch)
