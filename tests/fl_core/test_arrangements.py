@@ -57,3 +57,11 @@ def test_a_worker_may_come_twice_in_a_round_with_replacement() -> None:
     rounds = np.array([event.client for event in seen]).reshape(-1, 5)
     distinct = np.mean([len(set(workers)) == 5 for workers in rounds])
     assert distinct == pytest.approx(0.3024, abs=4 * np.sqrt(0.3024 * 0.6976 / 800))
+
+
+def test_rounds_in_words() -> None:
+    """What differs from one version to another of the experiments in the paper."""
+    assert Rounds().label() == "rounds of 5 from the last 5 models"
+    assert Rounds(workers=3, history=1).label() == "synchronous rounds of 3"
+    some = Rounds(history=2, arrivals=(0.5, 0.3, 0.2), most_steps=6)
+    assert some.label() == "rounds of 5 from the last 2 models, biased arrivals, 1 … 6 steps"

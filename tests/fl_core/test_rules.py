@@ -447,6 +447,25 @@ def test_12_budget() -> None:
         Budget(iterations=5)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "budget", "shares"),
+    [
+        (ASGD(), {"updates": 10}, [1 / 10, 2 / 10, 3 / 10, 4 / 10, 5 / 10, 6 / 10]),
+        (ASGD(), {"updates": 10, "time": 5}, [1 / 5, 2 / 5, 2 / 5, 3 / 5, 4 / 5, 4 / 5]),
+        (FedAvg(), {"updates": 20, "iterations": 4}, [1 / 20, 1 / 4, 1 / 4, 2 / 4, 2 / 4, 3 / 4]),
+    ],
+    ids=["updates", "time", "iterations"],
+)
+def test_12_the_largest_share_of_a_budget_that_is_used_up(
+    strategy: Strategy, budget: dict[str, int], shares: list[float]
+) -> None:
+    """Arrivals at 1, 2, 2, 3, 4, 4; rounds of both clients end at 2, 4, 6."""
+    simulation = Simulation(Experiment(scenario=scenario([1, 2], **budget), strategy=strategy))
+    assert simulation.share == 0
+    found = [simulation.share for _ in simulate(simulation)]
+    assert found[: len(shares)] == pytest.approx(shares)
+
+
 def test_13_evaluation_marks() -> None:
     """Marks at k/E of every budget, each version once, the end always."""
 
@@ -488,6 +507,50 @@ def test_14_divergence() -> None:
     assert "not finite" in record.reason
     assert 0 < len(received) < 10
     assert record.curve  # what was known before is kept
+
+
+def test_14_an_update_that_is_not_finite_ends_the_run_before_anyone_takes_it() -> None:
+    """Centres 0 and 1, η_l = 1e200: the second client moves to 1e200 at time 1, by −1e400 at time 2."""
+    received = []
+
+    def receive(server: Server, update: Update) -> None:
+        received.append((update.client, float(update.delta)))
+        server.step(update.delta)
+
+    simulation, _ = play(Scripted(local_lr=1e200, on_receive=receive), scenario([1, 1], updates=50))
+    assert received == [(0, 0.0), (1, 1e200), (0, 0.0)]
+    assert simulation.server.updates == 3
+    assert simulation.status == "diverged"
+    assert simulation.reason == "the update of client 1 at time 2 is not finite"
+
+
+def test_14_a_model_that_is_not_finite_ends_the_run_whatever_its_loss() -> None:
+    """A coordinate without any effect on the loss may be infinite all the same."""
+    infinite = torch.tensor([0.0, float("inf")], dtype=torch.float64)
+    where = scenario([1], centres=[[1.0, 1.0]], updates=10, evaluations=10)
+    strategy = Scripted(on_receive=lambda server, update: server.step(infinite))
+    recorder = Recorder(Simulation(Experiment(scenario=where, strategy=strategy)))
+    world = recorder.simulation.world
+    seen = world.evaluate(recorder.simulation.server.model)
+    world.evaluate = lambda model: seen  # type: ignore[method-assign]
+    recorder.start()
+    assert recorder.simulation.status == "running"
+    for event in simulate(recorder.simulation):
+        recorder.see(event)
+    assert recorder.simulation.status == "diverged"
+    assert recorder.simulation.reason == "version 1 is not finite"
+
+
+def test_a_watcher_is_called_after_each_evaluation_of_a_run() -> None:
+    """Between the first model and the end: one step at a time, a mark after every second."""
+    rows: list[list[float]] = []
+    experiment = Experiment(scenario=scenario([1], updates=10, evaluations=5), strategy=ASGD())
+    record = run(
+        experiment, watch=lambda recorder: rows.append([row["time"] for row in recorder.record.curve])
+    )
+    times = [0, 2, 4, 6, 8, 10]
+    assert rows == [times[:length] for length in (2, 3, 4, 5, 6)]
+    assert [row["time"] for row in record.curve] == times
 
 
 STRATEGIES = [

@@ -9,6 +9,7 @@ import pytest
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
+from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 
 # Where a paper or its published code gives a number.
@@ -37,6 +38,20 @@ PRINTED: dict[str, dict[str, Any]] = {
     },
 }
 
+# Where no paper gives one: a key without these fields stands for these numbers. Another number is another
+# experiment, and needs a higher `version`.
+OURS: dict[str, tuple[int, dict[str, Any]]] = {
+    "asgrad": (1, {"buffer": 4}),
+    "asyncfeded": (1, {"server_lr": 1.0, "epsilon": 1.0, "wanted": 1.0, "gain": 0.1}),
+    "favas": (1, {"sample": 2, "period": 1}),
+    "fedast": (1, {"buffer": 5, "concurrency": 20}),
+    "fedfa": (1, {"window": 5}),
+    "malenia": (1, {"batch": 5}),
+    "quafl": (1, {"sample": 2, "period": 1}),
+    "rennala": (1, {"batch": 5}),
+    "ringmaster": (1, {"max_delay": 10}),
+}
+
 SLOW, FAST = 4, 1  # mean service times
 
 
@@ -44,6 +59,34 @@ SLOW, FAST = 4, 1  # mean service times
 def test_defaults_are_those_of_the_papers(name: str) -> None:
     strategy = Strategy.model_validate(name)
     assert {field: getattr(strategy, field) for field in PRINTED[name]} == PRINTED[name]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_another_default_is_another_version(name: str) -> None:
+    """Runs that are stored under the old key were made with the old number."""
+    strategy, (version, defaults) = Strategy.model_validate(name), OURS[name]
+    assert (strategy.version, {field: getattr(strategy, field) for field in defaults}) == (version, defaults)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "sentence"),
+    [
+        (
+            "generalized_asyncsgd",
+            {"routing": [0.5, 0.3, 0.2]},
+            "routing: 3 probabilities given for 2 clients",
+        ),
+        ("async_fedavg", {"weights": [1.0]}, "weights: 1 given for 2 clients"),
+    ],
+)
+def test_a_number_for_each_client(name: str, fields: dict[str, Any], sentence: str) -> None:
+    """Neither more nor fewer."""
+    scenario = Scenario.model_validate(
+        {"problem": {"name": "quadratic", "centres": [[0.0], [1.0]]}, "budget": {"updates": 1}}
+    )
+    assert Strategy.model_validate({"name": name, **fields}).refuses(scenario) == sentence
+    ((field, _),) = fields.items()
+    assert Strategy.model_validate({"name": name, field: [0.5, 0.5]}).refuses(scenario) is None
 
 
 def in_queue(first: float, tasks: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,12 @@ def test_h_optimised_routing():
     np.testing.assert_allclose(end.p[[0, 10, 20]], [0.0023, 0.0276, 0.0702], atol=5e-5)
 
 
+def test_a_search_that_ran_out_of_steps_says_so():
+    (end,) = optimise(PER_TIME, CLUSTERS, 30, restarts=False, steps=3)
+    assert (end.steps, end.settled) == (3, False)
+    assert end.p.sum() == pytest.approx(1)
+
+
 def test_h_is_slightly_better_with_a_favourite():
     best = optimise(PER_TIME, CLUSTERS, 30)[0]
     assert best.start == "fastest"
