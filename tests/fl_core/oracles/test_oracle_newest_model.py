@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from quadratics import START, TIMES, N, assert_same, experiment, local_sgd, played
 
+from fl_core.loop.simulation import Simulation, simulate
+
 LR, STEPS = 0.1, 3  # η_l, K
 SGD = {"name": "sgd", "steps": STEPS}
 LENGTHS = [Fraction(time) for time in TIMES]
@@ -91,3 +93,13 @@ def test_ringmaster_without_calculation_stops(most: int) -> None:
     tick = order[-1][2] / arrivals[-1].time
     assert [(seen.client, seen.start, seen.time * tick) for seen in arrivals] == order
     assert (ignored > 0) == (most < 100)
+
+
+@pytest.mark.parametrize("late", ["restart", "ignore"])
+def test_ringmaster_of_three_clients_at_a_time(late: str) -> None:
+    """As many jobs are in flight after an update that was thrown away as after any other."""
+    strategy = {"name": "ringmaster", "late": late, "max_delay": 2, "concurrency": 3, "local_lr": LR}
+    simulation = Simulation(experiment(strategy, updates=60))
+    steps = [(event.stepped, simulation.server.in_flight) for event in simulate(simulation)]
+    assert {in_flight for _, in_flight in steps} == {3}
+    assert all(stepped for stepped, _ in steps) == (late == "restart")
