@@ -12,6 +12,7 @@ from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
 from fl_core.parts import Count, Part, Rate, Tune
 from fl_core.server.jobs import Send, Update
+from fl_core.words import counted
 
 if TYPE_CHECKING:
     from fl_core.scenario import Scenario
@@ -51,7 +52,10 @@ class Strategy(Part):
         differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
         title = getattr(self, "title", type(self).__name__)
         values = {key: getattr(self, key) for key in differ}
-        said = ", ".join(f"{key} {v.label() if isinstance(v, Part) else v}" for key, v in values.items())
+        said = ", ".join(
+            f"{key} {v.label() if isinstance(v, Part) else counted(v) if isinstance(v, tuple) else v}"
+            for key, v in values.items()
+        )
         return f"{title} ({said})" if said else title
 
     def refuses(self, scenario: Scenario) -> str | None:
