@@ -1,4 +1,4 @@
-"""Anarchic FL's theorems on quadratics: the lower bound, the floor, the speed-up (Yang et al., ICML 2022)."""
+"""Anarchic FL on quadratics: the lower bound, the floor, delay and local steps (Yang et al., ICML 2022)."""
 
 from __future__ import annotations
 
@@ -45,24 +45,6 @@ def first_pass(g: float, start: float) -> float:
     scenario = _pair(g, start) | {"budget": {"updates": 4000}}
     strategy = FirstPassThenOne(buffer=1, local_lr=0.1, server_lr=0.1)
     return _end(Experiment(scenario=scenario, strategy=strategy, seed=0))
-
-
-def speed_up(strategy: str, sizes: Sequence[int], target: float) -> float:
-    """Exponent of the rounds until the mean ‖∇f‖² is below `target`, against m (AFA-CD) or M (AFA-CS).
-
-    Rates are the corollaries': η_L = 1/√T and η = √m or √M. AFA-CD draws m of 16 workers, AFA-CS 2 of M.
-    """
-    horizons = np.array([100, 200, 400, 800])
-    needed = []
-    for size in sizes:
-        workers, arrivals = (16, size) if strategy == "afa_cd" else (size, 2)
-        slopes = [
-            _mean_slope(strategy, workers, arrivals, rounds, server_lr=size**0.5, lr=rounds**-0.5)
-            for rounds in map(int, horizons)
-        ]
-        exponent, offset = np.polyfit(np.log(horizons), np.log(slopes), 1)
-        needed.append((np.log(target) - offset) / exponent)
-    return float(np.polyfit(np.log(sizes), needed, 1)[0])
 
 
 def floor(strategy: str, spread: float, lr: float, steps: int = 1, rounds: int = 6000) -> float:
