@@ -12,6 +12,7 @@ import pytest
 from benchmarks.claims.computed import fraboni as claims
 from benchmarks.claims.computed import fraboni_quadratics as quadratics
 from benchmarks.claims.computed import fraboni_schedules as schedules
+from benchmarks.claims.computed import fraboni_theorems as theorems
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.scenario import Budget, Scenario
@@ -31,8 +32,8 @@ def simulation(name: str, updates: int, **more: object) -> Simulation:
         problem={
             "name": "quadratic",
             "centres": [[centre] for centre in quadratics.CENTRES],
-            "curvature": tuple(quadratics.CURVATURE),
-            "start": (quadratics.FIRST,),
+            "curvature": tuple(theorems.CURVATURE),
+            "start": (theorems.FIRST,),
         },
         timing={"durations": {"name": "fx", "spread": 80}},
         budget=Budget(updates=updates),
@@ -66,7 +67,7 @@ def test_models_are_those_of_the_simulator(name):
     found = [running.server.model.item() for event in simulate(running) if event.stepped]
     scheme = {"async_fedavg": "asynchronous"}.get(name, name)
     column, schedule = schedules.scheme_of(scheme, TIMES)
-    models = quadratics.virtual_models(
+    models = theorems.virtual_models(
         list(islice(schedule, len(found))),
         np.array(column.weights, float),
         lr=0.1,
@@ -80,9 +81,9 @@ def test_models_are_those_of_the_simulator(name):
 
 def test_a_bound_that_is_too_low_is_seen(monkeypatch):
     honest = fraboni.theorem_1
-    assert quadratics.theorem_1_share(scheme="fedfix", steps=1, rounds=100) == 1
+    assert theorems.theorem_1_share(scheme="fedfix", steps=1, rounds=100) == 1
     monkeypatch.setattr(fraboni, "theorem_1", lambda *given: replace(honest(*given), start=0.0, joint=0.0))
-    assert quadratics.theorem_1_share(scheme="fedfix", steps=1, rounds=100) < 1
+    assert theorems.theorem_1_share(scheme="fedfix", steps=1, rounds=100) < 1
 
 
 def test_windows_that_are_too_short_are_not_fair(monkeypatch):
@@ -125,3 +126,40 @@ def test_unusable_share_by_hand():
         )
 
     assert claims.unusable_share([run(1.0), run(2.0), run(2.1), run(0.9, diverged=True)]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("share", "theorem", "change"),
+    [
+        (lambda: theorems.theorem_2_share(scheme="asynchronous", steps=1, rounds=100), "theorem_2", 1e-3),
+        (lambda: theorems.theorem_4_share(scheme="fedfix", steps=1, windows=100), "theorem_4", 0.1),
+    ],
+)
+def test_lower_bounds_of_the_other_theorems_are_seen(monkeypatch, share, theorem, change):
+    honest = getattr(fraboni, theorem)
+    assert share() == 1
+    monkeypatch.setattr(fraboni, theorem, lambda *given, **named: change * honest(*given, **named))
+    assert share() < 1
+
+
+def test_a_wrong_alpha_is_seen_by_enumeration(monkeypatch):
+    honest = theorems.sampled
+    assert theorems.property_1_holds(sampling="uniform", clients=4, size=2)
+    wrong = lambda *given: replace(honest(*given), alpha=Fraction(1))  # noqa: E731
+    monkeypatch.setattr(theorems, "sampled", wrong)
+    assert not theorems.property_1_holds(sampling="uniform", clients=4, size=2)
+
+
+def test_enumerated_sampling_by_hand():
+    """Two of three: α = 3·1/(2·2) = 3/4; two MD draws: α = 1/2, β = 1/2."""
+    assert theorems.sampled("uniform", 2, 3).alpha == Fraction(3, 4)
+    assert theorems.sampled("MD", 2, 3).alpha == theorems.sampled("MD", 2, 3).beta == Fraction(1, 2)
+
+
+def test_biased_sampling_ends_at_the_optimum_of_those_it_takes():
+    curvature, centres = theorems.CURVATURE, np.array(quadratics.CENTRES)
+    fast = curvature[2:] @ centres[2:] / curvature[2:].sum()
+    apart = np.abs(centres - theorems.OPTIMUM).mean()
+    found = theorems.biased_sampling_ends(criterion="fastest", size=2)
+    assert found == pytest.approx(abs(fast - theorems.OPTIMUM) / apart, rel=1e-6)
+    assert theorems.biased_sampling_ends(criterion="fastest", size=4) < 1e-9  # all of them: no bias

@@ -66,12 +66,12 @@ def played(
 # -- bounds ---------------------------------------------------------------------------------------
 
 
-def _setting(theorem: str, steps: int, delay: int, server_lr: float, noise: float, rounds: int) -> AnarchicSetting:
+def _setting(theorem: str, rounds: int, *, steps: int, delay: int, noise: float) -> AnarchicSetting:
     """The run with the largest η_L of a grid for which every condition of the theorem is met."""
     away = CENTRES - CENTRES.mean(0)
     run = AnarchicSetting(
         lr=1.0,
-        server_lr=server_lr,
+        server_lr=float(steps),
         rounds=rounds,
         gap=float((FIRST - CENTRES.mean()) ** 2 / 2),
         workers=len(CENTRES),
@@ -86,10 +86,16 @@ def _setting(theorem: str, steps: int, delay: int, server_lr: float, noise: floa
 
 
 def bound_share(
-    *, theorem: str, steps: int, delay: int, arrivals: str = "uniform", noise: float = NOISE**2, rounds: int = 600
+    *,
+    theorem: str,
+    steps: int,
+    delay: int,
+    arrivals: str = "uniform",
+    noise: float = NOISE**2,
+    rounds: int = 600,
 ) -> float:
     """Share of T ≤ rounds for which the theorem's bound is above the measured (1/T) Σ E‖∇f(x_t)‖²."""
-    run = _setting(theorem, steps, delay, float(steps), noise, rounds)
+    run = _setting(theorem, rounds, steps=steps, delay=delay, noise=noise)
     models, _ = _of_theorem(theorem, run, arrivals)
     slopes = ((models - CENTRES.mean()) ** 2).sum(-1).mean(1)
     measured = np.cumsum(slopes) / np.arange(1, rounds + 1)
@@ -99,7 +105,7 @@ def bound_share(
 
 def condition_7(*, first: int, last: int, rounds: int = 4000) -> float:
     """Share of rounds `first` to `last` that meet Theorem 4's condition (7), on the noisy quadratics."""
-    run = _setting("silo", 1, 2, 1.0, NOISE**2, rounds)
+    run = _setting("silo", rounds, steps=1, delay=2, noise=NOISE**2)
     _, means = _of_theorem("silo", run, "in turn")
     return anarchic.loud(run, (means**2).sum(-1).mean(1)[first:last])
 
@@ -145,8 +151,9 @@ def _mean_slope(strategy: str, size: int, rounds: int) -> float:
         dissimilarity=float((centres**2).sum(1).max()),
         delay=math.ceil(workers / arrivals) - 1 if memory else 0,
     )
-    failed = [name for name, met in THEOREMS["silo" if memory else "uniform"](run).conditions.items() if not met]
+    conditions = THEOREMS["silo" if memory else "uniform"](run).conditions
+    failed = [name for name, met in conditions.items() if not met]
     if failed:
-        raise ValueError(f"{strategy}, {size}, T = {rounds}: outside the theorem's conditions: {', '.join(failed)}")
+        raise ValueError(f"outside the theorem's conditions at T = {rounds}: {', '.join(failed)}")
     models, _ = played(run, centres, first, memory=memory, seeds=4)
     return float((models**2).sum(-1).mean())

@@ -1,4 +1,4 @@
-"""Fraboni et al. (JMLR 2023) on quadratics: Examples 1 and 2, four clients under F80, Theorem 1.
+"""Fraboni et al. (JMLR 2023) on quadratics: Examples 1 and 2, four clients under F80.
 
 On L_i = ½‖θ − θ_i*‖², K local steps move a model by φ(θ_i* − θ), φ = 1 − (1 − η_l)^K.
 """
@@ -6,7 +6,6 @@ On L_i = ½‖θ − θ_i*‖², K local steps move a model by φ(θ_i* − θ),
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -18,10 +17,9 @@ from benchmarks.claims.computed.fraboni_schedules import (
     equal,
     hardware,
     one_by_one,
-    scheme_of,
     ticks,
 )
-from fl_core.theory import fraboni, schemes, weights
+from fl_core.theory import weights
 from fl_core.theory.jackson import Array
 
 CENTRES = (1.0, -2.0, 3.0, 0.5)  # θ_i* of the four clients
@@ -109,85 +107,3 @@ def surrogate_optimum(*, clients: int = 4, spread: int = 80) -> float:
     """Σ θ_i*/τ_i / Σ 1/τ_j: what identical weights minimise (eq. 6)."""
     rate = np.array([float(1 / time) for time in hardware(clients, spread)])
     return float(rate @ np.array(CENTRES) / rate.sum())
-
-
-# -- Theorem 1 ------------------------------------------------------------------------------------
-
-CURVATURE, NOISE, FIRST = np.array([1.0, 0.6, 0.8, 0.5]), 0.3, 4.0  # λ_i (L = 1), noise of a gradient, θ^0
-
-
-def theorem_1_share(
-    *, scheme: str, steps: int, period: str = "1/2", rounds: int = 1000, seeds: int = 10
-) -> float:
-    """Share of N ≤ rounds for which the bound of Theorem 1 is above the measured mean excess of L^n.
-
-    Four quadratics under F80, every constant known; the step size is the largest of a grid that meets the
-    proof's conditions. The mean is over n < N, k < K and the seeds.
-    """
-    column, endless = scheme_of(scheme, hardware(4, 80), period)
-    schedule = list(islice(endless, rounds))
-    d = np.array(column.weights, float)
-    q = np.array([[d[i] * (i in here) for i in range(4)] for here in schedule])  # [N, M]
-    run = _largest_step(column, steps, rounds, weight=max(1.0, q.sum(1).max()))
-    excess = _excess(q, virtual_models(schedule, d, lr=run.lr, steps=steps, noise=NOISE, seeds=seeds)).mean(
-        (0, 2)
-    )  # [N]
-    measured = np.cumsum(excess) / np.arange(1, rounds + 1)
-    bounds = [_bound(q[:n], replace(run, rounds=n)) for n in range(1, rounds + 1)]
-    return float(np.mean(measured <= np.array(bounds)))
-
-
-def _largest_step(column: schemes.Scheme, steps: int, rounds: int, weight: float) -> fraboni.FraboniSetting:
-    alpha, beta = float(column.alpha), float(column.beta)
-    run = fraboni.FraboniSetting(1.0, rounds, alpha, beta, column.delay, steps=steps, weight=weight)
-    smaller = (replace(run, lr=lr) for lr in np.logspace(0, -6, 300))
-    return next(run for run in smaller if all(run.conditions().values()))
-
-
-def virtual_models(
-    schedule: Sequence[Arrivals], d: Array, *, lr: float, steps: int, noise: float, seeds: int
-) -> Array:
-    """θ^{n,k} [S, N, K]: the server's model after k of K virtual steps of aggregation n."""
-    stream = np.random.default_rng(0)
-    models, virtual = [np.full(seeds, FIRST)], np.empty((seeds, len(schedule), steps))
-    for n, here in enumerate(schedule):
-        local, now = {i: models[version].copy() for i, version in here.items()}, models[-1].copy()
-        for k in range(steps):
-            virtual[:, n, k] = now
-            for i in here:
-                gradient = CURVATURE[i] * (local[i] - CENTRES[i]) + noise * stream.normal(size=seeds)
-                local[i] -= lr * gradient
-                now -= lr * d[i] * gradient
-        models.append(now)
-    return virtual
-
-
-def _losses(q: Array, models: Array) -> Array:
-    """L^n = Σ q_i(n) L_i of models [..., N], q [N, M]."""
-    each: Array = (q * CURVATURE / 2 * (models[..., None] - np.array(CENTRES)) ** 2).sum(-1)
-    return each
-
-
-def _optima(q: Array) -> Array:
-    """θ^n*, the optimum of L^n [N]; 0 where no client participates, as L^n is 0."""
-    pull = (q * CURVATURE).sum(1)
-    optima: Array = (q * CURVATURE * np.array(CENTRES)).sum(1) / np.where(pull > 0, pull, 1)
-    return optima
-
-
-def _excess(q: Array, virtual: Array) -> Array:
-    """L^n(θ^{n,k}) − min L^n [S, N, K]."""
-    best = _losses(q, _optima(q))
-    return np.stack([_losses(q, virtual[:, :, k]) - best for k in range(virtual.shape[2])], axis=2)
-
-
-def _bound(q: Array, run: fraboni.FraboniSetting) -> float:
-    """Theorem 1's bound for weights q [N, M] given, with the constants of this problem."""
-    pull = q.mean(0) * CURVATURE
-    centre = float(pull @ np.array(CENTRES) / pull.sum())  # θ̄
-    optima, totals = _optima(q), q.sum(1)
-    residual = float(np.mean(_losses(q, np.full(len(q), centre)) - _losses(q, optima)))
-    share = q / np.where(totals > 0, totals, 1)[:, None]  # q̃
-    square = (CURVATURE * (optima[:, None] - np.array(CENTRES))) ** 2 + NOISE**2
-    sigma1, sigma2 = (float((share**power * square).sum(1).mean()) for power in (1, 2))
-    return fraboni.theorem_1(run, FIRST - centre, residual, sigma1, sigma2).value
