@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.claims.computed import asyncsgd as claims
+from benchmarks.claims.computed import asyncsgd_costs as costs
 from benchmarks.claims.computed import asyncsgd_simulated as simulated
 from fl_core.theory import queues
+from fl_core.theory.jackson import Occupancy
 
 
 def path(start: list[int], rounds: int) -> queues.Path:
@@ -71,3 +73,26 @@ def test_accuracy_of_the_slowest_by_hand():
     runs = [SimpleNamespace(files=SimpleNamespace(clients=clients))]
     assert claims.slowest_accuracy(runs) == 0.5
     assert claims.other_accuracy(runs) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("tasks", [2, 5])
+def test_counted_formulas_give_what_the_library_computes(tasks):
+    loads, tally = np.array([0.5, 0.3, 0.9]), costs.Tally()
+    counted = [costs.Counted(load, tally) for load in loads]
+    law = Occupancy(loads, tasks)
+    z = costs.normalizers(counted, tasks)
+    assert np.log(z[-1].value) == pytest.approx(law.log_normalizer)
+    found = np.array([one.value for one in costs.means(counted, tasks)]) / z[-1].value
+    np.testing.assert_allclose(found, law.mean, rtol=1e-12)
+    mixed = law.covariance + np.outer(law.mean, law.mean)  # E[N_i N_j]
+    pairs = np.array([one.value for one in costs.products(counted, tasks)]) / z[-1].value
+    np.testing.assert_allclose(pairs, mixed[~np.eye(3, dtype=bool)], rtol=1e-12)
+    sums = np.array([one.value for one in costs.shared_products(counted, tasks)]) / z[-1].value
+    np.testing.assert_allclose(sums, pairs.reshape(3, 2).sum(1), rtol=1e-12)
+
+
+def test_multiplications_by_hand():
+    """Two clients, two tasks: ρ₁, ρ₁²; ρ₂ Z_0, ρ₂ Z_1. Means: two squares, and two products a client."""
+    assert costs.multiplications(formula="normalizers", clients=2, tasks=2) == 4
+    assert costs.multiplications(formula="means", clients=2, tasks=2) == 4 + 2 + 4
+    assert costs.multiplications(formula="products", clients=2, tasks=2) == 4 + 2 + 2 * 2

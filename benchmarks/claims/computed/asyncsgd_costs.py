@@ -1,0 +1,119 @@
+"""The cost of the formulas of Alahyane et al. (arXiv 2502.08206, 2025): multiplications (§1.2, E.2, F.2)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fl_core.streams import stream
+
+
+@dataclass
+class Tally:
+    """How many multiplications there were."""
+
+    multiplications: int = 0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A number whose multiplications are counted; additions are free."""
+
+    value: float
+    tally: Tally = field(compare=False)
+
+    def __mul__(self, other: Counted) -> Counted:
+        self.tally.multiplications += 1
+        return Counted(self.value * other.value, self.tally)
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(self.value + other.value, self.tally)
+
+
+def normalizers(loads: Sequence[Counted], tasks: int) -> list[Counted]:
+    """Z_0, …, Z_m by Buzen's recursion Z_{k,j} = Z_{k−1,j} + ρ_k Z_{k,j−1} (Proposition 2.1)."""
+    one = Counted(1.0, loads[0].tally)
+    z = [one]
+    for _ in range(tasks):
+        z.append(loads[0] * z[-1])
+    for load in loads[1:]:
+        for j in range(1, tasks + 1):
+            z[j] = z[j] + load * z[j - 1]
+    return z
+
+
+def means(loads: Sequence[Counted], tasks: int) -> list[Counted]:
+    """Z E[N_i] = Σ_k ρ_i^k Z_{m−k} [n] (eq. 8)."""
+    z = normalizers(loads, tasks)
+    powers = [_powers(load, tasks) for load in loads]
+    return [_sum(own[k - 1] * z[tasks - k] for k in range(1, tasks + 1)) for own in powers]
+
+
+def products(loads: Sequence[Counted], tasks: int) -> list[Counted]:
+    """Z E[N_i N_j] for i ≠ j [n (n − 1)], each by the double sum as printed (eq. 9)."""
+    z = normalizers(loads, tasks)
+    powers = [_powers(load, tasks) for load in loads]
+    pairs = [(i, j) for i in range(len(loads)) for j in range(len(loads)) if i != j]
+    both = [(k, other) for k in range(1, tasks) for other in range(1, tasks - k + 1)]
+    return [
+        _sum(powers[i][k - 1] * powers[j][other - 1] * z[tasks - k - other] for k, other in both)
+        for i, j in pairs
+    ]
+
+
+def shared_products(loads: Sequence[Counted], tasks: int) -> list[Counted]:
+    """Z Σ_{i≠j} E[N_i N_j] [n], all that a gradient of G or H needs (with weights), by shared sums over i."""
+    z = normalizers(loads, tasks)
+    powers = [_powers(load, tasks) for load in loads]
+    total = [_sum(own[k] for own in powers) for k in range(tasks)]  # Σ_i ρ_i^k
+    crossed = [
+        _sum(total[other - 1] * z[tasks - k - other] for other in range(1, tasks - k + 1))
+        for k in range(1, tasks)
+    ]
+    minus = Counted(-1.0, loads[0].tally)
+    found = []
+    for own in powers:
+        everybody = _sum(own[k] * crossed[k] for k in range(tasks - 1))
+        # Without i = j: Σ_{k,l} ρ^{k+l} Z_{m−k−l} = Σ_s (s − 1) ρ^s Z_{m−s}.
+        itself = _sum(own[s - 1] * z[tasks - s] * Counted(s - 1.0, minus.tally) for s in range(2, tasks + 1))
+        found.append(everybody + minus * itself)
+    return found
+
+
+FORMULAS: dict[str, Callable[[Sequence[Counted], int], list[Counted]]] = {
+    "normalizers": normalizers,
+    "means": means,
+    "products": products,
+    "shared products": shared_products,
+}
+
+
+def multiplications(*, formula: str, clients: int, tasks: int) -> int:
+    """Number of multiplications that a formula takes for n clients and m tasks."""
+    tally = Tally()
+    loads = [Counted(float(load), tally) for load in stream(0, "loads").uniform(0.1, 1, clients)]
+    FORMULAS[formula](loads, tasks)
+    return tally.multiplications
+
+
+def growth(*, formula: str, of: str, clients: int, tasks: int) -> float:
+    """d log(multiplications) / d log n or m, from these numbers to twice as many clients or tasks."""
+    more = (2 * clients, tasks) if of == "clients" else (clients, 2 * tasks)
+    few = multiplications(formula=formula, clients=clients, tasks=tasks)
+    many = multiplications(formula=formula, clients=more[0], tasks=more[1])
+    return math.log2(many / few)
+
+
+def _powers(load: Counted, tasks: int) -> list[Counted]:
+    """ρ, ρ², …, ρ^m."""
+    found = [load]
+    while len(found) < tasks:
+        found.append(found[-1] * load)
+    return found
+
+
+def _sum(terms: Iterable[Counted]) -> Counted:
+    return functools.reduce(operator.add, terms)
