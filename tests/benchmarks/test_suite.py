@@ -103,6 +103,12 @@ def test_of_several_variants_each_is_named(write: Write) -> None:
     assert labels == ["Async FedAvg (weights time_based)", "Async FedAvg (weights identical)", "FedAvg"]
 
 
+def test_long_rows_of_probabilities_are_counted(write: Write) -> None:
+    strategies = "[{name: generalized_asyncsgd, routing: [0.25, 0.25, 0.5]}]"
+    [run] = load(write(BASE), [f"strategies={strategies}", "seeds=1", "problem.centres=[[0],[1],[2]]"]).runs()
+    assert run.strategy == "Generalized AsyncSGD (routing (2 × 0.25, 0.5))"
+
+
 def test_grid_values_that_labels_do_not_show_are_told_nonetheless(write: Write) -> None:
     grid = "grid: {timing.durations.reading: [grid, uniform], budget.updates: [30, 60], local.steps: [1, 4]}"
     labels = scenarios(load(write(BASE + grid)).runs())
