@@ -239,7 +239,7 @@ def _draws(sampling: str, clients: int, size: int) -> list[tuple[int, ...]]:
 def _counts(sampling: str, size: int, rng: np.random.Generator) -> Array:
     """How often each client is in a round's draw [M]."""
     who = rng.choice(CLIENTS, size, replace=sampling == "MD")
-    return np.bincount(who, minlength=CLIENTS)
+    return np.bincount(who, minlength=CLIENTS).astype(float)
 
 
 # -- the quadratics -------------------------------------------------------------------------------
