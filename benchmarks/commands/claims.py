@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from math import inf, nan
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -388,7 +388,7 @@ ESTIMATES: dict[tuple[str, int, str, str], float] = {}
 
 
 def _estimated(run: PlannedRun) -> float:
-    """Seconds that a run takes on one core, from a second of it; NaN where its data are missing."""
+    """Seconds that a run takes on one core, from a second of it; ∞ where its data are missing."""
     from benchmarks.runs.estimate import core_seconds
 
     scenario = run.experiment.scenario
@@ -398,26 +398,40 @@ def _estimated(run: PlannedRun) -> float:
         try:
             ESTIMATES[about] = core_seconds([run])
         except Exception:  # noqa: BLE001 - data that are missing here, a network too large for this machine
-            ESTIMATES[about] = nan
+            ESTIMATES[about] = inf
     return ESTIMATES[about]
 
 
 def _say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
-    """What is still open, and what deciding it takes."""
+    """What is still open, what deciding it takes, and the command for what needs more than two cores."""
+    from benchmarks import device
     from benchmarks.suite.summary import duration
     from benchmarks.tables import print_table
 
     rows: list[tuple[str, ...]] = []
+    larger: list[str] = []
     for plan in plans:
         there = _open(plan, store, results)
         runs = {run.key: run for one in there for run in one.runs}
         each = {run.key: one.seconds / len(one.runs) for one in there for run in one.runs}
-        time = duration(sum(each.values())) if there else "–"
+        known = [seconds for seconds in each.values() if isfinite(seconds)]
+        time = duration(sum(known)) if known else "–"
+        if len(known) < len(each):
+            time += f", {many(len(each) - len(known), 'run')} unknown"
+        if any(plan.paper.needs(one.claim, plan.scale) for one in there):
+            larger.append(
+                f"asyncfl claims run --paper {plan.paper.name} --scale {plan.scale} --id '*' --until-decided"
+            )
         rows.append(
             (plan.paper.title, plan.scale, f"{len(there)} of {len(plan.claims)}", str(len(runs)), time)
         )
-    head = ("paper", "scale", "open claims", "runs", "time of one core")
+    on_cpu = device.chosen().type == "cpu"
+    head = ("paper", "scale", "open claims", "runs", "time of one core" if on_cpu else "time on the GPU")
     print_table(head, _headed(head, rows))
+    if larger:
+        click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
+        for line in larger:
+            click.echo(f"  {line}")
 
 
 def _headed(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

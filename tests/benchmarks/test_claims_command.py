@@ -204,6 +204,24 @@ def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
     assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_cost_of_a_larger_scale_has_its_command(
+    tmp_path: Path, toy: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    def seconds(runs: list[object]) -> float:
+        if missing:
+            raise FileNotFoundError("no such data")
+        return 7200.0
+
+    monkeypatch.setattr("benchmarks.runs.estimate.core_seconds", seconds)
+    monkeypatch.setattr("benchmarks.commands.claims.ESTIMATES", {})
+    at = ["--claims", str(toy), "--store", str(tmp_path / "store")]
+    said = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
+    [line] = [line for line in said.splitlines() if line.startswith("Toy et al.")]
+    assert line.split("  ")[-1].strip() == ("–, 8 runs unknown" if missing else "16.0 h")
+    assert "asyncfl claims run --paper toy --scale paper --id '*' --until-decided" in said
+
+
 @pytest.mark.slow
 def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
     tmp_path: Path, toy: Path, store: Store
