@@ -24,7 +24,16 @@ class Experiment(Frozen):
         clients = self.scenario.problem.clients
         if reason := self.strategy.local.refuses(clients) or self.strategy.refuses(self.scenario):
             raise ValueError(reason)
+        if self.scenario.timing.durations.together and not self._steps_once_an_iteration():
+            law = self.scenario.timing.durations.reference()
+            raise ValueError(
+                f"durations '{law}' need a strategy with one step for several arrivals (`receive_together`), "
+                f"which {self.strategy.reference()} does not have"
+            )
         return self
+
+    def _steps_once_an_iteration(self) -> bool:
+        return type(self.strategy).receive_together is not Strategy.receive_together
 
     def description(self) -> dict[str, Any]:
         """The whole experiment as plain JSON data, defaults included."""

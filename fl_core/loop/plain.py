@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fl_core.loop.events import EventQueue, Kind
 from fl_core.loop.simulation import Simulation, arrives
-from fl_core.server.jobs import Job
+from fl_core.server.jobs import Job, Update
 from fl_core.server.roster import Roster
 
 KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
@@ -36,6 +36,7 @@ def plain(simulation: Simulation) -> dict[str, Any]:
             for time, kind, client, item in state.queue.items()
             if kind is not Kind.ARRIVAL or arrives(item, time)
         ],
+        "gathered": [values(update) for update in state.gathered],
         "jobs": [values(job) for job in jobs],
     }
     return {name: checked(value, name) for name, value in data.items()}
@@ -60,6 +61,7 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
         "roster": Roster.restored(data["roster"]),
         "flight": {client: [jobs[place] for place in places] for client, places in data["flight"].items()},
         "queue": queue,
+        "gathered": [Update(**update) for update in data["gathered"]],
     }
     for field in fields(simulation.state):
         setattr(simulation.state, field.name, restored[field.name])

@@ -55,6 +55,7 @@ class Simulation:
         self.arrangement = scenario.arrangement
         self.sender = self.arrangement or strategy
         self.budget = scenario.budget
+        self.together = scenario.timing.durations.together
         timing, n = scenario.timing, self.world.n
         exact_times = (*strategy.times(), *timing.availability.times())
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
@@ -190,11 +191,34 @@ class Simulation:
         self.arrived = job
         if update.steps:  # (19)
             self.local.receive(server, update)
-        self.strategy.receive(server, update)
+        self._hand_over(update)
         if client in state.flight:
             self._begin_next(client)
         self._settle()
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
+
+    def _hand_over(self, update: Update) -> None:
+        """To the strategy, at once or with all others of this server iteration (20)."""
+        if not self.together:
+            self.strategy.receive(self.server, update)
+            return
+        state = self.state
+        state.gathered.append(update)
+        if not self._more_arrive():
+            self.strategy.receive_together(self.server, state.gathered)
+            state.gathered = []
+
+    def _more_arrive(self) -> bool:
+        """Whether another update arrives at this tick."""
+        heap = self.state.queue.heap
+        self._drop_abandoned()
+        return bool(heap) and heap[0][0] == self.state.now and heap[0][1] is ARRIVAL
+
+    def _drop_abandoned(self) -> None:
+        """The head of the queue is an event that will happen."""
+        heap = self.state.queue.heap
+        while heap and heap[0][1] is ARRIVAL and not arrives(heap[0][-1], heap[0][0]):
+            heappop(heap)
 
     def _tick(self) -> Event:
         state = self.state
@@ -270,8 +294,11 @@ class Simulation:
             state.alarm_queued = state.alarm
 
     def _sends(self) -> Iterable[int | Send]:
-        """Clients and the versions they get now; nothing is sent until the first pass has stepped (16)."""
-        if self.state.version == 0 and self.strategy.first_pass:
+        """Clients and the versions they get now.
+
+        Nothing is sent until the first pass has stepped (16), and amid the arrivals of an iteration (20).
+        """
+        if self.state.gathered or (self.state.version == 0 and self.strategy.first_pass):
             return ()
         return self.sender.next(self.server)
 
@@ -362,9 +389,8 @@ class Simulation:
 
     def _ended(self) -> bool:
         """Whether there is no next event."""
-        state, heap = self.state, self.state.queue.heap
-        while heap and heap[0][1] is ARRIVAL and not arrives(heap[0][-1], heap[0][0]):
-            heappop(heap)
+        state = self.state
+        self._drop_abandoned()
         if state.status == "running" and (end := self.ends.reached(state, self.server)) is not None:
             state.status, state.reason = end
         return state.status != "running"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fl_core.loop.events import EventQueue
+from fl_core.server.jobs import Update
 from fl_core.server.state import ServerState
 
 Status = Literal["running", "done", "diverged", "stalled"]
@@ -26,6 +27,7 @@ class RunState(ServerState):
     returns: int = 0  # absent clients that will come back
     gone: list[int] = field(default_factory=list)  # clients that are away for good
     alarm_queued: int | None = None  # the tick of the last alarm put into the queue
+    gathered: list[Update] = field(default_factory=list)  # of this server iteration, more of which arrive
     started: bool = False
     status: Status = "running"
     reason: str = ""  # why it ended

@@ -105,6 +105,13 @@ class Strategy(Part):
         """An update arrived: keep it, and step when it is time to."""
         raise NotImplementedError  # a strategy without it is refused when it is described
 
+    def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
+        """Several updates arrived in one server iteration: keep them, and step at most once.
+
+        Takes the place of `receive` where time is counted in iterations (`Durations.together`).
+        """
+        raise NotImplementedError  # a strategy without it refuses such a scenario
+
     def tick(self, server: Server) -> None:
         """The time set by `server.wake(at)` has come."""
 

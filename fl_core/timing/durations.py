@@ -30,6 +30,7 @@ class Durations(Part):
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.durations",)
     unit: ClassVar[Fraction] = MICRO  # the tick on which a random law rounds; exact laws derive theirs
+    together: ClassVar[bool] = False  # whether what arrives at one tick belongs to one server iteration
 
     per_step: bool = False  # lengths are those of one local step: a job of K steps takes K times as long
 
@@ -256,6 +257,35 @@ class Persistent(Drawn):
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
         return rng.exponential(mean)
+
+
+class Iterations(Durations):
+    """Delays of ⌊Exp(β)⌋ server iterations, all arrivals of one in one step (arXiv 2511.19066, 2025, §5).
+
+    Time is counted in server iterations. A job of delay k arrives k + 1 iterations after it was sent, and the
+    server makes one step from all that arrives in an iteration, none if nothing does, and only then sends
+    (rule 20). How many clients are at work is the strategy's concurrency, as elsewhere.
+
+    The paper counts delays τ_i in server iterations (§3.1), gives them an exponential law (§5), keeps all n
+    clients of ACE at work (F.4) and finds high participation for τ_algo twice the mean delay (D.4.2). By
+    Little's law n jobs in flight and a mean delay of β are n/(β + 1) arrivals an iteration. Its "one upload
+    an iteration" (F.1.4) cannot hold beside them; `iteration_delay` keeps that sentence and drops the others.
+    """
+
+    name: ClassVar[str] = "iterations"
+    unit: ClassVar[Fraction] = Fraction(1)
+    together: ClassVar[bool] = True
+
+    mean: Length = Fraction(5)  # β, before it is rounded down
+
+    def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+        return (1 + Fraction(1 / math.expm1(1 / float(self.mean))),) * n
+
+    def draw(self, mean: float, rng: np.random.Generator) -> float:
+        return 1 + math.floor(rng.exponential(float(self.mean)))
+
+    def label(self) -> str:
+        return label(self, f"delays of Exp({plain(self.mean)}) iterations", said=("mean",))
 
 
 class ShiftedExponential(Drawn):

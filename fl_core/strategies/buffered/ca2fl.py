@@ -1,9 +1,11 @@
 """CA²FL: buffered aggregation, calibrated by each client's last update.
 
 Wang, Cao, Wu, Chen, Chen: Tackling the data heterogeneity in asynchronous federated learning with cached
-update calibration. ICLR 2024, Algorithm 2, which starts from h_i = 0 and h = 0 and waits for no client.
+update calibration. ICLR 2024, Algorithm 2, which starts from h_i = 0 and h = 0 and waits for no client. Where
+several updates arrive in one server iteration, all of them enter the buffer, which may then hold more than M.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from fl_core.parts import Count, Tune
@@ -27,11 +29,15 @@ class CA2FL(Strategy):
         server.memory.change, server.memory.count = server.zeros(), 0
 
     def receive(self, server: Server, update: Update) -> None:
+        self.receive_together(server, [update])
+
+    def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
         memory = server.memory
-        memory.change += update.delta - memory.cache[update.client]
-        memory.cache[update.client] = update.delta
-        memory.count += 1
-        if memory.count == self.buffer:
-            server.step(self.server_lr * (memory.mean + memory.change / self.buffer))
+        for update in updates:
+            memory.change += update.delta - memory.cache[update.client]
+            memory.cache[update.client] = update.delta
+            memory.count += 1
+        if memory.count >= self.buffer:
+            server.step(self.server_lr * (memory.mean + memory.change / memory.count))
             memory.mean += memory.change / server.n
             memory.change, memory.count = server.zeros(), 0

@@ -2,9 +2,11 @@
 
 Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba: Federated learning with buffered asynchronous
 aggregation. AISTATS 2022, Algorithm 1, with the staleness scaling 1/√(1+τ) of its §5. The code of the ACE
-paper (arXiv 2511.19066) takes the plain mean of the buffer: `scaling: none`.
+paper (arXiv 2511.19066) takes the plain mean of the buffer: `scaling: none`. Where several updates arrive in
+one server iteration, all of them enter the buffer, and a step is the mean of the K or more that it holds.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Share, Tune
@@ -28,11 +30,15 @@ class FedBuff(Strategy):
         server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()
 
     def receive(self, server: Server, update: Update) -> None:
+        self.receive_together(server, [update])
+
+    def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
         memory = server.memory
-        scale = (1 + update.staleness) ** 0.5 if self.scaling == "inverse_root" else 1
-        memory.total += update.delta / scale
-        memory.count += 1
-        if memory.count == self.buffer:
-            memory.v = self.momentum * memory.v + memory.total / self.buffer
+        for update in updates:
+            scale = (1 + update.staleness) ** 0.5 if self.scaling == "inverse_root" else 1
+            memory.total += update.delta / scale
+            memory.count += 1
+        if memory.count >= self.buffer:
+            memory.v = self.momentum * memory.v + memory.total / memory.count
             server.step(self.server_lr * memory.v)
             memory.total, memory.count = server.zeros(), 0

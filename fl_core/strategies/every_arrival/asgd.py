@@ -1,10 +1,14 @@
 """Vanilla asynchronous SGD: every arrival is added as it comes, however stale.
 
 Mishchenko, Bach, Even, Woodworth: Asynchronous SGD beats minibatch SGD under arbitrary delays. NeurIPS
-2022, Algorithm 1 with a constant step; the baseline of the ACE paper (arXiv 2511.19066).
+2022, Algorithm 1 with a constant step; the baseline of the ACE paper (arXiv 2511.19066). That paper calls
+it FedBuff with M = 1 (F.1): so several updates in one server iteration are averaged, as in a buffer.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
+
+import torch
 
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -19,3 +23,6 @@ class ASGD(Strategy):
 
     def receive(self, server: Server, update: Update) -> None:
         server.step(self.server_lr * update.delta)
+
+    def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
+        server.step(self.server_lr * torch.stack([update.delta for update in updates]).mean(0))

@@ -8,8 +8,11 @@ appendix F.3.3.
 Both algorithms start with a first pass: every client computes U_i at w^0, then w^1 = w^0 − η u^0. The code of
 Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD, which sends as usual and makes
 no step until all clients have been heard from: `start: when_all_heard`.
+
+Where several updates arrive in one server iteration, all of them enter the table before its mean is taken.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -40,13 +43,17 @@ class ACE(TableStrategy):
         server.memory.mean = server.zeros()  # u = (1/N) Σ U_i
 
     def receive(self, server: Server, update: Update) -> None:
-        memory, client, model = server.memory, update.client, server.model
-        old = caches.rows(memory.cache, client, model).clone()
-        caches.put(memory.cache, client, update.delta, server)
-        if self.form == "incremental":
-            memory.mean += (caches.rows(memory.cache, client, model) - old) / server.n
-        else:
+        self.receive_together(server, [update])
+
+    def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
+        memory, model = server.memory, server.model
+        for update in updates:
+            old = caches.rows(memory.cache, update.client, model).clone()
+            caches.put(memory.cache, update.client, update.delta, server)
+            if self.form == "incremental":
+                memory.mean += (caches.rows(memory.cache, update.client, model) - old) / server.n
+        if self.form == "direct":
             everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
             memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
-        if self.complete(server, update):
+        if self.complete(server, *updates):
             server.step(self.server_lr * memory.mean)

@@ -7,8 +7,11 @@ the model that the cached update was made from. `stamp` selects one of the two r
 
 It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_heard` sends as usual, but
 makes no step before all clients have been heard from. So A(t) never holds one that has not.
+
+Where several updates arrive in one server iteration, all of them enter the table before A(t) is formed.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -37,10 +40,14 @@ class ACED(TableStrategy):
         server.memory.stamp = torch.zeros(server.n, dtype=torch.long, device=server.model.device)  # t_i
 
     def receive(self, server: Server, update: Update) -> None:
-        memory, client = server.memory, update.client
-        caches.put(memory.cache, client, update.delta, server)
-        memory.stamp[client] = server.version if self.stamp == "arrival" else update.version
-        if not self.complete(server, update):
+        self.receive_together(server, [update])
+
+    def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
+        memory = server.memory
+        for update in updates:
+            caches.put(memory.cache, update.client, update.delta, server)
+            memory.stamp[update.client] = server.version if self.stamp == "arrival" else update.version
+        if not self.complete(server, *updates):
             return
         active = server.version - memory.stamp <= self.max_age  # A(t)
         newest = caches.rows(memory.cache, active, server.model)

@@ -25,8 +25,9 @@ class TableStrategy(Strategy):
     def begin(self, server: Server) -> None:
         server.memory.unheard = [] if self.start == "zeros" else list(range(server.n))
 
-    def complete(self, server: Server, update: Update) -> bool:
-        """Whether, with this update, the table holds a row for every client that the start waits for."""
-        if update.client in server.memory.unheard:
-            server.memory.unheard.remove(update.client)
+    def complete(self, server: Server, *updates: Update) -> bool:
+        """Whether, with these updates, the table holds a row for every client that the start waits for."""
+        for update in updates:
+            if update.client in server.memory.unheard:
+                server.memory.unheard.remove(update.client)
         return not server.memory.unheard

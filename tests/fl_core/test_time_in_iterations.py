@@ -1,0 +1,125 @@
+"""Where time is counted in server iterations, all that arrives in one makes one step (rule 20)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from pydantic import ValidationError
+from worlds import play
+
+from fl_core.diagnostics.diagnosis import Diagnostics
+from fl_core.execution.stacked import AllInFlight
+from fl_core.experiment import Experiment
+from fl_core.loop.events import Kind
+from fl_core.loop.plain import plain, restore
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import run
+from fl_core.scenario import Scenario
+from fl_core.strategies.buffered.ca2fl import CA2FL
+from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.every_arrival.delay_adaptive import DelayAdaptive
+from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.ace import ACE
+from fl_core.strategies.tables.aced import ACED
+
+CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
+FITTING: list[Strategy] = [
+    ASGD(),
+    DelayAdaptive(),
+    FedBuff(buffer=3, concurrency=4),
+    CA2FL(buffer=3, concurrency=4),
+    ACE(),
+    ACED(max_age=3),
+]
+
+
+def where(mean: Any = 1, **fields: Any) -> Scenario:
+    """Six noisy quadratics whose delays are counted in iterations."""
+    return Scenario.model_validate(
+        {
+            "problem": {"name": "quadratic", "centres": CENTRES, "noise": 0.3},
+            "timing": {"durations": {"name": "iterations", "mean": mean}},
+            "budget": {"updates": 150},
+            **fields,
+        }
+    )
+
+
+def each(strategy: Strategy) -> str:
+    return strategy.reference()
+
+
+@pytest.mark.parametrize("strategy", FITTING, ids=each)
+def test_20_one_step_an_iteration_and_sends_after_it(strategy: Strategy) -> None:
+    """Only the last arrival of a tick makes a version; what is sent at that tick starts from it."""
+    simulation, seen = play(strategy, where(0.5))
+    arrivals = [event for event in seen if event.kind is Kind.ARRIVAL]
+    several = 0
+    for event, following in pairwise(arrivals):
+        several += event.time == following.time
+        assert not (event.stepped and event.time == following.time)
+    assert several > 20
+    newest = {0: 0} | {event.time: event.version for event in arrivals}  # the version at the end of a tick
+    for before, event in pairwise(arrivals):
+        assert event.sent is not None and event.staleness is not None
+        now = before.version if before.time < event.time else event.version - event.stepped
+        assert now - event.staleness == newest[event.sent]
+    assert simulation.server.version == sum(event.stepped for event in arrivals) > 10
+
+
+@pytest.mark.parametrize("strategy", FITTING, ids=each)
+def test_20_a_run_saved_amid_an_iteration_goes_on_as_it_would_have(strategy: Strategy) -> None:
+    """Through plain data and back at every event, in stacks."""
+    described = Experiment(scenario=where(), strategy=strategy)
+    whole = Simulation(described)
+    expected = list(simulate(whole, AllInFlight()))
+    amid = 0
+    for stop in range(0, 60, 3):
+        first = Simulation(described)
+        seen = []
+        for event in simulate(first, AllInFlight()):
+            seen.append(event)
+            if len(seen) == stop + 1:
+                break
+        amid += bool(first.state.gathered)
+        second = Simulation(described)
+        restore(second, plain(first))
+        assert seen + list(simulate(second, AllInFlight())) == expected
+        torch.testing.assert_close(second.server.model, whole.server.model, rtol=0, atol=0)
+    assert amid
+
+
+def test_20_the_error_terms_of_all_arrivals_of_an_iteration() -> None:
+    """All clients have a weight in ACE's step, whose term B is zero; in vanilla's, those that came."""
+    found = {
+        strategy.reference(): run(
+            Experiment(scenario=where(2), strategy=strategy), diagnostics=Diagnostics(errors=1)
+        ).diagnostics
+        for strategy in (ACE(), ASGD())
+    }
+    assert all(row["participants"] == 6 and row["bias_sq"] < 1e-20 for row in found["ace"])
+    counts = [row["participants"] for row in found["asgd"]]
+    uploads = [row["updates"] for row in found["asgd"]]
+    assert len(set(counts)) > 1
+    assert counts == [after - before for before, after in pairwise([0, *uploads])]
+
+
+class Single(ASGD):
+    """A strategy whose several arrivals have no rule."""
+
+    name: ClassVar[str] = "single"
+    receive_together = Strategy.receive_together
+
+
+@pytest.mark.parametrize("strategy", [FedAvg(), Single()], ids=each)
+def test_20_a_strategy_without_a_rule_for_several_arrivals_is_refused(strategy: Strategy) -> None:
+    """One sentence that names both."""
+    with pytest.raises(
+        ValidationError, match=f"durations 'iterations' need .*{strategy.reference()} does not"
+    ):
+        Experiment(scenario=where(), strategy=strategy)
