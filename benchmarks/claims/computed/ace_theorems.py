@@ -1,7 +1,7 @@
 """What ACE's theorems say, measured on noisy quadratics (arXiv 2511.19066, 2025, Theorems 1, a.2, a.6).
 
-The text at hand lacks the formulas; the bounds are those of `fl_core.theory.ace`, derived anew. They count how
-often a cached gradient is used, where Lemma a.6 takes the noise of two iterations as uncorrelated.
+The text at hand lacks the formulas; the bounds are those of `fl_core.theory.ace`, derived anew. They count
+how often a cached gradient is used, where Lemma a.6 takes the noise of two iterations as uncorrelated.
 """
 
 from __future__ import annotations
@@ -161,8 +161,6 @@ def _late_slope(speeds: Sequence[str | int], rounds: int, lr: float, seed: int) 
             }
         )
     )
-    optimum, squares = np.mean(centres, axis=0), []
-    for event in simulate(simulation):
-        if event.version > 0.9 * rounds:
-            squares.append(np.square(simulation.server.model.numpy() - optimum).sum())
-    return float(np.mean(squares))
+    optimum, server = np.mean(centres, axis=0), simulation.server
+    late = (event for event in simulate(simulation) if event.version > 0.9 * rounds)
+    return float(np.mean([np.square(server.model.numpy() - optimum).sum() for _ in late]))

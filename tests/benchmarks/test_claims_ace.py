@@ -1,0 +1,157 @@
+"""The entries of ACE: every method is read at the iteration that is judged, at rates tuned for it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from benchmarks.claims.computed import ace_theorems
+from benchmarks.claims.files import FOLDER, Paper, papers
+from benchmarks.claims.plan import ClaimPlan
+from benchmarks.suite import tuned as tuned_values
+from benchmarks.suite.suite import PlannedRun, load
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.problems.quadratic import Quadratic
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return papers()["ace"]
+
+
+def judged(paper: Paper, scale: str) -> list[tuple[str, float, PlannedRun]]:
+    """Claim, iteration and run of every number that is read at a server iteration; of the first seed."""
+    plan = ClaimPlan(paper, scale, (), (0,))
+    return [
+        (claim.id, sample.at, run)
+        for claim in paper.claims.values()
+        if claim.clock == "iterations" and scale in paper.scales(claim)
+        for name, sample in claim.samples.items()
+        if isinstance(sample.at, int | float)
+        for run in plan.picked(claim)[name][0]
+    ]
+
+
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_every_accuracy_is_read_off_an_evaluation_at_that_very_iteration(paper: Paper, scale: str) -> None:
+    """Marks lie at k/E of the budget of iterations; at least one method of each kind of delay is judged."""
+    found = judged(paper, scale)
+    for id_, at, run in found:
+        scenario = run.experiment.scenario
+        assert scenario.budget.iterations is not None, id_
+        mark = Fraction(at) * scenario.evaluations / scenario.budget.iterations
+        assert mark.denominator == 1 and mark <= scenario.evaluations, id_
+    laws = {id_.rpartition("-")[0][-2:] for id_, _, _ in found if id_.startswith("A-best/ace-fedbuff-a")}
+    assert {"D1", "D2", "D3", "D4"} <= laws
+    ids = {claim.id for claim in paper.claims.values() if claim.metrics and claim.clock == "iterations"}
+    accuracies = {id_ for id_ in ids if paper.claims[id_].metric == "test/accuracy"}
+    assert {id_ for id_ in accuracies if paper.claims[id_].reach is None} - {id_ for id_, _, _ in found} <= {
+        id_ for id_ in ids if scale not in paper.scales(paper.claims[id_])
+    }
+
+
+@pytest.mark.slow
+def test_every_method_reaches_the_iteration_that_is_judged(paper: Paper) -> None:
+    """No other budget ends a run before; the order of arrivals does not depend on what clients learn."""
+    seen = list[Experiment]()
+    for id_, at, run in judged(paper, "small"):
+        experiment = run.experiment
+        if any(alike(experiment, other) for other in seen):
+            continue
+        seen.append(experiment)
+        n = experiment.scenario.problem.clients
+        easy = Quadratic(centres=tuple((float(client),) for client in range(n)))
+        scenario = experiment.scenario.model_copy(update={"problem": easy})
+        slow = experiment.strategy.model_copy(update={"local_lr": 1e-6})
+        simulation = Simulation(Experiment(scenario=scenario, strategy=slow, seed=0))
+        for _ in simulate(simulation):
+            pass
+        assert simulation.reason == "budget of server iterations", id_
+        assert simulation.server.version >= at, id_
+
+
+def alike(one: Experiment, other: Experiment) -> bool:
+    """Whether two experiments differ in what clients learn alone, at most."""
+    scenes = [
+        x.scenario.model_dump(exclude={"problem"}) | {"n": x.scenario.problem.clients} for x in (one, other)
+    ]
+    return scenes[0] == scenes[1] and one.strategy == other.strategy
+
+
+def rates(run_or_entry: str) -> str:
+    return run_or_entry.partition(" (")[0]
+
+
+@pytest.mark.parametrize(
+    ("suite", "tuned"),
+    [
+        ("ace_together", "ace_together"),
+        ("ace_cifar100", "ace_together"),
+        ("ace_dropouts", "ace_together"),
+    ],
+)
+def test_small_rates_are_those_that_were_tuned_for_500_iterations(suite: str, tuned: str) -> None:
+    """Matched by what tells strategies of one name apart; no optimum at an end of its grid."""
+    file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec
+    assert file.budget == "500 server iterations or 100000 client updates"
+    grid = load(tuned, scale="small").spec.tuning.space["local_lr"]
+    assert isinstance(grid, tuple)
+    found = {one.strategy: one.parameters["local_lr"] for one in file.tuned}
+    assert all(min(grid) < rate < max(grid) for rate in found.values())
+    steps = np.array(grid[1:], float) / np.array(grid[:-1], float)
+    assert steps.max() < 1.6
+    for run in load(suite, scale="small").runs():
+        strategy = run.experiment.strategy
+        same = {
+            label: rate
+            for label, rate in found.items()
+            if rates(label) == rates(run.strategy)
+            and all(f"{key} {getattr(strategy, key, None)}" in label for key in told(label))
+        }
+        assert set(same.values()) == {strategy.local_lr}, (run.strategy, same)
+
+
+def told(label: str) -> list[str]:
+    """The fields that a label names and that bear on the rate: `ASGD (concurrency 20)` → concurrency."""
+    inside = label.partition(" (")[2].rstrip(")")
+    return [word.split(" ")[0] for word in inside.split(", ") if word and word.split(" ")[0] != "cache"]
+
+
+# -- theorems --------------------------------------------------------------------------------------
+
+
+def test_the_floor_of_cached_gradients_does_not_depend_on_n() -> None:
+    """In the long run E‖∇F‖² is Lησ²/2 where clients take turns and ητ is small."""
+    lr = 2.5e-3
+    for n in (5, 20):
+        run = ace_theorems.cached(
+            ace_theorems.arrivals("turns", n, 12_000),
+            np.ones(n),
+            np.full(n, ace_theorems.FIRST),
+            lr=lr,
+            noise=1,
+        )
+        assert run.tail == pytest.approx(lr / 2, rel=0.25)
+        assert run.bound.reuse == pytest.approx(1, abs=0.01)
+        assert n - 1 <= run.bound.delay <= 2 * n
+
+
+def test_arrivals_by_speed_are_as_frequent_as_they_are_fast() -> None:
+    """Client i of four comes with probability (i + 1)/10, within four standard errors."""
+    share = np.bincount(ace_theorems.arrivals("by-speed", 4, 10_000)) / 10_000
+    assert share == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=4 * 0.5 / 100)
+    assert ace_theorems.arrivals("turns", 3, 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_the_best_rate_falls_as_the_root_of_the_iterations() -> None:
+    """η = √(2Δ/(ρLσ²T)): exactly −½ in T."""
+    assert ace_theorems.best_rate_exponent("iterations") == pytest.approx(-0.5, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_vanilla_without_a_floor_falls_with_the_rate() -> None:
+    """Clients alike in speed: the error is that of who arrives, ∝ η ∝ 1/√T, so 1/√32 of the shorter run's."""
+    assert ace_theorems.vanilla_floor([1]) == pytest.approx(32**-0.5, rel=0.2)
