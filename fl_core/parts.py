@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
@@ -31,11 +32,25 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from fl_core import comments
+
 
 class Frozen(BaseModel):
     """Validated data that never changes; a key that is not a field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
+
+    @classmethod
+    def descriptions(cls) -> dict[str, str]:
+        """What each field is, in words: its description, or else the comment beside it in the source."""
+        said = comments.of_fields(cls)
+        return {name: field.description or said.get(name, "") for name, field in cls.model_fields.items()}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core_schema)
+        _describe(cls, handler.resolve_ref_schema(schema))
+        return schema
 
     def identity(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as JSON data.
@@ -48,6 +63,13 @@ class Frozen(BaseModel):
         differ = {name for name, value in values.items() if value != default[name]} - nested.keys()
         plain = self.model_dump(mode="json", include=differ)
         return {**{name: plain[name] for name in differ}, **nested}
+
+
+def _describe(cls: type[Frozen], schema: dict[str, Any]) -> None:
+    """Give every property of a class's JSON schema its description."""
+    for name, text in cls.descriptions().items():
+        if text and name in schema.get("properties", {}):
+            schema["properties"][name]["description"] = text
 
 
 def _identities(value: Any) -> Any:
@@ -187,16 +209,24 @@ class Part(Frozen):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         if "homes" not in vars(cls):
-            return handler(core_schema)
+            return super().__get_pydantic_json_schema__(core_schema, handler)
         members = [_member_schema(member, handler) for member in cls.members().values()]
-        path = {"type": "string", "pattern": r"^[\w.]+:\w+$"}
+        path = {
+            "type": "string",
+            "pattern": r"^[\w.]+:\w+$",
+            "description": "a class of your own by its import path, such as my_package.my_module:MyClass",
+        }
         own = {"type": "object", "properties": {"name": path}, "required": ["name"]}
-        return {"anyOf": [{"enum": list(cls.members())}, path, *members, own]}
+        text = inspect.cleandoc(cls.__doc__ or "")
+        return {"description": text, "anyOf": [{"enum": list(cls.members())}, path, *members, own]}
 
 
 def _member_schema(member: type[Part], handler: GetJsonSchemaHandler) -> dict[str, Any]:
     schema = dict(handler.resolve_ref_schema(handler(member.__pydantic_core_schema__)))
-    schema["properties"] = {"name": {"const": member.name}, **schema.get("properties", {})}
+    schema["properties"] = {
+        "name": {"const": member.name, "description": "the name of the part"},
+        **schema.get("properties", {}),
+    }
     schema["required"] = ["name", *schema.get("required", [])]
     return schema
 

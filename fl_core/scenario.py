@@ -16,8 +16,8 @@ from fl_core.timing.durations import Durations, Fixed, means
 class Timing(Frozen):
     """A duration law and an availability law; the same for all strategies of a scenario."""
 
-    durations: SerializeAsAny[Durations] = Fixed()
-    availability: SerializeAsAny[Availability] = Always()
+    durations: SerializeAsAny[Durations] = Fixed()  # the law of how long jobs take
+    availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
 
     def label(self) -> str:
         """A short readable name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
@@ -46,10 +46,11 @@ class Budget(Frozen):
 class Scenario(Frozen):
     """The setting in which strategies are compared."""
 
-    problem: SerializeAsAny[Problem]
-    timing: Timing = Timing()
+    problem: SerializeAsAny[Problem]  # what the clients learn
+    timing: Timing = Timing()  # how long jobs take, and when clients are present
+    # Which client works on which version; None: the strategy decides
     arrangement: SerializeAsAny[Arrangement] | None = None
-    budget: Budget
+    budget: Budget  # where a run ends
     evaluations: Count = 20  # E: marks at k/E of every budget
 
     @model_validator(mode="after")

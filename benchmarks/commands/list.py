@@ -69,11 +69,12 @@ def _print_part(kind: str | None, name: str) -> None:
             of.values,
             f"default {of.default}" if of.default != "required" else of.default,
             of.tuned and f"tuned {of.tuned}",
+            of.what,
         )
         for of in part.fields
     ]
     if rows:
-        print_table(("field", "values", "default", "tuned"), rows)
+        print_table(("field", "values", "default", "tuned", "what it is"), rows)
 
 
 def _row(entry: CatalogueEntry) -> tuple[str, str, str]:

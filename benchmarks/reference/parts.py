@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticUndefined
 
 from benchmarks.errors import UserError
 from benchmarks.reference.catalogue import FAMILIES, entry, family
 from benchmarks.suite.document import nearest
 from benchmarks.suite.labels import first_line
-from fl_core.parts import Candidates, Part, Tune, find
+from fl_core.parts import Candidates, Frozen, Part, Tune, find
 
 TYPES = {
     bool: "true or false",
@@ -41,6 +41,7 @@ class Field:
     values: str  # type and range
     default: str
     tuned: str  # where it is searched unless a suite says otherwise; empty: not at all
+    what: str  # what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def described(kind: str | None, name: str) -> Description:
         raise UserError(f"'{name}' is the name of several parts: write {ways}")
     [(kind, part)] = found.items()
     line = entry(part.reference(), first_line(part))
-    return Description(kind, line.name, line.what, line.paper, _text(part), tuple(_fields(part)))
+    return Description(kind, line.name, line.what, line.paper, _text(part), tuple(fields_of(part)))
 
 
 def _text(part: type[Part]) -> str:
@@ -85,16 +86,20 @@ def _text(part: type[Part]) -> str:
     return "\n\n".join(filter(None, [own, inspect.getdoc(module) if alone else ""]))
 
 
-def _fields(part: type[Part]) -> Iterator[Field]:
-    tuned = part.tunable()
-    for name, field in part.model_fields.items():
+def fields_of(model: type[Frozen]) -> Iterator[Field]:
+    """The fields of a part, or of another mapping of a suite."""
+    tuned, said = model.tunable() if issubclass(model, Part) else {}, model.descriptions()
+    for name, field in model.model_fields.items():
         default = "required" if field.is_required() else _value(field.get_default(call_default_factory=True))
         values = in_words(field.annotation, field.metadata)
-        yield Field(name, values, default, _search(tuned[name]) if name in tuned else "")
+        yield Field(name, values, default, _search(tuned[name]) if name in tuned else "", said[name])
 
 
 def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """A type in words: "whole number ≥ 1 or none"."""
+    """A type in words: "whole number ≥ 1 or none"; of a key with short forms, what may be written."""
+    metadata = list(metadata)
+    if (written := _as_written(metadata)) is not None:
+        return in_words(written)
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return in_words(inner[0], [*metadata, *inner[1:]])
@@ -104,13 +109,26 @@ def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
         return " or ".join(map(str, inner))
     if origin in (tuple, list):
         return f"list of {in_words(inner[0])}"
+    if origin is dict:
+        return "mapping"
     return _plain(annotation, metadata)
+
+
+def _as_written(metadata: Iterable[Any]) -> Any:
+    """The type of what a validator accepts before it has its final form; None where there is none."""
+    for one in metadata:
+        written = getattr(one, "json_schema_input_type", PydanticUndefined)
+        if written is not PydanticUndefined:
+            return written
+    return None
 
 
 def _plain(of: Any, metadata: Iterable[Any]) -> str:
     if isinstance(of, type) and issubclass(of, Part):
         kind = next((kind for kind in FAMILIES if family(kind) is of.family()), None)
         return f"one of asyncfl list {kind}" if kind else of.__name__
+    if isinstance(of, type) and issubclass(of, Frozen):
+        return "mapping"
     bounds = [f"{sign} {limit:g}" for key, sign in BOUNDS for limit in _limits(metadata, key)]
     return " ".join([TYPES.get(of, getattr(of, "__name__", str(of))), ", ".join(bounds)]).strip()
 
@@ -129,6 +147,8 @@ def _value(default: Any) -> str:
         return str(default).lower()
     if isinstance(default, tuple | list):
         return ", ".join(map(_value, default)) or "empty"
+    if isinstance(default, Frozen | dict):
+        return "empty"
     return "none" if default is None else str(default) or "empty"
 
 

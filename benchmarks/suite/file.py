@@ -39,8 +39,8 @@ TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
 class Rates(Frozen):
     """Learning rates of one strategy; a number alone is the local one."""
 
-    local: Rate | None = None  # η_l
-    server: Rate | None = None  # η_g
+    local: Rate | None = None  # η_l, of the clients
+    server: Rate | None = None  # η_g, of the server
 
 
 def _rates(value: Any) -> Any:
@@ -96,29 +96,35 @@ RatesOrTuned = Annotated[
 class SuiteFile(Frozen):
     """What a suite file says, at one point of its grid."""
 
-    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
-    description: str = ""
-    paper: str | None = None
-    seeds: Seeds
-    problem: SerializeAsAny[Problem]
-    timing: Timing = Timing()
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # under which its runs are recorded
+    description: str = ""  # what it is for; shown on the report page
+    paper: str | None = None  # whose experiments it repeats
+    seeds: Seeds  # how many, counted from 0, or which
+    problem: SerializeAsAny[Problem]  # what the clients learn: data, partition, network, metric, target
+    timing: Timing = Timing()  # how long jobs take, and when clients are present
+    # Prescribes which client works on which version; left out: the strategy decides
     arrangement: SerializeAsAny[Arrangement] | None = None
-    budget: Budget
-    evaluations: Count = 20
+    budget: Budget  # where a run ends
+    evaluations: Count = 20  # of the model, evenly spread over every budget
     # What is evaluated at every mark: `test` data, or the `clients`' training data as well. Left out, it is
     # the latter where a metric of their losses is shown or ranks. The end of a run has both.
     evaluate: Evaluate | None = None
+    # What a client does with a model; strategies may say otherwise
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
+    # Learning rates: a number for all, rates by strategy (`*`: all others), or `tuned`
     lr: RatesOrTuned = Field(default_factory=dict)
-    strategies: tuple[SerializeAsAny[Strategy], ...]
+    strategies: tuple[SerializeAsAny[Strategy], ...]  # by name, with hyper-parameters, or by import path
+    # Dotted key of the suite → the values that it takes; every combination is a scenario
     grid: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
-    show: tuple[str, ...] = ()
-    tuning: Tuning = Tuning()
-    diagnostics: Diagnostics = Diagnostics()  # left out for strategies whose steps are not linear
+    show: tuple[str, ...] = ()  # metrics that the report shows first; the first one ranks
+    tuning: Tuning = Tuning()  # how `asyncfl tune` searches
+    # What is measured beside the curve; left out for strategies whose steps are not linear
+    diagnostics: Diagnostics = Diagnostics()
     # How jobs are computed. Stacking them differs in the last bits of a sum, and `auto` decides by a clock:
     # only the default repeats bit for bit on every occasion.
     execution: Literal["one_by_one", "all_in_flight", "auto"] = "one_by_one"
-    scale: str | None = None  # of `scales`, the default of the command line
+    scale: str | None = None  # one of `scales`, the default of the command line
+    # Name → keys that are changed at that scale
     scales: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @field_validator("problem", mode="after")

@@ -25,9 +25,9 @@ Pruner = Literal["none", "wilcoxon", "median", "hyperband"]
 class Span(Frozen):
     """A range that is searched: low to high, both included."""
 
-    low: Rate
-    high: Rate
-    log: bool = True
+    low: Rate  # the least value
+    high: Rate  # the greatest value
+    log: bool = True  # whether it is searched on a logarithmic scale
 
     @model_validator(mode="after")
     def _upwards(self) -> Self:
@@ -54,13 +54,13 @@ class Tuning(Frozen):
     trials: Count = 30  # of each strategy in each scenario; a grid has as many as it has points
     # How many, counted from 1000 above the suite's largest, or which: none that the suite itself uses.
     seeds: HowManyOrWhich = 3
-    objective: Objective = "final"
+    objective: Objective = "final"  # at the end, mean over the run, or when the target is reached
     metric: str | None = None  # of the learning curve; None: the problem's own
     last: Count | None = None  # evaluations that `final` is the mean of; None: a fifth of them
-    sampler: Sampler = "tpe"
-    pruner: Pruner = "none"
+    sampler: Sampler = "tpe"  # how Optuna proposes values
+    pruner: Pruner = "none"  # when a trial is given up early
     batch: Count = 5  # trials that are simulated together
-    budget: Budget | None = None  # None: the suite's
+    budget: Budget | None = None  # of a trial's simulations; None: the suite's
     # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares.
     # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
     space: dict[str, SpanOrValues] = Field(default_factory=dict)

@@ -21,7 +21,7 @@ class IterationDelay(Arrangement):
 
     name: ClassVar[str] = "iteration_delay"
 
-    mean: Rate = 5.0  # β
+    mean: Rate = 5.0  # β, mean delay in server iterations
     history: Count = 500
 
     def label(self) -> str:

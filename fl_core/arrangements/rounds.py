@@ -23,7 +23,7 @@ class Rounds(Arrangement):
 
     name: ClassVar[str] = "rounds"
 
-    workers: Count = 5  # m
+    workers: Count = 5  # m, workers of a round
     history: Count = 5
     arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers are drawn ∝ these
     replacement: bool = False  # whether a worker can be drawn twice in a round (appendix B)

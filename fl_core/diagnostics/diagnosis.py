@@ -17,9 +17,9 @@ from fl_core.streams import stream
 class Diagnostics(Frozen):
     """What is measured beside the curve, every so many server iterations; no part of a run's identity."""
 
-    errors: Count | None = None  # the error terms A, B, C of the update, and ‖∇F‖²
-    gradient: Count | None = None  # ‖∇F‖² alone
-    constants: Count | None = None  # L, σ², σ_G²
+    errors: Count | None = None  # every so many iterations: the error terms A, B, C of the update, and ‖∇F‖²
+    gradient: Count | None = None  # every so many iterations: ‖∇F‖² alone
+    constants: Count | None = None  # every so many iterations: L, σ², σ_G²
 
     def refuses(self, experiment: Experiment) -> str | None:
         """One sentence why these cannot be measured in this experiment, or None."""

@@ -17,10 +17,10 @@ class AdamW(LocalWork):
     name: ClassVar[str] = "adamw"
     linear: ClassVar[str] = "AdamW divides by the root of squared gradients: its steps are not linear in them"
 
-    beta1: Share = 0.9
-    beta2: Share = 0.999
-    epsilon: Rate = 1e-8
-    weight_decay: float = Field(0.01, ge=0)
+    beta1: Share = 0.9  # β1, of the mean gradient
+    beta2: Share = 0.999  # β2, of its squares
+    epsilon: Rate = 1e-8  # ε, added to the root
+    weight_decay: float = Field(0.01, ge=0)  # decoupled from the gradient
 
     def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
         k = state["k"] = state.get("k", 0) + 1

@@ -14,7 +14,7 @@ class Prox(LocalWork):
     """FedProx: descend L_i(y) + μ/2 ‖y − x‖², x the model received (Li et al., MLSys 2020, Algorithm 2)."""
 
     name: ClassVar[str] = "prox"
-    mu: Rate = 0.1  # μ
+    mu: Rate = 0.1  # μ, the proximal term's weight
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
         return g + self.mu * (y - job.start)

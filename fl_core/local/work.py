@@ -41,7 +41,7 @@ class LocalWork(Part):
     dynamic: bool = False  # K uniform in 1 … 2·steps, drawn per job (anarchic federated learning)
     epochs: Rate | None = None  # K = ⌈epochs · n_i / B⌉ instead, at least 1
     batch: Count = 32  # B, data points per step
-    sampling: Sampling = "replacement"
+    sampling: Sampling = "replacement"  # of mini-batches: with replacement, or epoch after epoch
     lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
 
     def refuses(self, clients: int) -> str | None:

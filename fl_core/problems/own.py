@@ -35,8 +35,8 @@ class Own(Supervised):
 
     name: ClassVar[str] = "own"
 
-    module: ImportPath
-    data: ImportPath
+    module: ImportPath  # the LightningModule, package.module:Class
+    data: ImportPath  # the function that returns data, package.module:function
     partition: SerializeAsAny[Partition] = Given()
     metric: str = "test/loss"
 

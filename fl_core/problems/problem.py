@@ -114,8 +114,9 @@ class Problem(Part):
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
 
-    clients: Count = 10
-    importance: Literal["equal", "data"] | tuple[float, ...] = "equal"  # p_i: 1/n, n_i/Σn, or given
+    clients: Count = 10  # n, how many there are
+    # p_i of the clients: 1/n, n_i/Σn, or given
+    importance: Literal["equal", "data"] | tuple[float, ...] = "equal"
     metric: str = "fp/loss"  # the metric that ranks strategies
     target: float | None = None  # the value of `metric` that time-to-target waits for
 

@@ -27,7 +27,8 @@ class Quadratic(Problem):
     name: ClassVar[str] = "quadratic"
     metric: str = "distance"
     clients: int = Field(0, ge=0, description="taken from the centres; may be left out")
-    centres: tuple[tuple[float, ...], ...] = ((-1.0,), (1.0,))  # c_i [n][d]
+    # c_i [n][d], where each client's loss is least
+    centres: tuple[tuple[float, ...], ...] = ((-1.0,), (1.0,))
     curvature: tuple[Rate, ...] | None = None  # λ_i [n]; 1 each if left out
     noise: float = Field(0.0, ge=0)  # standard deviation of every coordinate of a stochastic gradient
     start: tuple[float, ...] | None = None  # θ^0 [d]; zeros if left out

@@ -79,10 +79,10 @@ class LinearRegression(Regression):
     owned: ClassVar[bool] = True
 
     partition: SerializeAsAny[Partition] = Natural()
-    features: Count = 10
+    features: Count = 10  # inputs of each data point
     points: int = Field(50, ge=5)  # of each client for training; a fifth as many for testing
-    skew: float = Field(0.5, ge=0)
-    noise: float = Field(0.1, ge=0)  # standard deviation
+    skew: float = Field(0.5, ge=0)  # how much coefficients and inputs differ among clients
+    noise: float = Field(0.1, ge=0)  # standard deviation of the targets' noise
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -60,7 +60,7 @@ class Shakespeare(Classification):
     clients: Count = 143
     partition: SerializeAsAny[Partition] = Natural()
     model: SerializeAsAny[Model] = LSTM()
-    stride: Count = LENGTH
+    stride: Count = LENGTH  # characters from one sample of a text to the next
 
     def metrics(self) -> tuple[Metric, ...]:
         return *super().metrics(), PERPLEXITY

@@ -39,8 +39,8 @@ class Supervised(Problem):
 
     pooled_steps: ClassVar[int] = 1000  # of the centralised baseline, on mini-batches of 128
 
-    partition: SerializeAsAny[Partition] = IID()
-    dtype: Literal["float32", "float64"] = "float32"
+    partition: SerializeAsAny[Partition] = IID()  # how the data are split among clients
+    dtype: Literal["float32", "float64"] = "float32"  # of parameters and data
     precision: Precision = "float32"  # of products in training; models and evaluations stay float32
     # `validation`, for tuning: a tenth of the training data, held out from clients, replaces the test set.
     evaluate_on: Literal["test", "validation"] = "test"
@@ -116,7 +116,7 @@ class Modelled(Supervised):
     samples: ClassVar[int]  # training data points
     owned: ClassVar[bool] = False  # whether the owners of data points are known
 
-    model: SerializeAsAny[Model] = Logistic()
+    model: SerializeAsAny[Model] = Logistic()  # the network that is trained
 
     @property
     def shape(self) -> tuple[int, ...]:

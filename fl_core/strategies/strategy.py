@@ -31,10 +31,10 @@ class Strategy(Part):
     title: ClassVar[str]  # as its paper spells it
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
 
-    local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l
-    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g
+    local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l, the clients' learning rate
+    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g, the server's learning rate
     concurrency: Count | None = None  # jobs kept in flight; None: all clients that are due
-    local: SerializeAsAny[LocalWork] = SGD()
+    local: SerializeAsAny[LocalWork] = SGD()  # what a client does with a model
 
     @model_validator(mode="after")
     def _receives(self) -> Self:

@@ -55,8 +55,8 @@ class Dropouts(Availability):
     name: ClassVar[str] = "dropouts"
 
     share: Share  # of clients that leave, rounded to a whole number of them
-    at: Time
-    back: Length | None = None  # None: for good
+    at: Time  # when they leave
+    back: Length | None = None  # how much later they return; None: never
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -98,9 +98,9 @@ class Bernoulli(Availability):
 
     name: ClassVar[str] = "bernoulli"
 
-    probability: Share = 0.5
+    probability: Share = 0.5  # of being present in a period
     up_to: Share | None = None  # if given, each client's probability is uniform from `probability` to this
-    period: Length = Fraction(1)
+    period: Length = Fraction(1)  # its length
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

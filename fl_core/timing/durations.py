@@ -129,7 +129,8 @@ class Trace(Durations):
 
     name: ClassVar[str] = "trace"
 
-    path: Path
+    path: Path  # of the CSV file
+    # Which of the file's: the first n, or n drawn anew for every seed
     clients: Literal["first", "random"] = "first"
     digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
 
@@ -155,6 +156,7 @@ class Trace(Durations):
 class OwnSpeed(Durations):
     """Base of laws in which clients differ: each job takes its client's mean, or is exponential."""
 
+    # A client's jobs all take its mean time, or are exponential with it
     jobs: Literal["constant", "exponential"] = "constant"
 
     @property
@@ -174,8 +176,9 @@ class FX(OwnSpeed):
 
     name: ClassVar[str] = "fx"
 
-    spread: Annotated[Exact, Field(ge=0, lt=100)] = Fraction(80)  # X, in percent
-    reading: Literal["grid", "uniform"] = "grid"
+    # X, in percent: how much sooner the fastest is done
+    spread: Annotated[Exact, Field(ge=0, lt=100)] = Fraction(80)
+    reading: Literal["grid", "uniform"] = "grid"  # an even grid of times, or uniform ones
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         if self.reading == "grid":
@@ -310,7 +313,7 @@ class Scipy(Drawn):
 
     name: ClassVar[str] = "scipy"
 
-    law: str = "lognorm"
+    law: str = "lognorm"  # its name in `scipy.stats`
     shape: tuple[float, ...] = (1.0,)  # its shape parameters, in the order that SciPy gives them
 
     @model_validator(mode="after")

@@ -23,7 +23,7 @@ class AlahyaneCNN(Convolutional):
     least: ClassVar[int] = 8
     pooled_steps: ClassVar[int] = 1000
 
-    dropout: float = Field(0.25, ge=0, lt=1)
+    dropout: float = Field(0.25, ge=0, lt=1)  # share of units left out in training
 
     def keyed(self) -> bool:
         return self.dropout > 0

@@ -60,7 +60,7 @@ class FraboniCNN(Convolutional):
     least: ClassVar[int] = 18
     pooled_steps: ClassVar[int] = 1000
 
-    layers: Literal[2, 3] = 3
+    layers: Literal[2, 3] = 3  # convolutions
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, width = shape

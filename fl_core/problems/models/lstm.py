@@ -21,9 +21,9 @@ class LSTM(Model):
     name: ClassVar[str] = "lstm"
     pooled_steps: ClassVar[int] = 1000
 
-    embedding: Count = 8
-    hidden: Count = 100
-    layers: Count = 2
+    embedding: Count = 8  # width of a character's embedding
+    hidden: Count = 100  # width of the hidden state
+    layers: Count = 2  # stacked LSTM layers
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
         if len(shape) != 1:

@@ -26,7 +26,7 @@ class ResNet18(Convolutional):
     least: ClassVar[int] = 8
     pooled_steps: ClassVar[int] = 1000
 
-    norm: str = "group"
+    norm: str = "group"  # GroupNorm; BatchNorm is refused
     groups: Count = 32  # of channels, in every GroupNorm; a divisor of 64
 
     @field_validator("norm")

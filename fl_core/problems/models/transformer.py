@@ -40,13 +40,13 @@ class Transformer(Model):
     network: ClassVar[str]  # likewise
     names: ClassVar[dict[str, str]]  # ours → the configuration's
 
-    weights: str = "random"
+    weights: str = "random"  # `random`, or a folder or hub's name of a pretrained model
     length: Count = 128  # tokens read of each text
-    dropout: bool = True
-    layers: Count = 2  # these four are for `weights: random`: BERT-Tiny (Turc et al., 2019, arXiv 1908.08962)
-    width: Count = 128
-    heads: Count = 2
-    vocabulary: Count = 8192
+    dropout: bool = True  # whether units are left out in training
+    layers: Count = 2  # of the network with random weights; BERT-Tiny (Turc et al., 2019)
+    width: Count = 128  # of its hidden states
+    heads: Count = 2  # of its attention
+    vocabulary: Count = 8192  # to which words are hashed
 
     @model_validator(mode="after")
     def _pretrained_has_its_own_size(self) -> Self:

@@ -20,7 +20,7 @@ class ClassesPerClient(Partition):
 
     name: ClassVar[str] = "classes_per_client"
 
-    classes: Count = 2
+    classes: Count = 2  # k, classes each client holds
 
     def label(self) -> str:
         return f"{self.classes} {'class' if self.classes == 1 else 'classes'} a client"
@@ -59,7 +59,7 @@ class CyclicLabels(Partition):
     name: ClassVar[str] = "cyclic_labels"
     may_leave_out: ClassVar[bool] = True
 
-    labels: Count = 3
+    labels: Count = 3  # k, labels each client holds
 
     def label(self) -> str:
         return f"{self.labels} {'label' if self.labels == 1 else 'labels'} a client, cyclically"
@@ -115,7 +115,7 @@ class SharedTypes(Partition):
 
     name: ClassVar[str] = "shared_types"
 
-    types: Count = 2  # J
+    types: Count = 2  # J, distributions of data
 
     def label(self) -> str:
         return f"{self.types} {'type' if self.types == 1 else 'types'} of client"

@@ -28,8 +28,8 @@ class ClassDirichlet(Partition):
     ATTEMPTS: ClassVar[int] = 1000
 
     alpha: Rate = 0.1  # α: the smaller, the fewer clients share a class
-    balance: bool = False
-    min_size: int = Field(1, ge=0)
+    balance: bool = False  # whether a client with n_data/n gets nothing of further classes
+    min_size: int = Field(1, ge=0)  # data points that each client has at least
 
     def label(self) -> str:
         more = (" balanced" if self.balance else "") + (f" min {self.min_size}" if self.min_size != 1 else "")

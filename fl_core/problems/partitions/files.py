@@ -26,7 +26,7 @@ class PartitionFile(Partition):
     name: ClassVar[str] = "file"
     may_leave_out: ClassVar[bool] = True
 
-    path: Path
+    path: Path  # of a JSON file of lists, or CSV rows of `client,index`
     digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
 
     @field_validator("digest")

@@ -25,7 +25,7 @@ class PClass(Partition):
     name: ClassVar[str] = "p_class"
     may_leave_out: ClassVar[bool] = True
 
-    p: Count = 2
+    p: Count = 2  # classes each client holds
 
     def label(self) -> str:
         return f"p = {self.p}"

@@ -19,7 +19,7 @@ class AFACD(Strategy):
     name: ClassVar[str] = "afa_cd"
     title: ClassVar[str] = "AFA-CD"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 5  # m
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

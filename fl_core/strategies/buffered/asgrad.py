@@ -26,8 +26,8 @@ class AsGrad(Strategy):
     name: ClassVar[str] = "asgrad"
     title: ClassVar[str] = "AsGrad"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 4  # b
-    assignment: Literal["pure", "random", "shuffled"] = "shuffled"
+    buffer: Annotated[Count, Tune(1, 32)] = 4  # b, gradients a step waits for
+    assignment: Literal["pure", "random", "shuffled"] = "shuffled"  # who gets the next b jobs
 
     def surrogate(self, server: Server) -> Sequence[float]:
         """1/τ_i for `pure`; otherwise equal, as all get equally many jobs."""

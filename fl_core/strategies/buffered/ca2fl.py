@@ -20,8 +20,8 @@ class CA2FL(Strategy):
     name: ClassVar[str] = "ca2fl"
     title: ClassVar[str] = "CA²FL"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 10  # M
-    concurrency: Count | None = 20  # M_c
+    buffer: Annotated[Count, Tune(1, 32)] = 10  # M, updates a step waits for
+    concurrency: Count | None = 20  # M_c, jobs kept in flight
 
     def begin(self, server: Server) -> None:
         server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client

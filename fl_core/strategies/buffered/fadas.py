@@ -25,14 +25,14 @@ class FADAS(Strategy):
     title: ClassVar[str] = "FADAS"
     linear: ClassVar[str] = "FADAS divides by the root of squared updates: its step is not linear in them"
 
-    server_lr: Annotated[Rate, Tune(1e-4, 0.1)] = 0.001  # η
-    concurrency: Count | None = 50  # half of the paper's 100 clients
-    buffer: Annotated[Count, Tune(1, 32)] = 5  # M
-    delay: Count | None = None  # τ_c; None: a constant step
-    beta1: float = 0.9
-    beta2: float = 0.99
-    epsilon: Rate = 1e-8
-    rule: Literal["paper", "code"] = "paper"
+    server_lr: Annotated[Rate, Tune(1e-4, 0.1)] = 0.001  # η, of the adaptive server
+    concurrency: Count | None = 50  # jobs kept in flight: half of the paper's 100 clients
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # M, updates a step waits for
+    delay: Count | None = None  # τ_c, staleness beyond which the step shrinks; None: a constant step
+    beta1: float = 0.9  # β1, of the mean
+    beta2: float = 0.99  # β2, of the squares
+    epsilon: Rate = 1e-8  # ε, added to the root
+    rule: Literal["paper", "code"] = "paper"  # the paper's step, or that of the authors' code
 
     def begin(self, server: Server) -> None:
         memory = server.memory

@@ -22,8 +22,8 @@ class FedAST(Strategy):
     name: ClassVar[str] = "fedast"
     title: ClassVar[str] = "FedAST"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 5  # b
-    concurrency: Count | None = 20  # R
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # b, updates a step waits for
+    concurrency: Count | None = 20  # R, requests under way
 
     def surrogate(self, server: Server) -> Sequence[float]:
         """The same for all: each gets equally many requests."""

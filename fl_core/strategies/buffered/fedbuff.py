@@ -21,10 +21,10 @@ class FedBuff(Strategy):
     name: ClassVar[str] = "fedbuff"
     title: ClassVar[str] = "FedBuff"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 10  # K
-    concurrency: Count | None = 20  # M_c
+    buffer: Annotated[Count, Tune(1, 32)] = 10  # K, updates a step waits for
+    concurrency: Count | None = 20  # M_c, jobs kept in flight
     momentum: Share = 0.0  # of the server: v ← momentum v + Δ̄
-    scaling: Literal["inverse_root", "none"] = "inverse_root"
+    scaling: Literal["inverse_root", "none"] = "inverse_root"  # by staleness: 1/√(1+τ), or not
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()

@@ -24,8 +24,8 @@ class FedBuffC(Strategy):
     name: ClassVar[str] = "fedbuff_c"
     title: ClassVar[str] = "FedBuff-c"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 10  # c
-    weights: Literal["identical", "participation"] = "identical"
+    buffer: Annotated[Count, Tune(1, 32)] = 10  # c, updates a step waits for
+    weights: Literal["identical", "participation"] = "identical"  # 1/c, or by participation
 
     def surrogate(self, server: Server) -> Sequence[float]:
         """The client's share of aggregations, as in the published code."""

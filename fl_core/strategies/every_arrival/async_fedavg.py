@@ -22,7 +22,8 @@ class AsyncFedAvg(Strategy):
     name: ClassVar[str] = "async_fedavg"
     title: ClassVar[str] = "Async FedAvg"
 
-    weights: Literal["time_based", "identical", "estimated"] | tuple[float, ...] = "time_based"  # d_i
+    # d_i, by client: from times known or measured, 1, or as given
+    weights: Literal["time_based", "identical", "estimated"] | tuple[float, ...] = "time_based"
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.weights, tuple) and len(self.weights) != scenario.problem.clients:

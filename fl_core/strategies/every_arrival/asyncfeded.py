@@ -23,10 +23,10 @@ class AsyncFedED(Strategy):
     title: ClassVar[str] = "AsyncFedED"
     linear: ClassVar[str] = "AsyncFedED scales each update by its own length: its step is not linear in them"
 
-    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # λ
-    epsilon: Rate = 1.0  # ε
-    wanted: Rate = 1.0  # γ̄
-    gain: Rate = 0.1  # κ
+    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # λ, the server's learning rate
+    epsilon: Rate = 1.0  # ε, added to the distance γ
+    wanted: Rate = 1.0  # γ̄, the distance aimed at
+    gain: Rate = 0.1  # κ, by which K follows the distance
 
     def begin(self, server: Server) -> None:
         server.memory.steps = [self.local.count(server, i, 0) for i in range(server.n)]  # K_i

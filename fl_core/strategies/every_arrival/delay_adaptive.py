@@ -22,7 +22,7 @@ class DelayAdaptive(Strategy):
     name: ClassVar[str] = "delay_adaptive"
     title: ClassVar[str] = "Delay-adaptive ASGD"
 
-    rule: Literal["koloskova", "mishchenko", "ace"] = "koloskova"
+    rule: Literal["koloskova", "mishchenko", "ace"] = "koloskova"  # how the step shrinks, by paper
 
     def receive(self, server: Server, update: Update) -> None:
         server.step(self.server_lr * self.scale(server, update.staleness) * update.delta)

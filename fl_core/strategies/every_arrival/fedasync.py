@@ -23,12 +23,12 @@ class FedAsync(Strategy):
     name: ClassVar[str] = "fedasync"
     title: ClassVar[str] = "FedAsync"
 
-    server_lr: Annotated[Rate, Tune(0.05, 1)] = 0.6  # α
-    decay: Literal["constant", "hinge", "polynomial"] = "polynomial"  # s
+    server_lr: Annotated[Rate, Tune(0.05, 1)] = 0.6  # α, weight of a fresh update
+    decay: Literal["constant", "hinge", "polynomial"] = "polynomial"  # s(τ), of the weight with staleness
     hinge_slope: Rate = 10.0  # a of the hinge
-    hinge_start: Rate = 4.0  # b of the hinge
-    power: Annotated[Rate, Tune(0.1, 2)] = 0.5  # a of the polynomial
-    local: SerializeAsAny[LocalWork] = Prox(mu=0.005)  # ρ
+    hinge_start: Rate = 4.0  # b of the hinge, staleness up to which s = 1
+    power: Annotated[Rate, Tune(0.1, 2)] = 0.5  # a of the polynomial (1 + τ)^(−a)
+    local: SerializeAsAny[LocalWork] = Prox(mu=0.005)  # ρ, the proximal term's weight
 
     def receive(self, server: Server, update: Update) -> None:
         weight = self.server_lr * self.scale(update.staleness)

@@ -20,8 +20,8 @@ class FedFa(Strategy):
     name: ClassVar[str] = "fedfa"
     title: ClassVar[str] = "FedFa"
 
-    window: Annotated[Count, Tune(1, 32)] = 5  # K
-    form: Literal["param", "delta"] = "param"  # what the window holds
+    window: Annotated[Count, Tune(1, 32)] = 5  # K, newest models averaged
+    form: Literal["param", "delta"] = "param"  # what the window holds: models, or their differences
 
     def begin(self, server: Server) -> None:
         filled = self.form == "param"

@@ -32,10 +32,11 @@ class GeneralizedAsyncSGD(Strategy):
     title: ClassVar[str] = "Generalized AsyncSGD"
     routed_by: ClassVar[str | None] = "p"
 
-    concurrency: Count | None = 100  # m
-    routing: Literal["uniform", "balanced", "G", "H"] | tuple[float, ...] = "uniform"  # p
+    concurrency: Count | None = 100  # m, tasks in flight
+    # p_i, to whom tasks go: alike, so that queues balance, minimising a bound, or as given
+    routing: Literal["uniform", "balanced", "G", "H"] | tuple[float, ...] = "uniform"
     smoothness: Rate = 1.0  # L of the bounds G and H
-    distance: Rate = 15.0  # A
+    distance: Rate = 15.0  # A of the bounds, how far the start is from the optimum
     noise: Rate = 209.0  # B = 2M² + σ², here with M = 10 and σ = 3
     opening: Opening = "routed"  # where the initial tasks are
 

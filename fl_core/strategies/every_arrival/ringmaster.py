@@ -21,7 +21,7 @@ class Ringmaster(Strategy):
     name: ClassVar[str] = "ringmaster"
     title: ClassVar[str] = "Ringmaster ASGD"
 
-    max_delay: Annotated[Count, Tune(1, 100)] = 10  # R
+    max_delay: Annotated[Count, Tune(1, 100)] = 10  # R, versions behind from which a job is late
     late: Literal["restart", "ignore"] = "restart"  # what happens to late jobs
 
     def receive(self, server: Server, update: Update) -> None:

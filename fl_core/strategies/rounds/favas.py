@@ -26,7 +26,7 @@ class FAVAS(Polling):
     name: ClassVar[str] = "favas"
     title: ClassVar[str] = "FAVAS"
 
-    alpha: Literal["stochastic", "expected"] = "stochastic"
+    alpha: Literal["stochastic", "expected"] = "stochastic"  # how a client's work is made unbiased: α_i
 
     def surrogate(self, server: Server) -> Sequence[float]:
         """The same for all: all are polled equally often, and reweighted for their speed."""

@@ -23,7 +23,7 @@ class FedAvg(Strategy):
     name: ClassVar[str] = "fedavg"
     title: ClassVar[str] = "FedAvg"
 
-    sampling: SerializeAsAny[Sampling] = Full()
+    sampling: SerializeAsAny[Sampling] = Full()  # the clients of a round, and their weights
 
     @model_validator(mode="before")
     @classmethod

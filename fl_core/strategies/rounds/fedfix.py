@@ -23,10 +23,10 @@ class FedFix(Strategy):
     name: ClassVar[str] = "fedfix"
     title: ClassVar[str] = "FedFix"
 
-    period: Annotated[Length, TuneAmong(0.1, 0.2, 0.5, 0.8, 1.0, 2.0)] = Fraction(1, 2)  # Δt
+    # Δt, virtual time between two steps
+    period: Annotated[Length, TuneAmong(0.1, 0.2, 0.5, 0.8, 1.0, 2.0)] = Fraction(1, 2)
     growth: Time = Fraction(0)  # the n-th window is (1 + growth n) Δt long
-    # The law of update times for which the weights are unbiased.
-    weights: Literal["fixed", "exponential"] = "fixed"
+    weights: Literal["fixed", "exponential"] = "fixed"  # law of update times for which they are unbiased
 
     def times(self) -> tuple[Fraction, ...]:
         return (self.period, self.period * self.growth) if self.growth else (self.period,)

@@ -19,8 +19,9 @@ class Polling(Strategy):
     from `start`.
     """
 
-    sample: Annotated[Count, Tune(1, 32)] = 2  # s
-    period: Annotated[Length, TuneAmong(0.2, 0.5, 1.0, 2.0, 5.0)] = Fraction(1)  # Δt
+    sample: Annotated[Count, Tune(1, 32)] = 2  # s, clients polled at a time
+    # Δt, virtual time from poll to poll
+    period: Annotated[Length, TuneAmong(0.2, 0.5, 1.0, 2.0, 5.0)] = Fraction(1)
 
     def answer(self, server: Server, update: Update) -> Tensor:
         """The model [d] that a polled client sends."""

@@ -20,7 +20,7 @@ class Rennala(Strategy):
     name: ClassVar[str] = "rennala"
     title: ClassVar[str] = "Rennala SGD"
 
-    batch: Annotated[Count, Tune(1, 32)] = 5  # S
+    batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

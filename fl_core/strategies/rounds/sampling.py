@@ -66,7 +66,7 @@ class Uniform(Sampling):
 
     name: ClassVar[str] = "uniform"
 
-    sample: Count  # m
+    sample: Count  # m, clients of a round
 
     def weights(self, server: Server) -> Weights:
         return uniform(server, self.sample)
@@ -77,7 +77,7 @@ class MD(Sampling):
 
     name: ClassVar[str] = "md"
 
-    sample: Count  # m
+    sample: Count  # m, clients drawn for a round, with replacement
 
     def weights(self, server: Server) -> Weights:
         return multinomial(server, self.sample, server.p)
@@ -91,9 +91,9 @@ class Biased(Sampling):
     E Σ d_i = W p_i over the window.
     """
 
-    sample: Count  # m
+    sample: Count  # m, clients of a round
     unbiased_every: Count | None = None  # one round in so many is sampled uniformly
-    window: Count | None = None  # W
+    window: Count | None = None  # W, rounds over which the weights are unbiased
 
     @model_validator(mode="after")
     def _one_remedy(self) -> Self:

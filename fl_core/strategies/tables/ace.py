@@ -29,8 +29,10 @@ class ACE(TableStrategy):
     name: ClassVar[str] = "ace"
     title: ClassVar[str] = "ACE"
 
+    # Who keeps the updates: the server, or each client its own
     form: Literal["direct", "incremental"] = "incremental"
-    cache: caches.Precision = "full"
+    cache: caches.Precision = "full"  # precision of the updates that are kept
+    # How it begins: a pass over all clients, or no step before all are heard
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
 
     @property

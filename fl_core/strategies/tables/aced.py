@@ -29,9 +29,11 @@ class ACED(TableStrategy):
     name: ClassVar[str] = "aced"
     title: ClassVar[str] = "ACED"
 
-    max_age: Annotated[Count, Tune(1, 100)] = 10  # τ_algo
+    max_age: Annotated[Count, Tune(1, 100)] = 10  # τ_algo, server iterations
+    # An update's age counts from its arrival, or from its model
     stamp: Literal["arrival", "model"] = "arrival"
-    cache: caches.Precision = "full"
+    cache: caches.Precision = "full"  # precision of the updates that are kept
+    # How it begins: a pass over all clients, or no step before all are heard
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
 
     def begin(self, server: Server) -> None:

@@ -22,8 +22,8 @@ class AFACS(TableStrategy):
     name: ClassVar[str] = "afa_cs"
     title: ClassVar[str] = "AFA-CS"
 
-    buffer: Annotated[Count, Tune(1, 32)] = 5  # m
-    start: Literal["zeros", "first_pass"] = "zeros"
+    buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
+    start: Literal["zeros", "first_pass"] = "zeros"  # how the memory begins
 
     def begin(self, server: Server) -> None:
         super().begin(server)

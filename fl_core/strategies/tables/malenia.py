@@ -23,7 +23,7 @@ class Malenia(Strategy):
     name: ClassVar[str] = "malenia"
     title: ClassVar[str] = "Malenia SGD"
 
-    batch: Annotated[Count, Tune(1, 32)] = 5  # S
+    batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         return [client for client in gone if server.memory.count[client] == 0]

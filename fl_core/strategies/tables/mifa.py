@@ -21,6 +21,7 @@ class MIFA(TableStrategy):
     name: ClassVar[str] = "mifa"
     title: ClassVar[str] = "MIFA"
 
+    # No step before all are heard, or a memory of zeros
     start: Literal["when_all_heard", "zeros"] = "when_all_heard"
 
     def begin(self, server: Server) -> None:

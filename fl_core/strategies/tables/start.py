@@ -13,7 +13,7 @@ class TableStrategy(Strategy):
     With `start: first_pass` all clients compute at the first model before anything else is sent.
     """
 
-    start: str
+    start: str  # how the table of updates begins
 
     @property
     def first_pass(self) -> bool:

@@ -1,0 +1,119 @@
+"""The reference pages of the documentation, as Markdown: parts, suite keys, commands. Made when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
+from benchmarks.reference.keys import sections
+from benchmarks.reference.parts import Description, Field, described
+
+TITLES = {
+    "strategies": "Strategies",
+    "samplings": "Samplings of FedAvg",
+    "problems": "Problems",
+    "partitions": "Partitions",
+    "models": "Networks",
+    "durations": "Duration laws",
+    "availability": "Availability laws",
+    "arrangements": "Arrangements",
+    "local": "Local work",
+    "suites": "Shipped suites",
+}
+
+
+def pages(commands: click.Group) -> dict[str, str]:
+    """The pages by name: one for each kind of part, the shipped suites, the keys of a suite, the commands."""
+    found = {kind: _parts(kind) for kind in FAMILIES}
+    return {**found, "suites": _suites(), "suite": _keys(), "cli": "\n".join(_commands(commands))}
+
+
+def _parts(kind: str) -> str:
+    each = [described(kind, entry.name) for entry in entries(kind)]
+    return "\n\n".join([f"# {TITLES[kind]}", _overview(entries(kind)), *map(_part, each)])
+
+
+def _suites() -> str:
+    return "\n\n".join([f"# {TITLES['suites']}", _overview(entries("suites"), links=False)])
+
+
+def _overview(found: Sequence[CatalogueEntry], *, links: bool = True) -> str:
+    names = [f"[`{one.name}`](#{anchor(one.name)})" if links else f"`{one.name}`" for one in found]
+    rows = [(name, text(one.what), text(one.paper)) for name, one in zip(names, found, strict=True)]
+    return table(("name", "what it is", "paper"), rows)
+
+
+def _part(part: Description) -> str:
+    parts = [
+        f"({anchor(part.name)})=",
+        f"## {part.name}",
+        f"{text(part.what)}.",
+        f"*{text(part.paper)}*" if part.paper else "",
+        text(part.text),
+        _fields(part.fields) if part.fields else "It has no fields.",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _keys() -> str:
+    blocks = ["# Suite files", "Every key of a suite file. Mappings inside of it have sections of their own."]
+    for section in sections():
+        blocks += [f"## {section.key or 'The file'}", text(section.what), _fields(section.fields)]
+    return "\n\n".join(blocks)
+
+
+def _fields(fields: Sequence[Field]) -> str:
+    rows = [
+        (f"`{one.name}`", text(one.what), text(one.values), text(one.default), text(one.tuned))
+        for one in fields
+    ]
+    return table(("field", "what it is", "values", "default", "tuned"), rows)
+
+
+def _commands(group: click.Group) -> Iterator[str]:
+    yield "# Commands"
+    top = click.Context(group, info_name="asyncfl", **group.context_settings)
+    yield _help(group, top)
+    for name in group.list_commands(top):
+        yield from _command(group, name, top, level=2)
+
+
+def _command(group: click.Group, name: str, above: click.Context, level: int) -> Iterator[str]:
+    command = group.get_command(above, name)
+    assert command is not None
+    here = click.Context(command, info_name=name, parent=above)
+    yield f"\n{'#' * level} {here.command_path}\n"
+    yield _help(command, here)
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(here):
+            yield from _command(command, inner, here, level + 1)
+
+
+def _help(command: click.Command, context: click.Context) -> str:
+    context.max_content_width = context.terminal_width = 100
+    return f"```text\n{command.get_help(context)}\n```"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of Markdown as a table; columns that are empty everywhere are left out."""
+    full = [column for column in range(len(header)) if any(row[column] for row in rows)]
+    lines = [[header[column] for column in full], ["---"] * len(full)]
+    lines += [[row[column].replace("|", "\\|").replace("\n", " ") for column in full] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def anchor(name: str) -> str:
+    """What links to a part lead to; a name may stand in two families."""
+    return f"part-{name.replace('_', '-')}"
+
+
+def text(plain: str) -> str:
+    """Plain text with code in backticks, in which Markdown sees no other mark-up."""
+    spans = plain.split("`")
+    return "`".join(span if at % 2 else _escaped(span) for at, span in enumerate(spans))
+
+
+def _escaped(span: str) -> str:
+    return "".join(f"\\{letter}" if letter in "\\*_[]<>#$" else letter for letter in span)

@@ -1,0 +1,42 @@
+"""How Sphinx builds the site: `tox run -e docs`. The reference pages are written first, from the code."""
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.cli import asyncfl  # noqa: E402 - found by the path set above
+from benchmarks.reference.pages import pages  # noqa: E402
+
+project = "asyncfl-bench"
+author = copyright = "The asyncfl-bench authors"  # noqa: A001 - Sphinx's name
+try:
+    release = metadata.version(project)
+except metadata.PackageNotFoundError:
+    release = "not installed"
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = project
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+nb_execution_mode = "force"  # outputs are never stored, so they are those of this version
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+
+GENERATED = HERE / "reference" / "generated"
+GENERATED.mkdir(exist_ok=True)
+for _name, _text in pages(asyncfl).items():
+    _page = GENERATED / f"{_name}.md"
+    if not _page.exists() or _page.read_text() != _text:  # or Sphinx would read it again
+        _page.write_text(_text)
