@@ -223,6 +223,7 @@ class Part(Frozen):
 
 def _member_schema(member: type[Part], handler: GetJsonSchemaHandler) -> dict[str, Any]:
     schema = dict(handler.resolve_ref_schema(handler(member.__pydantic_core_schema__)))
+    _describe(member, schema)
     schema["properties"] = {
         "name": {"const": member.name, "description": "the name of the part"},
         **schema.get("properties", {}),

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import click
 
 from benchmarks import options
 from benchmarks.errors import UserError
+
+PATIENCE = 0.25  # seconds between two questions whether the server answers
 
 
 @click.command()
@@ -37,14 +46,43 @@ def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int
         raise UserError(f"port {port} is in use: choose another with --port")
     if why := settle(store):
         warn(f"MLflow's pages will not find files of runs: {why}")
-    if suite is not None:
-        for title, address in pages(store.tracking_uri, suite):
-            click.echo(f"{title}\n  http://{host}:{port}/{address}")
-    click.echo(f"MLflow UI: http://{host}:{port} (takes a moment to start; ends with Ctrl-C)")
-    arguments = ["-m", "mlflow", "ui", "--host", host, "--port", str(port)]
+    links = pages(store.tracking_uri, suite) if suite is not None else []
+    click.echo("MLflow is starting; this takes a moment.")
+    with _server(store.tracking_uri, host, port) as server:
+        while server.poll() is None and not _answers(host, port):
+            sleep(PATIENCE)
+        if server.poll() is None:
+            for title, address in links:
+                click.echo(f"{title}\n  http://{host}:{port}/{address}")
+            click.echo(f"MLflow UI: http://{host}:{port} (ends with Ctrl-C)")
+        sys.exit(server.wait())
+
+
+@contextmanager
+def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """MLflow's server, with all of its processes ended at the end, by Ctrl-C or a signal, too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
     # The address may hold a password, and all users of a machine can see the arguments of a process.
-    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": store.tracking_uri}
-    os.execve(sys.executable, [sys.executable, *arguments], environment)
+    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": tracking_uri}
+    arguments = [sys.executable, "-m", "mlflow", "ui", "--host", host, "--port", str(port)]
+    server = subprocess.Popen(arguments, env=environment, start_new_session=True)
+    try:
+        yield server
+    except KeyboardInterrupt:
+        sys.exit(0)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait()
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether the server is ready for a browser."""
+    try:
+        with urlopen(f"http://{host}:{port}/health", timeout=5):
+            return True
+    except (URLError, OSError):
+        return False
 
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The reference pages of the documentation, as Markdown: parts, suite keys, commands. Made when it is built."""
+"""The reference pages of the documentation, as Markdown: parts, suite keys, commands."""
 
 from __future__ import annotations
 

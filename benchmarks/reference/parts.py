@@ -98,11 +98,10 @@ def fields_of(model: type[Frozen]) -> Iterator[Field]:
 def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """A type in words: "whole number ≥ 1 or none"; of a key with short forms, what may be written."""
     metadata = list(metadata)
-    if (written := _as_written(metadata)) is not None:
-        return in_words(written)
+    written = _as_written(metadata)
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        return in_words(inner[0], [*metadata, *inner[1:]])
+    if written is not None or origin is Annotated:
+        return in_words(written) if written is not None else in_words(inner[0], [*metadata, *inner[1:]])
     if origin in (typing.Union, types.UnionType):
         return " or ".join(in_words(one) for one in inner)
     if origin is typing.Literal:

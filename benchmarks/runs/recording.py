@@ -8,9 +8,11 @@ import numpy as np
 
 from benchmarks.redaction import redacted
 from benchmarks.runs.tasks import Task
+from benchmarks.tracking.entries import TO_TARGET
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.stopwatch import Stopwatch, now
 from fl_core.diagnostics import summary as diagnostics
+from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record
 
 
@@ -23,7 +25,8 @@ class Recording:
 
     def simulated(self, record: Record, about: dict[str, Any]) -> Result:
         """A simulation has ended."""
-        result = self._result(record.status, record.reason, about, summary(record), self.watch.evaluated)
+        metrics = summary(record) | to_target(record, self.task.problem)
+        result = self._result(record.status, record.reason, about, metrics, self.watch.evaluated)
         self.outbox.put(result, self.task.description(), tables(record))
         return result
 
@@ -69,6 +72,17 @@ def summary(record: Record) -> dict[str, float]:
         found |= {"staleness/mean": float(staleness.mean()), "staleness/max": float(staleness.max())}
     diagnosed = diagnostics.summary(record.diagnostics, len(record.clients["client"]))
     return found | {f"diagnostics/{name}": value for name, value in diagnosed.items()}
+
+
+def to_target(record: Record, problem: Problem) -> dict[str, float]:
+    """Updates and virtual time at the first evaluation as good as the target; nothing if there is none."""
+    if problem.target is None:
+        return {}
+    sign, name = problem.ranking.sign, problem.metric
+    for row in record.curve:
+        if name in row and sign * row[name] >= sign * problem.target:
+            return {metric: float(row[clock]) for metric, clock in TO_TARGET.items()}
+    return {}
 
 
 def tables(record: Record) -> dict[str, dict[str, Any]]:

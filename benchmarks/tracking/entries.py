@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.tracking.outbox import OutboxRecord, Result
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric
+    from mlflow.entities import DatasetInput, Metric
 
 LONGEST_PARAM, LONGEST_TAG = 6000, 8000  # characters
 
 # Columns of a curve that are metrics under another name, and those that are none.
 METRICS = {"updates": "clock/updates", "time": "clock/virtual_time"}
 NO_METRICS = {"iteration", "uploads_bytes"}
+
+# Metrics of a run that reached its target → the clock of the curve that they are read off.
+TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}
+
+LONGEST_DIGEST = 36  # characters
 
 
 def tags_of(result: Result) -> dict[str, str]:
@@ -31,6 +36,26 @@ def tags_of(result: Result) -> dict[str, str]:
     return {
         f"asyncfl.{name}": cut(text(value), LONGEST_TAG) for name, value in {**result.about, **own}.items()
     }
+
+
+def name_of(result: Result) -> str:
+    """The name of its run in MLflow: a seed's begins with what tells it from its siblings."""
+    if result.kind != "run":
+        return result.name
+    about = result.about
+    return f"seed {about['seed']} · {about['strategy']} · {about['scenario']}"
+
+
+def data_set_of(result: Result) -> list[DatasetInput]:
+    """The data set as MLflow lists it: the problem's name, and digests of its data and their partition."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    digests = [value for name, value in result.about.get("data", {}).items() if name != "weights"]
+    if not digests:
+        return []
+    name = " · ".join(filter(None, [result.about["problem"], result.about["partition"]]))
+    data_set = Dataset(name, "-".join(digests)[:LONGEST_DIGEST], "asyncfl", text(result.about["data"]))
+    return [DatasetInput(data_set, [InputTag("mlflow.data.context", "training")])]
 
 
 def metrics_of(record: OutboxRecord, result: Result) -> Iterator[Metric]:

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
-from benchmarks.tracking.entries import METRICS, NO_METRICS
+from benchmarks.tracking.entries import METRICS, NO_METRICS, TO_TARGET
 from benchmarks.tracking.outbox import CURVE
 from benchmarks.tracking.places import place
 
 if TYPE_CHECKING:
     import pandas as pd
-    from mlflow.entities import Metric, Run
+    from mlflow.entities import Metric, Param, Run
 
 
 def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
@@ -37,12 +37,27 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
             step = int(row.pop("iteration"))
             known = {str(name): value for name, value in row.items() if not np.isnan(value)}
             yield from (Metric(name, value, ended, step) for name, value in known.items())
+    finals |= reached([seed.data.metrics for seed in seeds])
     stalled = sum(seed.data.tags["asyncfl.status"] == "stalled" for seed in seeds)
     counts = {"seeds/done": len(done) - stalled, "seeds/diverged": len(seeds) - len(done)}
     if stalled:
         counts["seeds/stalled"] = stalled
     for name, value in {**finals, **counts}.items():
         yield Metric(name, value, ended, last)
+
+
+def params_of(seeds: Sequence[Run]) -> list[Param]:
+    """The parameters that all seeds have in common: all but the seed."""
+    from mlflow.entities import Param
+
+    shared = set.intersection(*(set(seed.data.params.items()) for seed in seeds))
+    return [Param(name, value) for name, value in sorted(shared) if name != "seed"]
+
+
+def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """When the target was reached: the median over all seeds, in which never is ∞; absent where that is ∞."""
+    medians = {name: np.median([one.get(name, np.inf) for one in finals]) for name in TO_TARGET}
+    return {name: float(median) for name, median in medians.items() if np.isfinite(median)}
 
 
 def unreadable() -> tuple[type[Exception], ...]:
@@ -97,6 +112,8 @@ def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:
     """Means of what is measured once a run, and sample standard deviations of the last values of a curve."""
     for name in finals[0]:
+        if name in TO_TARGET:
+            continue
         values = [one.get(name, np.nan) for one in finals]
         if name not in curve:
             yield name, float(np.mean(values))

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import KIND, NOTE, PAGE, PARENT
 
@@ -148,11 +149,12 @@ class StudyTracking:
 
     def summarise(self, record: StudyRecord) -> None:
         """Record a study's status, or its final result."""
-        from mlflow.entities import RunTag
+        from mlflow.entities import Metric, RunTag
 
         run = self._studies[record.study]
         tags = [RunTag(name, value) for name, value in _study_tags(record).items()]
-        self._client.log_batch(run, tags=tags, synchronous=True)
+        best = [] if record.best_value is None else [Metric("best_value", record.best_value, now(), 0)]
+        self._client.log_batch(run, best, tags=tags, synchronous=True)
         if record.status == "finished":
             self._client.set_terminated(run, "FINISHED")
 

@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING
 
 from benchmarks.tracking import groups, notes, places, views
 from benchmarks.tracking.colours import colours
-from benchmarks.tracking.entries import LONGEST_TAG, cut, metrics_of, params_of, tags_of
+from benchmarks.tracking.entries import (
+    LONGEST_TAG,
+    cut,
+    data_set_of,
+    metrics_of,
+    name_of,
+    params_of,
+    tags_of,
+)
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
@@ -178,7 +186,7 @@ class Tracking:
         tags = tags_of(result)
         if result.kind == "run":
             tags[PARENT] = self._group(experiment, tags, result.began).id
-        run = self._client.create_run(experiment.id, result.began, tags, result.name)
+        run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
         return _known(run)
 
     def _group(self, experiment: TrackedExperiment, of: Mapping[str, str], began: int) -> Group:
@@ -196,6 +204,8 @@ class Tracking:
 
         params = [Param(name, text) for name, text in params_of(record.description)]
         self._client.log_batch(run, list(metrics_of(record, result)), params, synchronous=True)
+        if data_sets := data_set_of(result):
+            self._client.log_inputs(run, data_sets)
         self._client.log_artifacts(run, str(record.artifacts))
 
     def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
@@ -234,7 +244,8 @@ class Tracking:
 
         lost = sum(map(groups.diverged, seeds))
         note = notes.of_group(experiment.id, seeds[0].data.tags, len(seeds) - lost, lost)
-        self._client.log_batch(group.id, metrics, tags=[RunTag(OF, of), RunTag(NOTE, note)], synchronous=True)
+        tags = [RunTag(OF, of), RunTag(NOTE, note)]
+        self._client.log_batch(group.id, metrics, groups.params_of(seeds), tags, synchronous=True)
         self._client.set_terminated(group.id, "FINISHED", max(seed.info.end_time for seed in seeds))
         group.of, group.finished = of, True
 
@@ -251,13 +262,9 @@ class Tracking:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
         tags = run.data.tags
         shown = [name for name in tags["asyncfl.show"].split(",") if name in run.data.metrics]
-        metrics, scenario = shown or [tags["asyncfl.metric"]], tags["asyncfl.scenario"]
         declared = from_data(json.loads(tags.get("asyncfl.metrics") or "[]"))
-        higher = named(metrics[0], declared).higher is not False
-        for view in (
-            views.of_everything(metrics, higher=higher),
-            views.of_scenario(scenario, metrics, higher=higher),
-        ):
+        metrics = [named(name, declared) for name in shown or [tags["asyncfl.metric"]]]
+        for view in (views.of_everything(metrics), views.of_scenario(tags["asyncfl.scenario"], metrics)):
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)
 

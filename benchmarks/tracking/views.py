@@ -14,13 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import compress
 
+from fl_core.metrics import Metric
+
 TAG = "mlflow.sharedViewState."
 OURS = "asyncfl-"  # begins the keys of our views; users may save others
 EVERYTHING = "All scenarios"
 FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so theirs gives them an order
 
-# Metric that is the x-axis, none for the server iteration.
-CLOCKS = ("clock/updates", "clock/virtual_time", "")
+# Metric that is the x-axis, none for the server iteration → what a chart's title calls it.
+CLOCKS = {
+    "clock/updates": "client updates",
+    "clock/virtual_time": "virtual time",
+    "": "server iterations",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +55,14 @@ class View:
         return json.dumps(envelope, ensure_ascii=False)
 
 
-def of_scenario(scenario: str, metrics: Sequence[str], *, higher: bool = True) -> View:
-    """The mean curves of a scenario's strategies, each metric against every clock.
-
-    The first metric ranks; `higher` says whether more of it is better.
-    """
-    return _view(scenario, metrics, higher, f" AND tags.`asyncfl.scenario` {_is(scenario)}")
+def of_scenario(scenario: str, metrics: Sequence[Metric]) -> View:
+    """The mean curves of a scenario's strategies, each metric against every clock; the first one ranks."""
+    return _view(scenario, metrics, f" AND tags.`asyncfl.scenario` {_is(scenario)}")
 
 
-def of_everything(metrics: Sequence[str], *, higher: bool = True) -> View:
+def of_everything(metrics: Sequence[Metric]) -> View:
     """The same of all scenarios, for the table above all."""
-    return _view(EVERYTHING, metrics, higher, "")
+    return _view(EVERYTHING, metrics, "")
 
 
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -78,38 +81,47 @@ def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
     return f"#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode={mode}{view}"
 
 
-def _view(name: str, metrics: Sequence[str], higher: bool, which: str) -> View:
+def _view(name: str, metrics: Sequence[Metric], which: str) -> View:
     state = {
         "searchFilter": f"tags.`asyncfl.kind` = 'group'{which}",
-        "orderByKey": f"metrics.`{metrics[0]}`",
-        "orderByAsc": not higher,
+        "orderByKey": f"metrics.`{metrics[0].name}`",
+        "orderByAsc": metrics[0].higher is False,
         "selectedColumns": list(_columns(metrics)),
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,  # or MLflow sorts the sections by name
-        "compareRunSections": [
-            {"uuid": one, "name": one, "display": True, "isReordered": True, "columns": len(CLOCKS)}
-            for one in metrics
-        ],
+        "compareRunSections": [_section(one) for one in metrics],
         "compareRunCharts": [_chart(one, clock) for one in metrics for clock in CLOCKS],
     }
     return View(name, state)
 
 
-def _columns(metrics: Sequence[str]) -> Iterable[str]:
+def _columns(metrics: Sequence[Metric]) -> Iterable[str]:
     yield from ("tags.`asyncfl.scenario`", "tags.`asyncfl.strategy`")
     for one in metrics:
-        yield from (f"metrics.`{one}`", f"metrics.`std/{one}`")
+        yield from (f"metrics.`{one.name}`", f"metrics.`std/{one.name}`")
     yield "metrics.`seeds/done`"
 
 
-def _chart(metric: str, clock: str) -> dict[str, Any]:
+def _section(metric: Metric) -> dict[str, Any]:
+    """The section with the charts of a metric, side by side."""
+    return {
+        "uuid": metric.name,
+        "name": metric.title,
+        "display": True,
+        "isReordered": True,
+        "columns": len(CLOCKS),
+    }
+
+
+def _chart(metric: Metric, clock: str) -> dict[str, Any]:
     """A line chart as MLflow describes it."""
     return {
         "type": "LINE",
-        "uuid": f"{metric} {clock}",
-        "metricSectionId": metric,
-        "metricKey": metric,
-        "selectedMetricKeys": [metric],
+        "uuid": f"{metric.name} {clock}",
+        "displayName": f"{metric.title} against {CLOCKS[clock]}",
+        "metricSectionId": metric.name,
+        "metricKey": metric.name,
+        "selectedMetricKeys": [metric.name],
         "xAxisKey": "metric" if clock else "step",
         "selectedXAxisMetricKey": clock,
         "useGlobalXaxisKey": False,

@@ -131,7 +131,7 @@ class Server:
         return self._clock.ticks(time)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Zeros of the model's dtype and device [*shape, d]."""
+        """Zeros of the model's dtype and device [shape, d]."""
         return self.model.new_zeros((*shape, self.model.shape[-1]))
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:

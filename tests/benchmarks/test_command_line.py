@@ -243,7 +243,9 @@ def test_list_a_part_prints_its_fields_in_words(asyncfl: AsyncFL) -> None:
     )
     assert "the staleness scaling 1/√(1+τ) of its §5" in done.stdout
     fields = [" ".join(line.split()) for line in done.stdout.partition("\nFields\n")[2].splitlines()]
-    assert "buffer whole number ≥ 1 default 10 tuned 1 to 32, logarithmic" in fields
+    assert (
+        "buffer whole number ≥ 1 default 10 tuned 1 to 32, logarithmic K, updates a step waits for" in fields
+    )
     assert "local_lr number > 0 default 0.1 tuned 0.001 to 1, logarithmic" in fields
     assert "scaling inverse_root or none default inverse_root" in fields
     assert asyncfl("list", "durations", "two_speed").stdout.startswith("two_speed: Two-speed mixture")
@@ -267,7 +269,7 @@ def test_list_what_there_is_not(asyncfl: AsyncFL, arguments: tuple[str, ...], sa
 def test_every_part_has_words_for_its_fields(kind: str) -> None:
     for name in family(kind).members():
         for of in described(kind, name).fields:
-            assert of.values and of.default
+            assert of.values and of.default and of.what, (name, of)
             assert not set("<>[].'") & set(of.values.replace("> ", "").replace("< ", "")), (name, of)
 
 

@@ -212,7 +212,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
         "benchmarks.runs.session.Session.run",
         "tuning.campaign.Driver.run",
         "benchmarks.pool.fork_server.warm_up",
-        "os.execve",
+        "benchmarks.commands.ui._server",
     ):
         monkeypatch.setattr(place, begin)
 

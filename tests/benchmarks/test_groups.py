@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from itertools import accumulate
+from math import inf
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -22,12 +23,14 @@ from benchmarks.suite.suite import load
 from benchmarks.tracking import views
 from benchmarks.tracking.colours import COLOURS
 from benchmarks.tracking.delivery import Delivery, keep_page
-from benchmarks.tracking.groups import mean_curve
+from benchmarks.tracking.groups import mean_curve, reached
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Place, Tracking
+from fl_core.metrics import LOSS
 from reports.figures import look
 from reports.records.store import load as load_report
+from reports.records.summary import summarise_cell
 
 
 def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> list[Task]:
@@ -102,6 +105,58 @@ def test_a_group_holds_the_mean_over_its_seeds(tmp_path: Path, store: Store) -> 
         )
         assert "2 seeds" in group.data.tags["mlflow.note.content"]
         assert group.data.tags["asyncfl.paper"] in group.data.tags["mlflow.note.content"]
+
+
+def test_a_group_has_the_parameters_of_its_seeds_and_can_be_found_by_them(
+    tmp_path: Path, store: Store
+) -> None:
+    deliver(tmp_path, store)
+    for strategy, group in groups(store).items():
+        for seed in (run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy):
+            assert {**group.data.params, "seed": seed.data.params["seed"]} == seed.data.params
+    client = MlflowClient(store.tracking_uri)
+    experiments = [one.experiment_id for one in client.search_experiments()]
+    which = "params.`strategy.name` = 'fedbuff' AND tags.`asyncfl.kind` = 'group'"
+    (found,) = client.search_runs(experiments, which)
+    assert found.info.run_name == "FedBuff · quadratic · F80"
+
+
+def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, store: Store) -> None:
+    """Of runs, and of groups as medians; absent where it was never reached (FedBuff: six steps from afar)."""
+    suite = write_suite(tmp_path, seeds=3)
+    suite.write_text(suite.read_text().replace("noise: 0.1", "noise: 0.1, start: [5.0]"))
+    outbox = Outbox(store.outbox)
+    delivery = Delivery(store, outbox)
+    found = tasks(load(str(suite)).runs())
+    delivery.announce("small", "", places(found))
+    for task in found:
+        compute(task, outbox)
+    delivery.close()
+    (scenario,) = load_report(store.tracking_uri, "small").scenarios()
+    seen = set()
+    for cell in scenario.cells:
+        row, group = summarise_cell(cell, scenario), groups(store)[cell.strategy].data.metrics
+        for clock, reach in (("updates", row.updates_to_target), ("time", row.time_to_target)):
+            reached = [run.totals for run in cell.runs if f"{clock}_to_target" in run.totals]
+            assert len(reached) == reach.reached
+            assert group.get(f"{clock}_to_target", inf) == reach.median
+            seen.add(reach.reached)
+    assert seen == {0, 3}
+
+
+@pytest.mark.parametrize(
+    ("times", "median"),
+    [([3.0, 1.0, 2.0], 2.0), ([1.0, None, 2.0], 2.0), ([1.0, None], None), ([None, None, 1.0], None)],
+)
+def test_never_is_later_than_any_time(times: list[float | None], median: float | None) -> None:
+    finals = [{} if time is None else {"time_to_target": time} for time in times]
+    assert reached(finals).get("time_to_target") == median
+
+
+def test_seeds_of_a_group_differ_in_how_their_names_begin(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store, seeds=3, strategies="asgd")
+    names = sorted(run.info.run_name for run in runs(store))
+    assert [name[:6] for name in names] == ["seed 0", "seed 1", "seed 2"]
 
 
 columns = st.lists(st.tuples(st.integers(1, 9), st.floats(-5, 5)), min_size=1, max_size=8)
@@ -246,7 +301,7 @@ def test_a_group_that_was_half_written_is_completed(
 
 def test_a_curve_that_is_gone_holds_up_nothing(tmp_path: Path, store: Store) -> None:
     deliver(tmp_path, store)
-    (gone,) = (run for run in runs(store) if run.info.run_name == "ASGD · quadratic · F80 · seed 0")
+    (gone,) = (run for run in runs(store) if run.info.run_name == "seed 0 · ASGD · quadratic · F80")
     (Path(gone.info.artifact_uri.removeprefix("file://")) / "curve.parquet").unlink()
     deliver(tmp_path, store, seeds=3)
     assert {name: group.data.metrics.get("seeds/done") for name, group in groups(store).items()} == {
@@ -298,6 +353,11 @@ def test_a_saved_view_finds_the_groups_of_its_scenario(tmp_path: Path, store: St
     assert page["orderByKey"] == "metrics.`distance`" and page["orderByAsc"]  # the nearest first
     axes = [(chart["xAxisKey"], chart["selectedXAxisMetricKey"]) for chart in page["compareRunCharts"]]
     assert axes == [("metric", "clock/updates"), ("metric", "clock/virtual_time"), ("step", "")]
+    assert [chart["displayName"] for chart in page["compareRunCharts"]] == [
+        "Distance to the optimum against client updates",
+        "Distance to the optimum against virtual time",
+        "Distance to the optimum against server iterations",
+    ]
     assert tags["mlflow.note.content"].startswith("Three clients.")
     assert all(key in tags["mlflow.note.content"] for _, key in views.saved(tags))
 
@@ -309,7 +369,7 @@ def test_a_view_finds_scenarios_of_any_name(store: Store, scenario: str) -> None
     for label in (scenario, "another"):
         client.create_run(experiment, tags={"asyncfl.kind": "group", "asyncfl.scenario": label})
     (found,) = client.search_runs(
-        [experiment], state(views.of_scenario(scenario, ["loss"]).value)["searchFilter"]
+        [experiment], state(views.of_scenario(scenario, [LOSS]).value)["searchFilter"]
     )
     assert found.data.tags["asyncfl.scenario"] == scenario
 

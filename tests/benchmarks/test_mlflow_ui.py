@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,19 +79,18 @@ def ui(recorded: Store) -> Iterator[dict[str, str]]:
         start_new_session=True,
     )
     assert process.stdout is not None
+    assert process.stdout.readline().startswith("MLflow is starting")
     links: dict[str, str] = {}
     for line in process.stdout:
         if line.startswith("MLflow UI"):
             break
         title, address = line.strip(), next(process.stdout).strip()
         links[title] = address
-    end = time.monotonic() + PATIENCE
-    while not _answers(port):
-        assert process.poll() is None and time.monotonic() < end, "MLflow did not start"
-        time.sleep(0.5)
+    assert _answers(port), "the links came before the server"
     yield links
-    os.killpg(process.pid, 15)
-    process.wait()
+    process.terminate()
+    process.wait(timeout=PATIENCE)
+    assert not _answers(port), "the server was left behind"
 
 
 def _answers(port: int) -> bool:

@@ -136,7 +136,7 @@ def addresses(store: Store) -> list[str]:
 def test_a_poorer_page_never_replaces_a_fuller_one(moved: Store) -> None:
     page = moved.reports / "small.html"
     before = page.read_text()
-    lost = next(run for run in runs(moved) if run.info.run_name == "ASGD · quadratic · F80 · seed 1")
+    lost = next(run for run in runs(moved) if run.info.run_name == "seed 1 · ASGD · quadratic · F80")
     folder = place(lost.info.artifact_uri, moved.tracking_uri)
     assert folder is not None
     (folder / CURVE).unlink()

@@ -71,3 +71,28 @@ def test_accepts(validator: Any, changed: dict[str, Any]) -> None:
 )
 def test_refuses(validator: Any, changed: dict[str, Any]) -> None:
     assert list(validator.iter_errors(suite(**changed))) != []
+
+
+def undescribed(schema: Any, where: str = "") -> list[str]:
+    """Properties without a description, anywhere in a schema."""
+    if isinstance(schema, list):
+        return [path for at, one in enumerate(schema) for path in undescribed(one, f"{where}[{at}]")]
+    if not isinstance(schema, dict):
+        return []
+    properties = schema.get("properties", {})
+    here = [f"{where}.{name}" for name, of in properties.items() if not of.get("description")]
+    return here + [path for key, of in schema.items() for path in undescribed(of, f"{where}.{key}")]
+
+
+def test_every_key_and_every_definition_is_described() -> None:
+    schema = suite_schema()
+    assert undescribed(schema) == []
+    assert [name for name, one in schema["$defs"].items() if not one.get("description")] == []
+    assert undescribed({"$defs": {"A": {"properties": {"b": {"type": "string"}}}}}) == [".$defs.A.b"]
+
+
+def test_a_description_is_the_comment_beside_the_field() -> None:
+    (fedbuff,) = [
+        one for one in suite_schema()["$defs"]["Strategy"]["anyOf"] if one.get("title") == "FedBuff"
+    ]
+    assert fedbuff["properties"]["buffer"]["description"] == "K, updates a step waits for"

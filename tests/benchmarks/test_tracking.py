@@ -26,6 +26,7 @@ from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
+from fl_core.problems.digits import Digits
 
 
 @pytest.fixture
@@ -92,12 +93,18 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
         result.began,
         result.ended,
     )
-    assert run.info.run_name == "FedBuff · quadratic · F80 · seed 0"
+    assert run.info.run_name == "seed 0 · FedBuff · quadratic · F80"
 
     params = run.data.params
     assert params["strategy.name"] == "fedbuff" and params["strategy.buffer"] == "10"
     assert params["timing.durations.name"] == "fx" and params["budget.updates"] == "60"
     assert params["problem.noise"] == "0.1" and params["seed"] == "0"
+
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == (
+        "quadratic",
+        task.problem.world(0).fingerprint["centres"],
+    )
 
     client = MlflowClient(store.tracking_uri)
     history = client.get_metric_history(run.info.run_id, "distance")
@@ -129,6 +136,29 @@ def test_groups_and_baselines(tmp_path: Path, store: Store, outbox: Outbox) -> N
     pooled = runs(store, kind="pooled")
     assert sorted(run.data.tags["asyncfl.seed"] for run in pooled) == ["0", "1"]
     assert all(run.data.metrics["distance"] == 0 for run in pooled)
+
+
+def test_one_data_set_is_listed_once_for_each_partition(tmp_path: Path, store: Store, outbox: Outbox) -> None:
+    """Strategies share it; another seed splits the same data otherwise."""
+    path = tmp_path / "split.yaml"
+    path.write_text(
+        "{name: split, seeds: 2, problem: {name: digits, clients: 3}, budget: {updates: 3}, evaluations: 1,"
+        " strategies: [asgd, fedbuff]}"
+    )
+    for task in tasks(load(str(path)).runs()):
+        if isinstance(task, RunTask):
+            in_process.compute(task, outbox)
+    send(store, outbox)
+    used = {}
+    for run in runs(store, "split"):
+        (one,) = run.inputs.dataset_inputs
+        used.setdefault(run.data.params["seed"], set()).add((one.dataset.name, one.dataset.digest))
+    assert [len(found) for found in used.values()] == [1, 1]
+    (name, digest), (other, partitioned) = *used["0"], *used["1"]
+    assert name == other == "digits · i.i.d."
+    data, _, partition = digest.partition("-")
+    assert partitioned.startswith(f"{data}-") and partitioned != digest and partition
+    assert data == Digits().load().fingerprint
 
 
 def test_an_error_is_a_failed_run_with_its_traceback(tmp_path: Path, store: Store, outbox: Outbox) -> None:
