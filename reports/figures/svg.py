@@ -94,9 +94,17 @@ class Drawing:
 
     def save(self, path: Path) -> None:
         """Write it to a .svg or .pdf file, with its legend; same data give same bytes."""
+        path.write_bytes(self._file(path.suffix))
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self._file(".svg").decode()
+
+    def _file(self, suffix: str) -> bytes:
+        """The content of a .svg or .pdf file."""
         import matplotlib as mpl
 
-        date = {".svg": "Date", ".pdf": "CreationDate"}[path.suffix]
+        date, content = {".svg": "Date", ".pdf": "CreationDate"}[suffix], io.BytesIO()
         style = _STYLE | _colours(list(_PALETTE.values())) | {"pdf.fonttype": 42}
         with mpl.rc_context(style), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from")
@@ -105,7 +113,8 @@ class Drawing:
             if rows:
                 self._add_legend(figure, columns)
             _halo(figure)
-            figure.savefig(path, metadata={date: None})
+            figure.savefig(content, format=suffix[1:], metadata={date: None})
+        return content.getvalue()
 
     def _drawn(self, height: float) -> Figure:
         """Height beyond `size` is added at the bottom."""

@@ -243,11 +243,12 @@ def test_list_a_part_prints_its_fields_in_words(asyncfl: AsyncFL) -> None:
     )
     assert "the staleness scaling 1/√(1+τ) of its §5" in done.stdout
     fields = [" ".join(line.split()) for line in done.stdout.partition("\nFields\n")[2].splitlines()]
-    assert (
-        "buffer whole number ≥ 1 default 10 tuned 1 to 32, logarithmic K, updates a step waits for" in fields
-    )
-    assert "local_lr number > 0 default 0.1 tuned 0.001 to 1, logarithmic" in fields
-    assert "scaling inverse_root or none default inverse_root" in fields
+    for field in (
+        "buffer whole number ≥ 1 default 10 tuned 1 to 32, logarithmic K, updates a step waits for",
+        "local_lr number > 0 default 0.1 tuned 0.001 to 1, logarithmic η_l, the clients' learning rate",
+        "scaling inverse_root or none default inverse_root by staleness: 1/√(1+τ), or not",
+    ):
+        assert field in fields
     assert asyncfl("list", "durations", "two_speed").stdout.startswith("two_speed: Two-speed mixture")
 
 

@@ -95,7 +95,7 @@ def ui(recorded: Store) -> Iterator[dict[str, str]]:
 
 def _answers(port: int) -> bool:
     try:
-        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=PATIENCE):
             return True
     except (URLError, OSError):
         return False
