@@ -96,7 +96,21 @@ workers = click.option(
     "--workers",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Processes.  [default: one a core; one on a GPU]",
+    help="Processes.  [default: one a core, or a GPU]",
+)
+
+engine = click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="What computes: processes on this machine, or the nodes of a Ray cluster.",
+)
+
+address = click.option(
+    "--address",
+    metavar="ADDR",
+    help="With --engine ray: HOST:PORT of the cluster's head.  [default: the cluster of this machine]",
 )
 
 tuned = click.option(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from benchmarks.pool.local import LocalPool
+from benchmarks.engine import Engine
 from benchmarks.pool.pool import Final, GivenUp, Message, Pool
 from benchmarks.tracking.store import Store
 from fl_core.words import many
@@ -49,8 +49,8 @@ class Driver:
         """Whether every study has all of its trials."""
         return all(len(ledger.ended()) >= ledger.plan.trials for ledger in self.ledgers)
 
-    def run(self, workers: int, show: Callable[[int], None]) -> None:
-        """Compute until nothing is left, with so many processes; `show` gets the number of ended trials.
+    def run(self, engine: Engine, show: Callable[[int], None]) -> None:
+        """Compute until nothing is left; `show` gets the number of ended trials.
 
         Raises UserError if the storage fails. However it ends, reported results are kept, and trials in
         progress are taken up again by the others, or by the next `asyncfl tune`.
@@ -60,7 +60,7 @@ class Driver:
             status = "interrupted"
             try:
                 if not self.finished:
-                    self._compute(workers, show)
+                    self._compute(engine, show)
                 status = "running"  # of a study that others still work on
             finally:
                 self.records.close(self.ledgers, status)
@@ -71,8 +71,10 @@ class Driver:
         with self.storage.locks.held(f"worker {self.name}"):
             yield
 
-    def _compute(self, size: int, show: Callable[[int], None]) -> None:
-        with LocalPool[TrialsJob](size, self.log) as pool:
+    def _compute(self, engine: Engine, show: Callable[[int], None]) -> None:
+        worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
+        pool: Pool[TrialsJob] = engine.pool(self.campaign.trials, self.log, worlds)
+        with pool:
             while True:
                 self._submit(pool)
                 if self.finished:

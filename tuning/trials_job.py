@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 from benchmarks import device
@@ -83,6 +84,17 @@ class TrialsJob:
     def retries(self) -> Sequence[Self]:
         """Each trial by itself."""
         return [replace(self, strategies={trial: one}) for trial, one in self.strategies.items()]
+
+    def files(self) -> dict[str, bytes]:
+        """None: the driver records trials."""
+        return {}
+
+    def put_files(self, files: Mapping[str, bytes]) -> None:
+        """There are none."""
+
+    def elsewhere(self, folder: Path) -> Self:
+        """It needs no folder."""
+        return self
 
     def compute(self, worker: Worker) -> None:
         """Simulate all, and report every evaluation; an error ends its trial, and the others go on."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.claims.claim import Claim
     from benchmarks.claims.files import Paper
     from benchmarks.claims.plan import ClaimPlan
+    from benchmarks.engine import Engine
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
     from reports.claims.cost import Open
@@ -130,6 +131,8 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 @options.tracking_uri
 @options.data_dir
 @options.device
+@options.engine
+@options.address
 @options.workers
 @click.option("--until-decided", is_flag=True, help="Go on from look to look, claims decided soonest first.")
 @click.option(
@@ -145,6 +148,8 @@ def run(
     folder_of_claims: Path | None,
     folder: Path,
     tracking_uri: str | None,
+    engine: str,
+    address: str | None,
     workers: int | None,
     until_decided: bool,
     hours: float | None,
@@ -162,6 +167,7 @@ def run(
     if hours is not None and not until_decided:
         raise click.UsageError("--hours goes with --until-decided")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
+    from benchmarks import engine as engines
     from benchmarks.tracking.store import Store
 
     papers = _papers(folder_of_claims, wanted)
@@ -177,12 +183,13 @@ def run(
         _forecast(plans)
         return
     results, store = _results(folder_of_claims), Store(folder, tracking_uri)
+    computes = engines.engine(engine, address, workers)
     try:
         failed = [_compute(papers[name], claims, results, again=bool(ids)) for name, claims in chosen.items()]
         if until_decided:
-            _until_decided(plans, store, results, workers, hours, quiet=quiet)
+            _until_decided(plans, store, results, computes, hours, quiet=quiet)
         else:
-            failed += [_run(plan, store, results, workers, quiet=quiet) for plan in plans]
+            failed += [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
     except KeyboardInterrupt:
         click.echo("\nStopped: what was in progress is saved.")
         click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
@@ -304,11 +311,9 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     return failed
 
 
-def _run(plan: ClaimPlan, store: Store, results: Path, workers: int | None, *, quiet: bool) -> bool:
+def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
     """Run what claims need and keep its numbers; whether any run failed."""
     from benchmarks.claims import kept
-    from benchmarks.device import processes
-    from benchmarks.pool.fork_server import warm_up
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from reports.claims.claims import measured
@@ -316,8 +321,8 @@ def _run(plan: ClaimPlan, store: Store, results: Path, workers: int | None, *, q
     from reports.records.store import load
 
     session = Session(plan, store, baselines=False)
-    warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
-    session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
+    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
+    session.run(computes, lambda tasks: display(tasks, quiet=quiet))
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
     numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
@@ -330,7 +335,7 @@ def _until_decided(
     plans: list[ClaimPlan],
     store: Store,
     results: Path,
-    workers: int | None,
+    computes: Engine,
     hours: float | None,
     *,
     quiet: bool,
@@ -362,7 +367,9 @@ def _until_decided(
             f"at most {took} of a core."
         )
         claims = tuple(one.claim for one in batch)
-        _run(ClaimPlan(plan.paper, plan.scale, claims, first.next_look), store, results, workers, quiet=quiet)
+        _run(
+            ClaimPlan(plan.paper, plan.scale, claims, first.next_look), store, results, computes, quiet=quiet
+        )
     _say_cost(plans, store, results)
 
 

@@ -40,6 +40,8 @@ INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 @options.device
 @options.tuned
 @options.tuned_from
+@options.engine
+@options.address
 @options.workers
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong and the results.")
 @click.option("--no-report", is_flag=True, help="Write no report page.")
@@ -52,6 +54,8 @@ def command(
     tracking_uri: str | None,
     tuned: bool,
     tuned_from: Path | None,
+    engine: str,
+    address: str | None,
     workers: int | None,
     quiet: bool,
     no_report: bool,
@@ -63,8 +67,7 @@ def command(
     began = monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
 
-    from benchmarks.device import processes
-    from benchmarks.pool.fork_server import warm_up
+    from benchmarks import engine as engines
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
@@ -72,10 +75,11 @@ def command(
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
+    computes = engines.engine(engine, address, workers)
     # It takes as long as everything up to its first use.
-    warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
+    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
     try:
-        session.run(workers or processes(), lambda tasks: display(tasks, quiet=quiet))
+        session.run(computes, lambda tasks: display(tasks, quiet=quiet))
         click.echo(_what_happened(session, monotonic() - began))
         whole = _show_results(session, store, page=not no_report)
     except KeyboardInterrupt:

@@ -50,6 +50,8 @@ POSITIVE = click.IntRange(min=1)
     help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
     "campaign.  [default: DIR/tuning.journal]",
 )
+@options.engine
+@options.address
 @options.workers
 @click.option(
     "--out",
@@ -71,6 +73,8 @@ def command(
     sampler: str | None,
     objective: str | None,
     storage: str | None,
+    engine: str,
+    address: str | None,
     workers: int | None,
     out: Path | None,
     dry_run: bool,
@@ -84,8 +88,8 @@ def command(
     began = monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
 
+    from benchmarks import engine as engines
     from benchmarks.device import processes
-    from benchmarks.pool.fork_server import warm_up
     from benchmarks.suite.suite import load
     from benchmarks.tracking.store import Store
     from tuning import samplers
@@ -104,13 +108,14 @@ def command(
     from tuning.campaign import Driver
     from tuning.storage import open_storage
 
-    warm_up("tuning.trials_job", problems=(study.tried_on.problem for study in campaign.studies))
+    computes = engines.engine(engine, address, workers)
+    computes.warm_up("tuning.trials_job", (study.tried_on.problem for study in campaign.studies))
     store = Store(folder, tracking_uri)
     opened = open_storage(storage or str(folder / "tuning.journal"))
     driver = Driver(campaign, opened, store)
     try:
         with _progress(driver, quiet=quiet) as show:
-            driver.run(workers or processes(), show)
+            driver.run(computes, show)
     except KeyboardInterrupt:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         click.echo(f"\nStopped: {done}; what was in progress is taken up again.")

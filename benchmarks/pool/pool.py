@@ -6,8 +6,9 @@ dies is retried; after three deaths it is given up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 DEATHS = 3  # of a job's workers, after which it is given up
@@ -72,6 +73,15 @@ class PoolJob(Protocol):
         Each is then computed alone, so that one that kills its workers is given up alone.
         """
 
+    def files(self) -> dict[str, bytes]:
+        """What it has left on this machine's disk so far, by name; empty if nothing."""
+
+    def put_files(self, files: Mapping[str, bytes]) -> None:
+        """Leave on this machine's disk what was left on another's."""
+
+    def elsewhere(self, folder: Path) -> Self:
+        """The same job on another machine than the driver's, with its files in `folder`."""
+
 
 class Worker(Protocol):
     """The worker as a job in progress sees it."""
@@ -98,6 +108,12 @@ J = TypeVar("J", bound=PoolJob)
 
 class Pool(Protocol[J]):
     """An engine that computes jobs. Results depend neither on the engine nor on its size."""
+
+    def __enter__(self) -> Self:
+        """Itself."""
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
 
     def submit(self, job: J) -> None:
         """Compute a job as soon as there is a worker for it, after those that were submitted before."""

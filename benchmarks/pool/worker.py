@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +16,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
-
-import torch
 
 from benchmarks.pool.pool import Message, PoolJob
 
@@ -33,15 +32,51 @@ class Note:
     content: object
 
 
-class ProcessWorker:
-    """The worker as its jobs see it; what arrives for them through the pipe is queued here."""
+class QueueWorker(ABC):
+    """The worker as its jobs see it; what has arrived for them is queued here."""
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self.companions: deque[PoolJob] = deque()
+        self.notes: deque[Note] = deque()
+        self._shared: dict[Callable[[], Any], Any] = {}
+
+    @abstractmethod
+    def tell(self, job: PoolJob, message: Message) -> None:
+        """Send a message about a job to the driver."""
+
+    @abstractmethod
+    def look(self) -> None:
+        """Queue what has arrived."""
+
+    def note(self, job: PoolJob) -> Any:
+        """The next note to a job in progress."""
+        self.look()
+        for note in self.notes:
+            if note.key == job.key:
+                self.notes.remove(note)
+                return note.content
+        return None
+
+    def companion(self) -> PoolJob | None:
+        """The next job to go on beside those in progress."""
+        self.look()
+        return self.companions.popleft() if self.companions else None
+
+    def shared(self, make: Callable[[], T]) -> T:
+        """What the jobs of this process have in common."""
+        if make not in self._shared:
+            self._shared[make] = make()
+        found: T = self._shared[make]
+        return found
+
+
+class ProcessWorker(QueueWorker):
+    """A worker at the end of a pipe."""
 
     def __init__(self, pipe: Connection) -> None:
+        super().__init__()
         self.pipe = pipe
-        self.stopping = False
-        self._companions: deque[PoolJob] = deque()
-        self._notes: deque[Note] = deque()
-        self._shared: dict[Callable[[], Any], Any] = {}
         self._looked = monotonic()
 
     def work(self) -> None:
@@ -51,7 +86,7 @@ class ProcessWorker:
                 job = self._next_job()
             except EOFError:
                 return
-            self._notes = deque(one for one in self._notes if one.key == job.key)  # the others have ended
+            self.notes = deque(one for one in self.notes if one.key == job.key)  # the others have ended
             with self._terminable(saves=job.saves):
                 job.compute(self)
 
@@ -62,33 +97,13 @@ class ProcessWorker:
         except OSError:  # the driver is gone; that is no error of the job's
             os._exit(1)
 
-    def note(self, job: PoolJob) -> Any:
-        """The next note to a job in progress."""
-        self._look()
-        for note in self._notes:
-            if note.key == job.key:
-                self._notes.remove(note)
-                return note.content
-        return None
-
-    def companion(self) -> PoolJob | None:
-        """The next job to go on beside those in progress."""
-        self._look()
-        return self._companions.popleft() if self._companions else None
-
-    def shared(self, make: Callable[[], T]) -> T:
-        """What the jobs of this process have in common."""
-        if make not in self._shared:
-            self._shared[make] = make()
-        found: T = self._shared[make]
-        return found
-
     def _next_job(self) -> PoolJob:
-        while not self._companions:
+        while not self.companions:
             self._receive()
-        return self._companions.popleft()
+        return self.companions.popleft()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Queue what has come through the pipe, at most every `LOOK_EVERY` seconds."""
         if monotonic() < self._looked + LOOK_EVERY:
             return
         try:
@@ -101,9 +116,9 @@ class ProcessWorker:
     def _receive(self) -> None:
         received = self.pipe.recv()
         if isinstance(received, Note):
-            self._notes.append(received)
+            self.notes.append(received)
         else:
-            self._companions.append(received)
+            self.companions.append(received)
 
     @contextmanager
     def _terminable(self, *, saves: bool) -> Iterator[None]:
@@ -125,6 +140,8 @@ def serve(pipe: Connection, log: Path) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_the_driver, daemon=True).start()
     _write_output_to(log)
+    import torch
+
     torch.set_num_threads(1)
     ProcessWorker(pipe).work()
 

@@ -7,9 +7,11 @@ alone. Apart from the writing of records, the times of all runs add up to that o
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from math import inf
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -22,6 +24,7 @@ from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import PooledTask, RunTask, Task
 from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest
 from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
@@ -40,6 +43,8 @@ HELD = 4  # models for each client that a run may hold: a start, an update, its 
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 
+_provenance_here = cache(provenance)  # once a process
+
 
 @dataclass(frozen=True, eq=False)
 class TaskJob(Generic[AnyTask]):
@@ -57,6 +62,18 @@ class TaskJob(Generic[AnyTask]):
     def retries(self) -> Sequence[Self]:
         """The job itself; a run goes on from its checkpoint."""
         return [self]
+
+    def files(self) -> dict[str, bytes]:
+        """Its record, or its checkpoint."""
+        return self.outbox.files(self.task.suite, self.key)
+
+    def put_files(self, files: Mapping[str, bytes]) -> None:
+        """Its record, or its checkpoint, from another machine."""
+        self.outbox.put_files(self.task.suite, self.key, files)
+
+    def elsewhere(self, folder: Path) -> Self:
+        """With an outbox there; its numbers come from that machine and its libraries."""
+        return replace(self, outbox=Outbox(folder), provenance=_provenance_here())
 
     def recording(self) -> Recording:
         """What writes the task's record."""

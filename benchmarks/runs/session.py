@@ -9,9 +9,9 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from benchmarks.engine import Engine
 from benchmarks.errors import UserError, warn
-from benchmarks.pool.local import LocalPool
-from benchmarks.pool.pool import GivenUp
+from benchmarks.pool.pool import GivenUp, Pool
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress
@@ -66,8 +66,8 @@ class Session:
         """Tasks that need not be computed again."""
         return self.before + self.now["done"] + self.now["diverged"] + self.now["stalled"]
 
-    def run(self, workers: int, show: Callable[[int], Progress]) -> None:
-        """Compute what is left with so many worker processes; `show(n)` makes the display for n tasks.
+    def run(self, engine: Engine, show: Callable[[int], Progress]) -> None:
+        """Compute what is left; `show(n)` makes the display for n tasks.
 
         Before anything is computed, raises UserError, and a problem's own error if its data are missing;
         KeyboardInterrupt once all that is in progress is saved.
@@ -83,7 +83,7 @@ class Session:
                     warn(f"MLflow cannot be asked what is finished: {delivery.away}")
                 self._announce(delivery)
                 if left:
-                    self._compute(left, outbox, delivery, workers, show)
+                    self._compute(left, outbox, delivery, engine, show)
             finally:
                 delivery.close()
                 self.waiting = len(list(outbox.waiting()))
@@ -124,11 +124,12 @@ class Session:
         left: Sequence[Task],
         outbox: Outbox,
         delivery: Delivery,
-        workers: int,
+        engine: Engine,
         show: Callable[[int], Progress],
     ) -> None:
         about = provenance()
-        pool = LocalPool[RunJob | BaselineJob](min(workers, len(left)), self.store.log)
+        worlds = {task.problem: task.seed for task in left}
+        pool: Pool[RunJob | BaselineJob] = engine.pool(len(left), self.store.log, worlds)
         with show(len(left)) as progress, pool:
             for task in left:
                 pool.submit(job_of(task, outbox, about))

@@ -147,6 +147,35 @@ class Outbox:
             record.folder.rename(gone)
             shutil.rmtree(gone)
 
+    def files(self, suite: str, key: str) -> dict[str, bytes]:
+        """A task's record or, without one, its checkpoint, by names that `put_files` understands."""
+        if record := self.get(suite, key):
+            paths = [path for path in record.folder.rglob("*") if path.is_file()]
+        else:
+            found = (self.stopwatch(suite, key), self.checkpoint(suite, key))
+            paths = [path for path in found if path.exists()]
+        return {path.relative_to(self.folder / suite).as_posix(): path.read_bytes() for path in paths}
+
+    def put_files(self, suite: str, key: str, files: Mapping[str, bytes]) -> None:
+        """Store what `files` returned on another machine: a record at once and whole."""
+        folder = self.folder / suite / key
+        partial = folder.with_name(f"{key}.{os.getpid()}{PARTIAL}")
+        inside = {name: content for name, content in files.items() if name.startswith(f"{key}/")}
+        for name, content in inside.items():
+            path = partial / Path(name).relative_to(key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        if inside:
+            self.drop(OutboxRecord(folder))
+            partial.rename(folder)
+        for path in (self.stopwatch(suite, key), self.checkpoint(suite, key)):  # in the order of saving
+            if inside:
+                path.unlink(missing_ok=True)
+            elif path.name in files:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial.write_bytes(files[path.name])
+                partial.replace(path)
+
     def sweep(self) -> list[Path]:
         """Remove what killed processes left half-written; set damaged records aside and say where."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):

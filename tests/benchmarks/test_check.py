@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from recorded import runs, write_suite
 
 from benchmarks.commands.run import command
+from benchmarks.engine import Local
 from benchmarks.errors import users_mistake
 from benchmarks.runs.progress import Quiet
 from benchmarks.runs.session import Session
@@ -31,7 +32,7 @@ def poor_suite(folder: Path) -> Path:
 def test_a_partition_that_cannot_be_made(tmp_path: Path, store: Store) -> None:
     session = Session(load(str(poor_suite(tmp_path))), store)
     with pytest.raises(Impossible, match="always had fewer than 1 data points; raise alpha") as refused:
-        session.run(1, lambda _: Quiet())
+        session.run(Local(1), lambda _: Quiet())
     assert users_mistake(refused.value) == (str(refused.value),)
     assert "\n" not in str(refused.value)
     assert not runs(store)

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from recorded import write_suite
 
 from benchmarks.commands import baseline, check
+from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.runs.progress import Quiet
 from benchmarks.runs.session import Session
@@ -31,7 +32,7 @@ PROGRAM = "from benchmarks.cli import main; main()"
 
 def run(suite: Path, store: Store) -> None:
     """Compute and record a suite."""
-    Session(load(str(suite)), store).run(2, lambda _: Quiet())
+    Session(load(str(suite)), store).run(Local(2), lambda _: Quiet())
 
 
 def invoke(command: object, *words: object) -> Result:

@@ -15,6 +15,7 @@ from mlflow import MlflowClient
 from recorded import write_suite
 
 from benchmarks.commands.ui import pages
+from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.runs.progress import display
 from benchmarks.runs.session import Session
@@ -35,7 +36,7 @@ LINES = """[...document.querySelectorAll('.js-plotly-plot')]
 @pytest.fixture
 def recorded(tmp_path: Path, store: Store, fork_server: None) -> Store:
     """A store in which a suite of two strategies has run, and its page is kept."""
-    Session(load(str(write_suite(tmp_path))), store).run(2, lambda tasks: display(tasks, quiet=True))
+    Session(load(str(write_suite(tmp_path))), store).run(Local(2), lambda tasks: display(tasks, quiet=True))
     page = tmp_path / "small.html"
     page.write_text("<h1>The page of small</h1>")
     assert keep_page(store, "small", page) == ""

@@ -13,6 +13,7 @@ from filelock import FileLock
 from mlflow import MlflowClient
 from recorded import keys, runs, tables, undisturbed, write_suite
 
+from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.runs.messages import Advanced
 from benchmarks.runs.progress import Quiet, TaskMessage
@@ -51,7 +52,7 @@ def session(
 ) -> Session:
     """One session of a suite."""
     found = Session(load(str(path)), store)
-    found.run(workers, lambda _: Listener(hear))
+    found.run(Local(workers), lambda _: Listener(hear))
     return found
 
 

@@ -3,9 +3,10 @@
 import os
 import signal
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from benchmarks.pool.pool import Capacity, Final, Message, Worker
 
@@ -39,6 +40,15 @@ class Count:
 
     def retries(self) -> Sequence["Count"]:
         return [self]
+
+    def files(self) -> dict[str, bytes]:
+        return {}
+
+    def put_files(self, files: Mapping[str, bytes]) -> None:
+        pass
+
+    def elsewhere(self, folder: Path) -> Self:
+        return self
 
     def compute(self, worker: Worker) -> None:
         jobs = worker.shared(list)
@@ -93,6 +103,15 @@ class Parts:
     def retries(self) -> Sequence["Parts"]:
         return [replace(self, parts=(part,)) for part in self.parts]
 
+    def files(self) -> dict[str, bytes]:
+        return {}
+
+    def put_files(self, files: Mapping[str, bytes]) -> None:
+        pass
+
+    def elsewhere(self, folder: Path) -> Self:
+        return self
+
     def compute(self, worker: Worker) -> None:
         if set(self.parts) & set(self.deadly):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -105,6 +124,17 @@ class Saving(Count):
 
     saves: bool = True
     saved: str = ""
+
+    def files(self) -> dict[str, bytes]:
+        saved = Path(self.saved)
+        return {"saved": saved.read_bytes()} if saved.exists() else {}
+
+    def put_files(self, files: Mapping[str, bytes]) -> None:
+        for content in files.values():
+            Path(self.saved).write_bytes(content)
+
+    def elsewhere(self, folder: Path) -> Self:
+        return replace(self, saved=str(folder / "saved"))
 
     def compute(self, worker: Worker) -> None:
         saved = Path(self.saved)

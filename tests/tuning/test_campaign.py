@@ -17,6 +17,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from small import QUADRATIC, RATE, Make, Write
 
+from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("fork_server")
 
 def tune(campaign: Campaign, store: Store, workers: int = 1) -> Driver:
     driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
-    driver.run(workers, lambda _: None)
+    driver.run(Local(workers), lambda _: None)
     return driver
 
 

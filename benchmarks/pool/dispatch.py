@@ -1,0 +1,151 @@
+"""Which worker gets which job, and what becomes of the jobs of a worker that died: the same in every engine.
+
+The jobs themselves report how many can run side by side in a worker (`Capacity`): the first of a kind runs
+alone. The jobs of a worker that died are retried, each alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Hashable, Iterator
+from itertools import islice
+from typing import Generic, Self, TypeVar
+
+from benchmarks.pool.pool import DEATHS, Capacity, Died, Final, GivenUp, J, Message
+
+
+class WorkerHandle(ABC, Generic[J]):
+    """The driver's side of one worker."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, J] = {}  # in progress, by key
+        self.ready = True  # whether it can be given jobs
+
+    def begin(self, job: J) -> None:
+        """Have it compute a job, beside its present ones."""
+        self.jobs[job.key] = job
+        self.hand_over(job)
+
+    @abstractmethod
+    def hand_over(self, job: J) -> None:
+        """Send it a job; that it is dead is detected when receiving from it."""
+
+    @abstractmethod
+    def hand_note(self, key: str, note: object) -> None:
+        """Send it a note to a job."""
+
+
+H = TypeVar("H", bound=WorkerHandle)
+
+
+class Dispatcher(ABC, Generic[J, H]):
+    """A pool without its workers: an engine starts them, receives from them and ends them."""
+
+    def __init__(self) -> None:
+        self.workers: list[H] = []
+        self.waiting: deque[J] = deque()
+        self._capacity: dict[Hashable, int] = {}  # by kind
+        self._deaths: dict[str, int] = {}  # by job
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many workers there may be now."""
+
+    @abstractmethod
+    def start(self) -> H:
+        """Start one more worker."""
+
+    @abstractmethod
+    def lost(self, deaths: int, last: Died) -> str:
+        """Why a job is given up whose workers died so often, and where more can be read."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End all workers."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def submit(self, job: J) -> None:
+        """Compute a job as soon as a worker is free."""
+        self.waiting.append(job)
+
+    def send(self, job: J, note: object) -> None:
+        """Send a note to the worker that computes the job."""
+        for worker in self.workers:
+            if job.key in worker.jobs:
+                worker.hand_note(job.key, note)
+
+    @property
+    def idle(self) -> int:
+        """Workers with nothing to do, now or soon."""
+        return max(0, self.size - sum(bool(one.jobs) for one in self.workers) - len(self.waiting))
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are jobs that have not ended."""
+        return bool(self.waiting) or any(worker.jobs for worker in self.workers)
+
+    def assign(self) -> None:
+        """Give each worker something to do, as long as there is something."""
+        starting = 0
+        for worker in self.workers:
+            if not worker.ready:
+                starting += 1
+            elif self.waiting and not worker.jobs:
+                worker.begin(self.waiting.popleft())
+        size = self.size
+        while len(self.waiting) > starting and len(self.workers) < size:
+            self.workers.append(self.start())
+            if self.workers[-1].ready:
+                self.workers[-1].begin(self.waiting.popleft())
+            else:
+                starting += 1
+        share = (len(self.waiting) + sum(len(one.jobs) for one in self.workers)) // max(1, size)
+        for worker in self.workers:
+            self._fill_up(worker, share)
+
+    def _fill_up(self, worker: H, share: int) -> None:
+        """Add companions: as many as are useful, while the other workers keep their share."""
+        if not self.waiting or not worker.jobs:
+            return
+        kind = self._kind(next(iter(worker.jobs.values())))
+        room = min(self._capacity.get(kind, 1), share) - len(worker.jobs)
+        if kind is not None and room > 0:
+            for job in list(islice((one for one in self.waiting if self._kind(one) == kind), room)):
+                self.waiting.remove(job)
+                worker.begin(job)
+
+    def _kind(self, job: J) -> Hashable:
+        """That of the job; None once a worker has died with it."""
+        return None if job.key in self._deaths else job.kind
+
+    def told(self, worker: H, key: str, message: Message) -> Iterator[tuple[J, Message]]:
+        """A worker's message about one of its jobs."""
+        job = worker.jobs[key]
+        if isinstance(message, Capacity):
+            self._capacity[job.kind] = message.jobs
+            return
+        if isinstance(message, Final):
+            del worker.jobs[key]
+        yield job, message
+
+    def died(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
+        """A worker is gone: its jobs are retried, before all others."""
+        self.workers.remove(worker)
+        for job in reversed(worker.jobs.values()):
+            yield job, self._retried(job, death)
+
+    def _retried(self, job: J, death: Died) -> Died | GivenUp:
+        deaths = self._deaths.get(job.key, 0) + 1
+        if deaths == DEATHS:
+            return GivenUp(self.lost(deaths, death))
+        retries = job.retries()
+        self._deaths |= {retry.key: deaths for retry in retries}
+        self.waiting.extendleft(reversed(retries))
+        return death

@@ -1,0 +1,238 @@
+"""A pool on a Ray cluster: as many workers on each node as it has cores (or GPUs), wherever the driver is.
+
+Nothing but Ray connects driver and nodes. What a job leaves on a node's disk comes back through messages, so
+that the driver remains the only writer; a node that is lost costs what its jobs did since their last
+heartbeat. Nodes that join later get workers, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from benchmarks.errors import UserError, warn
+from benchmarks.pool.dispatch import Dispatcher, WorkerHandle
+from benchmarks.pool.fork_server import THREADS
+from benchmarks.pool.pool import DEATHS, Died, J, Message
+from benchmarks.pool.ray_worker import HEARTBEAT, Heard, RayWorker
+
+PATIENCE = 30.0  # seconds that workers have to save their jobs and send them when all is stopped
+LOOK_EVERY = 2.0  # seconds between two looks at the nodes of the cluster
+TELL_EVERY = 0.5  # seconds in which a worker gathers messages …
+POLLS = 200.0  # … and more where there are many: so many polls a second at most
+REACHABLE = 10.0  # seconds within which a head node answers
+
+NOWHERE = "start one with `ray start --head`, or name another with --address"
+
+
+def connect(address: str | None) -> None:
+    """Join a cluster as its driver: this machine's, or that of an address; UserError if there is none."""
+    if ray.is_initialized():
+        return
+    where = address or os.environ.get("RAY_ADDRESS") or "auto"
+    if where != "auto":
+        _must_answer(where)
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    try:
+        ray.init(where, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, RayError, RuntimeError, ValueError, ImportError) as error:
+        if where == "auto":
+            raise UserError(f"--engine ray: this machine belongs to no Ray cluster: {NOWHERE}") from None
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"--address {where}: {reason or type(error).__name__}") from None
+
+
+def _must_answer(address: str) -> None:
+    """UserError if no one listens there; Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and host and port.isdigit() and int(port) < 65536):
+        raise UserError(f"--address {address}: must be HOST:PORT, as `ray start --head` prints it")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACHABLE).close()
+    except OSError as error:
+        raise UserError(
+            f"--address {address}: no Ray cluster answers ({error.strerror or error}): {NOWHERE}"
+        ) from None
+
+
+class WorkerOnNode(WorkerHandle[J]):
+    """The driver's side of one worker."""
+
+    def __init__(self, actor: Any, node: str, prepare: Callable[[], None] | None) -> None:
+        super().__init__()
+        self.actor, self.node = actor, node
+        self.ready = False
+        self.pending = actor.unfit.remote(prepare)  # the answer that is awaited
+
+    def hand_over(self, job: J) -> None:
+        """Send it a job, with the files that the driver has of it."""
+        self.actor.begin.remote(job, job.files())
+
+    def hand_note(self, key: str, note: object) -> None:
+        """Send it a note to a job."""
+        self.actor.hand_note.remote(key, note)
+
+
+class RayPool(Dispatcher[J, WorkerOnNode[J]]):
+    """Workers on the nodes of the cluster that this process has joined, at most `most` of them."""
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        resource: str = "CPU",
+        environment: Mapping[str, str] | None = None,
+        prepare: Callable[[], None] | None = None,
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
+        """`resource`, CPU or GPU, is what a worker needs one of; `environment` yields to that of a node.
+
+        `prepare` is called once on each node, before any job: it may fetch data. A node where it fails is
+        left out.
+        """
+        super().__init__()
+        self.most, self.resource, self.prepare = most, resource, prepare
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        variables = {**dict.fromkeys(THREADS, "1"), "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+        self._options: dict[str, Any] = {
+            "num_cpus": int(resource == "CPU"),
+            "num_gpus": int(resource == "GPU"),
+            "max_concurrency": 8,  # it answers while it computes
+            "runtime_env": {"env_vars": variables},
+        }
+        self._arguments = (dict(environment or {}), heartbeat)
+        self._nodes: dict[str, int] = {}  # alive: id → workers that it may have
+        self._names: dict[str, str] = {}
+        self._prepared: set[str] = set()
+        self._failed: Counter[str] = Counter()  # id → workers that did not start
+        self._unfit: dict[str, str] = {}  # id → why
+        self._next_look = 0.0
+        self._look()
+
+    @property
+    def size(self) -> int:
+        """Workers on all nodes; one on a node that is not prepared yet."""
+        return min(self.most, sum(map(self._room, self._nodes)))
+
+    def _room(self, node: str) -> int:
+        return self._nodes[node] if node in self._prepared else min(1, self._nodes[node])
+
+    def start(self) -> WorkerOnNode[J]:
+        """Start a worker on the node with the most cores that are free."""
+        taken = Counter(worker.node for worker in self.workers)
+        node = max(self._nodes, key=lambda one: self._room(one) - taken[one])
+        here = NodeAffinitySchedulingStrategy(node, soft=False)
+        make = ray.remote(RayWorker).options(**self._options, scheduling_strategy=here)
+        actor = make.remote(*self._arguments)
+        return WorkerOnNode(actor, node, None if node in self._prepared else self.prepare)
+
+    def lost(self, deaths: int, last: Died) -> str:
+        """How the workers died."""
+        return f"its worker died {deaths} times ({last.how}); see the logs of Ray on that node"
+
+    def messages(self, seconds: float) -> list[tuple[J, Message]]:
+        """What workers have told since the last call."""
+        self._look()
+        self.assign()
+        pending = {worker.pending: worker for worker in self.workers}
+        if not pending:
+            time.sleep(min(seconds, LOOK_EVERY))
+            return []
+        answered, _ = ray.wait(list(pending), timeout=seconds)
+        if answered:
+            answered, _ = ray.wait(list(pending), num_returns=len(pending), timeout=0)
+        return [told for answer in answered for told in self._received(pending[answer])]
+
+    def _look(self) -> None:
+        """Which nodes there are."""
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_EVERY
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
+        found = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
+        self._nodes = {node: count for node, count in found.items() if count and node not in self._unfit}
+        if not self._nodes and self._unfit:
+            raise UserError(*(f"node {self._names[node]}: {why}" for node, why in self._unfit.items()))
+        if not any(found.values()):
+            raise UserError(f"--engine ray: no node of the cluster has a {self.resource}")
+
+    def _received(self, worker: WorkerOnNode[J]) -> Iterator[tuple[J, Message]]:
+        try:
+            answer = ray.get(worker.pending)
+        except RayError as error:
+            ray.kill(worker.actor)  # it may only be out of reach, and must not go on
+            yield from self.died(worker, Died(f"on {self._names[worker.node]}"))
+            if not worker.ready:
+                self._failed[worker.node] += 1
+                if self._failed[worker.node] == DEATHS:
+                    self._leave_out(worker.node, f"no worker starts: {_last_line(error)}")
+            return
+        if worker.ready:
+            for heard in answer:
+                yield from self._taken_in(worker, heard)
+        elif answer:
+            ray.kill(worker.actor)
+            self.workers.remove(worker)
+            self._leave_out(worker.node, answer)
+            return
+        else:
+            worker.ready = True
+            self._prepared.add(worker.node)
+        worker.pending = worker.actor.heard.remote(max(TELL_EVERY, len(self.workers) / POLLS))
+
+    def _taken_in(self, worker: WorkerOnNode[J], heard: Heard | None) -> Iterator[tuple[J, Message]]:
+        if heard is None:
+            return
+        if heard.files:
+            worker.jobs[heard.key].put_files(heard.files)
+        if heard.message is not None:
+            yield from self.told(worker, heard.key, heard.message)
+
+    def _leave_out(self, node: str, why: str) -> None:
+        warn(f"node {self._names[node]} is left out: {why}")
+        self._unfit[node] = why
+        self._next_look = 0.0
+
+    def stop(self) -> None:
+        """Have all jobs saved and sent here; a worker that takes too long is killed."""
+        self.waiting.clear()
+        left = [worker for worker in self.workers if worker.jobs]
+        for worker in left:
+            worker.actor.stop.remote()
+        end = time.monotonic() + PATIENCE
+        try:
+            while left and (seconds := end - time.monotonic()) > 0:
+                answered, _ = ray.wait([worker.pending for worker in left], timeout=seconds)
+                left = [worker for worker in left if not (worker.pending in answered and self._ended(worker))]
+        finally:
+            for worker in self.workers:
+                ray.kill(worker.actor)
+            self.workers.clear()
+
+    def _ended(self, worker: WorkerOnNode[J]) -> bool:
+        """Take in what a stopped worker sent, and whether that was all."""
+        try:
+            answer = ray.get(worker.pending)
+        except RayError:
+            return True
+        for _ in (told for heard in answer for told in self._taken_in(worker, heard)):
+            pass
+        worker.pending = worker.actor.heard.remote(TELL_EVERY)
+        return None in answer
+
+
+def _last_line(error: Exception) -> str:
+    """Of an error from another machine, which has that machine's traceback before its own text."""
+    return str(error).strip().rpartition("\n")[2].strip()

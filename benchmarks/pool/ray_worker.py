@@ -1,0 +1,158 @@
+"""A worker on a node of a Ray cluster: an actor whose jobs run on a thread of their own.
+
+It has no disk in common with the driver. A job's files arrive with it; its checkpoint goes back to the driver
+with a heartbeat every now and then, and its record with its last message.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from benchmarks.pool.pool import Final, Message, PoolJob
+from benchmarks.pool.worker import Note, QueueWorker
+
+HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
+BYTES = 1e6  # of checkpoints that a worker sends in a second at most, on average
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a worker has to tell: a message about a job, its files, or both."""
+
+    key: str
+    message: Message | None
+    files: Files
+
+
+@dataclass
+class Begun:
+    """A job in progress, and the folder that it has here."""
+
+    job: PoolJob
+    folder: Path
+    next_copy: float  # when its checkpoint is due
+
+
+class RayWorker(QueueWorker):
+    """The actor; its methods are called while jobs are computed."""
+
+    def __init__(self, environment: Mapping[str, str], heartbeat: float) -> None:
+        super().__init__()
+        for name, value in environment.items():
+            os.environ.setdefault(name, value)  # the node's own settings come first
+        self.heartbeat = heartbeat
+        self._arrived: queue.SimpleQueue[PoolJob | Note] = queue.SimpleQueue()
+        self._telling: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
+        self._begun: dict[str, Begun] = {}
+        self._saves = False
+        self._scratch = Path(tempfile.mkdtemp(prefix="asyncfl-worker-"))
+        threading.Thread(target=self._work, daemon=True).start()
+
+    # What the driver calls.
+
+    def unfit(self, prepare: Callable[[], None] | None) -> str:
+        """Answers once the worker is ready: why jobs cannot be computed on this node; empty if they can."""
+        try:
+            if prepare is not None:
+                prepare()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this node
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    def begin(self, job: PoolJob, files: Files) -> None:
+        """Compute a job, from its files."""
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        mine = job.elsewhere(folder)
+        mine.put_files(files)
+        self._begun[mine.key] = Begun(mine, folder, monotonic() + self.heartbeat)
+        self._arrived.put(mine)
+
+    def hand_note(self, key: str, note: object) -> None:
+        """A note to a job."""
+        self._arrived.put(Note(key, note))
+
+    def heard(self, seconds: float) -> list[Heard | None]:
+        """What there is to tell, at the latest after `seconds`; None is the end of a stopped worker.
+
+        The last message of a job is not held back.
+        """
+        found: list[Heard | None] = []
+        end = monotonic() + seconds
+        while (left := end - monotonic()) > 0:
+            try:
+                found.append(self._telling.get(timeout=left))
+            except queue.Empty:
+                break
+            if found[-1] is None or isinstance(found[-1].message, Final):
+                break
+        while not self._telling.empty():
+            found.append(self._telling.get())
+        return found
+
+    def stop(self) -> None:
+        """Save the jobs in progress and end."""
+        self.stopping = True
+        if not self._saves:
+            self._end()
+
+    # What jobs call, on their thread.
+
+    def tell(self, job: PoolJob, message: Message) -> None:
+        """Send a message about a job to the driver, and its files when they are due."""
+        begun = self._begun[job.key]
+        last = isinstance(message, Final)
+        files = begun.job.files() if last or monotonic() > begun.next_copy else {}
+        if files:
+            size = sum(map(len, files.values()))
+            begun.next_copy = monotonic() + max(self.heartbeat, size / BYTES)
+        if last:
+            del self._begun[job.key]
+            shutil.rmtree(begun.folder, ignore_errors=True)
+        self._telling.put(Heard(job.key, message, files))
+
+    def look(self) -> None:
+        """Queue what has arrived."""
+        while not self._arrived.empty():
+            self._take(self._arrived.get())
+
+    def _take(self, arrived: PoolJob | Note) -> None:
+        if isinstance(arrived, Note):
+            self.notes.append(arrived)
+        else:
+            self.companions.append(arrived)
+
+    def _work(self) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        try:
+            while not self.stopping:
+                while not self.companions:
+                    self._take(self._arrived.get())
+                job = self.companions.popleft()
+                self._saves = job.saves
+                job.compute(self)
+                self._saves = False
+        except BaseException:  # noqa: BLE001 - as in a process: it ends with the error, and the driver retries
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+        for begun in self._begun.values():
+            self._telling.put(Heard(begun.job.key, None, begun.job.files()))
+        self._end()
+
+    def _end(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._telling.put(None)

@@ -1,0 +1,166 @@
+"""The pool on a Ray cluster of two nodes on this machine: the same contract as that of worker processes."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import Count, Counted, Deadly, Saving, Sociable, Sum
+
+from benchmarks.errors import UserError
+from benchmarks.pool.pool import DEATHS, Died, Final, GivenUp, Message, PoolJob
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+import ray
+from ray.cluster_utils import Cluster
+
+from benchmarks.pool import ray_pool
+from benchmarks.pool.ray_pool import RayPool, connect
+
+PATIENCE = 90.0  # seconds, on a machine that does many things
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A head with one core and another node with one; this process is its driver."""
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    found.add_node(num_cpus=1)
+    connect(found.address)
+    yield found
+    ray.shutdown()
+    found.shutdown()
+
+
+def told(pool: RayPool[Any]) -> Iterator[tuple[PoolJob, Message]]:
+    """All messages until every job has ended."""
+    end = time.monotonic() + PATIENCE
+    while pool.busy:
+        assert time.monotonic() < end
+        yield from pool.messages(1.0)
+
+
+def finals(pool: RayPool[Any]) -> dict[str, Message]:
+    """The last message of each job, by key; it is the only one."""
+    found = [(job.key, message) for job, message in told(pool) if isinstance(message, Final)]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_contract_of_a_pool(tmp_path: Path) -> None:
+    """Every job ends once; notes arrive; a job that kills its workers is given up, and no other."""
+    jobs = [Count(f"job {number}", numbers=number) for number in range(1, 8)]
+    noted = Count("noted", numbers=200, pause=0.05)
+    deadly = Deadly("deadly", deaths=DEATHS, tally=str(tmp_path / "deaths"))
+    ended: dict[str, Message] = {}
+    heard: list[tuple[PoolJob, Message]] = []
+    with RayPool[Any](10) as pool:
+        for job in (*jobs, noted, deadly):
+            pool.submit(job)
+        for job, message in told(pool):
+            heard.append((job, message))
+            if message == Counted(2) and job is noted:
+                pool.send(noted, 5)
+            if isinstance(message, Final):
+                assert job.key not in ended
+                ended[job.key] = message
+        assert (pool.idle, pool.busy) == (2, False)
+    for job in jobs:
+        *numbers, last = [message for about, message in heard if about is job]
+        assert numbers == [Counted(number) for number in range(1, job.numbers + 1)]
+        assert isinstance(last, Sum) and last.total == job.numbers * (job.numbers + 1) // 2
+    last = ended.pop("noted")
+    assert isinstance(last, Sum) and last.total < 200 * 201 // 2
+    assert sorted(ended) == sorted(["deadly", *(job.key for job in jobs)])
+    assert {key for key, message in ended.items() if isinstance(message, GivenUp)} == {"deadly"}
+    assert len(set((tmp_path / "deaths").read_text().split())) == DEATHS
+
+
+@pytest.mark.usefixtures("cluster")
+def test_jobs_of_a_kind_go_on_side_by_side() -> None:
+    with RayPool[Count](2) as pool:
+        for number in range(4):
+            pool.submit(Sociable(f"job {number}", numbers=60, pause=0.1))
+        ended = finals(pool)
+    assert len(ended) == 4
+    assert max(one.beside for one in ended.values() if isinstance(one, Sum)) >= 2
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_stopped_job_comes_back_with_its_files_and_goes_on(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    job = Saving("job", numbers=1000, pause=0.01, saved=str(saved))
+    with RayPool[Count](1) as pool:
+        pool.submit(job)
+        pool.submit(Count("never begun"))
+        for _, message in told(pool):
+            if message == Counted(5):
+                break
+    assert not pool.busy
+    reached = int(saved.read_text())
+    assert 5 <= reached < 1000
+    with RayPool[Count](1) as pool:
+        pool.submit(job)
+        (end,) = finals(pool).values()
+    assert isinstance(end, Sum) and end.total == 1000 - reached
+
+
+class _Heartbeat(Saving):
+    """Saves itself at every number, and leaves the rest to the heartbeat."""
+
+    def compute(self, worker: Any) -> None:
+        saved = Path(self.saved)
+        begin = int(saved.read_text()) if saved.exists() else 0
+        for number in range(begin + 1, self.numbers + 1):
+            time.sleep(self.pause)
+            saved.write_text(str(number))
+            worker.tell(self, Counted(number))
+        worker.tell(self, Sum(self.numbers - begin, os.getpid()))
+
+
+def test_a_lost_node_costs_what_was_done_since_the_last_heartbeat(tmp_path: Path, cluster: Cluster) -> None:
+    node = cluster.add_node(num_cpus=1, resources={"spare": 1})
+    jobs = [
+        Saving(f"job {number}", numbers=600, pause=0.02, saved=str(tmp_path / str(number)))
+        for number in range(3)
+    ]
+    heard: list[Message] = []
+    with RayPool[Count](3, heartbeat=0.5) as pool:
+        for job in jobs:
+            pool.submit(_Heartbeat(**vars(job)))
+        for _, message in told(pool):
+            heard.append(message)
+            if node is not None and heard.count(Counted(100)) == 3:
+                cluster.remove_node(node, allow_graceful=False)
+                node = None
+    died = [message for message in heard if isinstance(message, Died)]
+    ended = [message for message in heard if isinstance(message, Sum)]
+    assert len(died) == 1
+    assert len(ended) == 3
+    done_again = min(one.total for one in ended)
+    assert 0 < done_again <= 600 - 50  # of the hundred that it had done, half at least were not done again
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_unfit_node_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    def prepare() -> None:
+        raise OSError(os.environ["ASYNCFL_WHY"])
+
+    with RayPool[Count](2, environment={"ASYNCFL_WHY": "no data"}, prepare=prepare) as pool:
+        pool.submit(Count("job"))
+        with pytest.raises(UserError, match=r"^node .*: OSError: no data"):
+            finals(pool)
+    assert "is left out: OSError: no data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nowhere", "a:b"])
+def test_an_address_without_a_cluster_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_pool.ray, "is_initialized", lambda: False)
+    with pytest.raises(UserError, match=f"^--address {address}: ") as caught:
+        connect(address)
+    assert len(caught.value.lines) == 1
