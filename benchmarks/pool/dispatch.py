@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterator
 from itertools import islice
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from benchmarks.pool.pool import DEATHS, Capacity, Died, Final, GivenUp, J, Message
 
@@ -36,7 +36,7 @@ class WorkerHandle(ABC, Generic[J]):
         """Send it a note to a job."""
 
 
-H = TypeVar("H", bound=WorkerHandle)
+H = TypeVar("H", bound=WorkerHandle[Any])
 
 
 class Dispatcher(ABC, Generic[J, H]):

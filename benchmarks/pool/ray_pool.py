@@ -159,7 +159,7 @@ class RayPool(Dispatcher[J, WorkerOnNode[J]]):
         if time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + LOOK_EVERY
-        alive = [node for node in ray.nodes() if node["Alive"]]
+        alive = [node for node in _nodes() if node["Alive"]]
         self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
         found = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
         self._nodes = {node: count for node, count in found.items() if count and node not in self._unfit}
@@ -231,6 +231,11 @@ class RayPool(Dispatcher[J, WorkerOnNode[J]]):
             pass
         worker.pending = worker.actor.heard.remote(TELL_EVERY)
         return None in answer
+
+
+def _nodes() -> list[dict[str, Any]]:
+    """All nodes that the cluster ever had, as Ray describes them."""
+    return ray.nodes()  # type: ignore[no-untyped-call]
 
 
 def _last_line(error: Exception) -> str:

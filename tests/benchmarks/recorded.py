@@ -63,14 +63,17 @@ def tables(store: Store, suite: str = "small") -> dict[str, list[Any]]:
     return found
 
 
+def computed(suite: Path) -> dict[str, list[Any]]:
+    """The same for all runs of a suite, each in one go in this process."""
+    found = {}
+    for run in load(str(suite)).runs():
+        record = measure.run(run.experiment)
+        parts = recording.tables(record).values()
+        found[run.key] = [record.status, *(pa.table(part).to_pydict() for part in parts)]
+    return found
+
+
 def undisturbed(folder: Path, *, seeds: int, updates: int) -> list[list[Any]]:
     """The same for asynchronous SGD in one go in this process. A slow server changes no number."""
-    found = []
-    for run in load(
-        str(write_suite(folder, "asgd", name="undisturbed", seeds=seeds, updates=updates))
-    ).runs():
-        record = measure.run(run.experiment)
-        found.append(
-            [record.status, *(pa.table(part).to_pydict() for part in recording.tables(record).values())]
-        )
-    return found
+    suite = write_suite(folder, "asgd", name="undisturbed", seeds=seeds, updates=updates)
+    return list(computed(suite).values())

@@ -1,0 +1,108 @@
+"""A suite on a Ray cluster of two nodes: a node lost, the driver killed, and the numbers of one machine."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from recorded import computed, keys, runs, tables, write_suite
+
+from benchmarks.tracking.store import Store
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+from ray.cluster_utils import Cluster
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "from benchmarks.cli import main; main()"
+PATIENCE = 150.0  # seconds, on a machine that does many things
+SEEDS, UPDATES = 50, 60
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A head with one core, and another node with one."""
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield found
+    found.shutdown()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts `asyncfl` with some arguments, as the leader of a process group of its own."""
+    begun: list[subprocess.Popen[str]] = []
+    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+
+    def _start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        begun.append(process)
+        return process
+
+    yield _start
+    for process in begun:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def finished(driver: subprocess.Popen[str], runs_: int) -> str:
+    """Read the driver's lines until so many runs are done; all that it said until then."""
+    assert driver.stdout is not None
+    said = ""
+    end = time.monotonic() + PATIENCE
+    for line in driver.stdout:
+        said += line
+        assert time.monotonic() < end, said
+        done = re.match(r"\[ *(\d+)/", line)
+        if done and int(done[1]) >= runs_:
+            return said
+    raise AssertionError(said)
+
+
+def test_a_node_is_lost_and_the_driver_killed(
+    tmp_path: Path, store: Store, cluster: Cluster, start: Start
+) -> None:
+    """100 runs: after 20 a node dies, after 45 the driver; another driver and another node do the rest."""
+    path = write_suite(tmp_path, "asgd, fedbuff", seeds=SEEDS, updates=UPDATES)
+    node = cluster.add_node(num_cpus=1)
+    on_ray = ("run", path.name, "--engine", "ray", "--address", cluster.address, "--no-report")
+    command = (*on_ray, "--store", str(store.folder))
+
+    first = start(*command)
+    said = finished(first, SEEDS + 20)  # baselines come first
+    cluster.remove_node(node, allow_graceful=False)
+    said += finished(first, SEEDS + 45)
+    first.kill()
+    first.wait()
+    assert len(re.findall("its worker was lost", said)) <= 1
+    assert "raylet" not in said and "Traceback" not in said
+
+    cluster.add_node(num_cpus=1)
+    second = start(*command)
+    output, _ = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 0, output
+    before = re.search(r": (\d+) done, (\d+) finished before", output)
+    assert before and int(before[1]) + int(before[2]) == 3 * SEEDS and int(before[2]) >= SEEDS + 45 - 1
+
+    here = computed(path)
+    assert keys(runs(store)) == sorted(here) and len(here) == 2 * SEEDS
+    assert tables(store) == here
+    assert len(runs(store, kind="pooled")) == SEEDS
+    assert not list(store.outbox.glob("*/*"))
