@@ -1,0 +1,1 @@
+"""How cost grows with clients, jobs in flight, evaluations and parameters."""
