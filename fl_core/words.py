@@ -1,9 +1,9 @@
-"""Counts in words."""
+"""Counts and lists in words."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def many(n: int, thing: str) -> str:
@@ -17,3 +17,8 @@ def counted(values: Iterable[object]) -> str:
     """Values in a row, repeated ones counted: (10 × 0.5, 0.1)."""
     rows = [(len(list(same)), value) for value, same in itertools.groupby(values)]
     return f"({', '.join(f'{times} × {value}' if times > 1 else str(value) for times, value in rows)})"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence: A; A and B; A, B and C."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,16 +1,39 @@
-"""Tables inside the page: links that hold a CSV file."""
+"""Tables inside the page: links that hold a CSV file, compressed where it is long."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import re
+from dataclasses import dataclass
 
 import pandas as pd
 
+PLAIN = 24_000  # letters up to which a table is not compressed
+MOST = 300_000  # bytes, compressed; a page does not hold more of one table
 
-def link(table: pd.DataFrame) -> str:
-    """The table as the address of a download."""
-    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(csv(table).encode()).decode()
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A table as a file to take away; without an address where it is too long for a page."""
+
+    file: str
+    address: str
+
+
+def download(suite: str, what: str, table: pd.DataFrame) -> Download:
+    """The table as a link: CSV, or CSV compressed by gzip, which pandas and R read by its name."""
+    name, text = file_name(suite, what), csv(table).encode()
+    if len(text) <= PLAIN:
+        return Download(name, _address("text/csv;charset=utf-8", text))
+    packed = gzip.compress(text, mtime=0)  # the same table gives the same bytes
+    if len(packed) > MOST:
+        return Download(name, "")
+    return Download(f"{name}.gz", _address("application/gzip", packed))
+
+
+def _address(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def csv(table: pd.DataFrame) -> str:

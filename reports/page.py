@@ -17,6 +17,7 @@ from reports.figures import look
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
+    answer,
     behind,
     cost,
     curves,
@@ -32,10 +33,12 @@ from reports.sections.about import claims, errata, methods, overview, provenance
 from reports.sections.section import Results, Section
 from reports.sections.tuning import tuning
 
+MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
 
 # The page from top to bottom; a new part is a file beside these, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
+    answer.section,
     claims.section,
     ranked.section,
     behind.section,
@@ -85,6 +88,7 @@ def _runs_on(page: Path) -> float:
 def render(suite: RecordedSuite) -> str:
     """The page as text; the same records give the same text."""
     results = Results.of(suite)
+    labels = [scenario.label for scenario, _ in results.scenarios]
     return (
         _environment()
         .get_template("page.html.j2")
@@ -95,6 +99,7 @@ def render(suite: RecordedSuite) -> str:
             sure=overview.how_sure(results),
             remarks=overview.remarks(suite),
             sections=sections(results),
+            picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
         )
     )
 
@@ -122,6 +127,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "swatch": look.swatch,
+        "QUIET": look.QUIET,
         "theme": look.theme(),
         "style": Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         "script": Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),

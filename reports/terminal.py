@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fl_core.words import many
 from reports.records.records import RecordedSuite
 from reports.records.store import load
+from reports.sections.about.overview import one_seed
 from reports.sections.section import Results
 from reports.statistics.ranking import STALLED, Ranking, RankingEntry, seeds
 
@@ -31,8 +32,13 @@ def tables(suite: RecordedSuite) -> RenderableType:
 
     if not suite.runs:
         return Text(f"No run of '{suite.name}' is recorded.")
-    parts = [part for found in Results.of(suite).rankings() for part in (Fitted(found), Text())]
-    return Group(*([Text(suite.outdated), Text()] if suite.outdated else []), *parts[:-1])
+    parts = [part for found in Results.of(suite).rankings for part in (Fitted(found), Text())]
+    warning = one_seed(suite)
+    return Group(
+        *([Text(suite.outdated), Text()] if suite.outdated else []),
+        *parts[:-1],
+        *([Text(), Text(warning, style="yellow")] if warning else []),
+    )
 
 
 @dataclass(frozen=True, slots=True)

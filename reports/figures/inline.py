@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -14,11 +15,24 @@ from reports.figures import look
 STAND_INS = {f"#0000{0xC0 + at:02x}": name for at, name in enumerate(look.palette())}
 HALO = "halo"  # the `gid` of text that stands on lines
 LEFT_OUT = ("metadata", "style")
+SMALL_TEXT = "font-size: 9.5px"
+NUMBER = re.compile(r"-?\d+\.\d+")
+SMALL = 12.0  # pixels; shapes within need another decimal
+# The styles of most numbers and lines of axes, as classes of the page's style sheet.
+SHARED = {
+    "text-anchor:middle;fill:var(--muted)": "tm",
+    "text-anchor:end;fill:var(--muted)": "te",
+    "fill:var(--muted);stroke:var(--muted);stroke-width:0.8": "tk",
+    "fill:none;stroke:var(--rule);stroke-width:0.8;stroke-linecap:square": "gl",
+}
 REFERENCE = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")  # to another element, by its id
 
 
-def inline(document: str, description: str) -> Markup:
-    """The document as an <svg>; `description` is for readers who cannot see it."""
+def inline(document: str, description: str, said: Mapping[int, str] | None = None) -> Markup:
+    """The document as an <svg>, as short as it can be.
+
+    `description` is for readers who cannot see it; `said`: what pointing at a strategy's line says.
+    """
     root = ET.fromstring(document)
     for element in root.iter():
         element.tag = _local(element.tag)
@@ -38,8 +52,37 @@ def inline(document: str, description: str) -> Markup:
     prefix = hashlib.sha256(document.encode()).hexdigest()[:6]  # makes ids unique among the figures of a page
     for element in root.iter():
         element.attrib = _themed(element.attrib, used, prefix)
+    _lighten(root)
+    top = {element.get("data-s"): element for element in root.iter("g")}  # the last of each is on top
+    for index, text in (said or {}).items():
+        if (element := top.get(str(index))) is not None:
+            title = ET.Element("title")
+            title.text = text
+            element.insert(0, title)
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": description}
     return Markup(ET.tostring(root, encoding="unicode"))
+
+
+def _lighten(parent: ET.Element) -> None:
+    """Groups without attributes are replaced by their content; a style that all share is their group's."""
+    for child in list(parent):
+        _lighten(child)
+        if child.get("class") == "gl":
+            child.attrib.pop("clip-path", None)
+        nothing = child.tag in {"g", "defs"} and not len(child)
+        if nothing or (child.tag == "path" and child.get("style") == "fill:none"):
+            parent.remove(child)
+        elif child.tag == "g" and not child.attrib:
+            at = list(parent).index(child)
+            parent.remove(child)
+            for offset, inner in enumerate(child):
+                parent.insert(at + offset, inner)
+    styles = {child.get("style") for child in parent if child.tag != "defs"}
+    shared = parent.tag == "g" and len(parent) > 1 and len(styles) == 1 and "style" not in parent.attrib
+    if shared and (style := styles.pop()):
+        parent.set("style", style)
+        for child in parent:
+            child.attrib.pop("style", None)
 
 
 def _local(name: str) -> str:
@@ -59,15 +102,32 @@ def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str
             elif value in used:
                 kept["id"] = prefix + value
         elif name == "style":
-            kept["style"] = _style(value)
+            style = _style(value)
+            if SMALL_TEXT in value:
+                kept["class"] = "sm"
+            kept |= {"class": SHARED[style]} if style in SHARED else {"style": style} if style else {}
         elif not (name == "transform" and value.startswith("rotate(-0 ")):
             kept[name] = " ".join(value.split())
-    kept = {name: re.sub(r"(\d\.\d\d)\d+", r"\1", value) for name, value in kept.items()}
+    kept = {name: _path(value) if name == "d" else _rounded(value, 2) for name, value in kept.items()}
     return {name: REFERENCE.sub(lambda found: prefix + found[0], value) for name, value in kept.items()}
 
 
+def _rounded(text: str, digits: int) -> str:
+    """With at most that many decimals."""
+    return NUMBER.sub(lambda found: f"{round(float(found[0]), digits):g}", text)
+
+
+def _path(text: str) -> str:
+    """A path with one decimal, or two where it is small; blanks only where they separate numbers."""
+    numbers = [float(one) for one in NUMBER.findall(text)]
+    small = not numbers or max(map(abs, numbers)) < SMALL
+    short = _rounded(text, 2 if small else 1)
+    if "C" not in short:
+        short = re.sub(r"(?<=\d) L ", " ", short)  # after M or L, further points are lines
+    return re.sub(r" ?([A-Za-z]) ?", r"\1", short)
+
+
 def _style(text: str) -> str:
-    text = re.sub(r"font-family: [^;]*;?|font-size: 11px;?", "", text)
-    text = re.sub(r"font-size: 9\.5px;?", "font-size: .86em;", text)
+    text = re.sub(rf"font-family: [^;]*;?|font-size: 11px;?|{SMALL_TEXT};?", "", text)
     text = re.sub(r"#0000[cd][0-9a-f]", lambda shade: f"var(--{STAND_INS[shade[0]]})", text)
-    return "; ".join(part for piece in text.split(";") if (part := piece.strip()))
+    return ";".join(part for piece in text.split(";") if (part := piece.strip().replace(": ", ":")))

@@ -13,8 +13,8 @@ from benchmarks.tracking.colours import COLOURS
 LIGHT = COLOURS
 DARK = ("#5c8bb3", "#ea5935", "#48c7a0", "#f7a420", "#bb9ff9", "#b2daf4", "#fffee3", "#a959fd")
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#15181d"
-LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea"}
-DARK_TEXT = {"ink": "#e7e9ec", "muted": "#9aa3af", "rule": "#2c323b"}
+LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea", "quiet": "#8b929c"}
+DARK_TEXT = {"ink": "#e7e9ec", "muted": "#9aa3af", "rule": "#2c323b", "quiet": "#6f7782"}
 
 # One hue from paper to ink for amounts: the first five are read with ink on them, the others with paper.
 LIGHT_AMOUNTS = (
@@ -23,6 +23,7 @@ LIGHT_AMOUNTS = (
 DARK_AMOUNTS = (
     "#1d2530", "#263549", "#2f4563", "#38567f", "#41679c", "#6084b4", "#80a2cd", "#a1c1e6", "#c3e0ff",
 )  # fmt: skip
+QUIET = 1000  # strategies with this index or a greater one are drawn in grey: there are more than colours
 TURN = 5  # the first amount that is read with paper on it
 
 DASHES = ((), (5.0, 1.6), (1.4, 1.4), (7.0, 1.6, 1.4, 1.6))
@@ -38,14 +39,23 @@ _SHAPES = {  # outlines in a box from -1 to 1, for the legends of figures
     "P": "M-.4-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
 }
 
+_IN_THE_MIDDLE = 'transform="translate(15 6) scale(3.6)" fill="currentColor"'
 
-def colour(index: int) -> int:
-    """Which of the colours."""
-    return index % len(LIGHT)
+
+def colour(index: int) -> str:
+    """The name of its colour in the palette."""
+    return "quiet" if quiet(index) else f"s{index % len(LIGHT)}"
+
+
+def quiet(index: int) -> bool:
+    """Whether it is one of many behind the leaders."""
+    return index >= QUIET
 
 
 def dash(index: int) -> tuple[float, ...]:
     """Lengths of ink and gap in line widths, none for a solid line; changes when colours repeat."""
+    if quiet(index):
+        return ()
     return DASHES[(index + index // len(LIGHT)) % len(DASHES)]
 
 
@@ -57,16 +67,16 @@ def marker(index: int) -> str:
 def swatch(index: int) -> Markup:
     """A piece of the strategy's line, for keys and tables."""
     dashes = " ".join(f"{1.8 * part:g}" for part in dash(index)) or "none"
+    mark = "" if quiet(index) else f'<path d="{_SHAPES[marker(index)]}" {_IN_THE_MIDDLE}/>'
     return Markup(
-        f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true" style="color:var(--s{colour(index)})">'
+        f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true" style="color:var(--{colour(index)})">'
         f'<path d="M0 6H30" stroke="currentColor" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
-        f'<path d="{_SHAPES[marker(index)]}" transform="translate(15 6) scale(3.6)" fill="currentColor"/>'
-        "</svg>"
+        f"{mark}</svg>"
     )
 
 
 def palette(dark: bool = False) -> dict[str, str]:
-    """All colours of a theme by name: ink, muted, rule, paper, strategies s0 …, amounts a0 …"""
+    """All colours of a theme by name: ink, muted, rule, quiet, paper, strategies s0 …, amounts a0 …"""
     text, paper = (DARK_TEXT, DARK_PAPER) if dark else (LIGHT_TEXT, LIGHT_PAPER)
     shades, amounts = (DARK, DARK_AMOUNTS) if dark else (LIGHT, LIGHT_AMOUNTS)
     strategies = {f"s{at}": shade for at, shade in enumerate(shades)}

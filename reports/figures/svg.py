@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PALETTE = look.palette()
 _PLACES = {name: f"C{at}" for at, name in enumerate(_PALETTE)}
 INK, MUTED, RULE, PAPER = (_PLACES[name] for name in ("ink", "muted", "rule", "paper"))
+SIZE, MARGINS = (400, 270), (46, 14, 30, 44)  # of most figures
 SMALL = 9.5  # size of small text; all other text has the size that the page gives to figures
 
 _STYLE: dict[Any, Any] = {
@@ -57,7 +58,7 @@ _STYLE: dict[Any, Any] = {
 
 def series(index: int) -> str:
     """The colour of a strategy."""
-    return _PLACES[f"s{look.colour(index)}"]
+    return _PLACES[look.colour(index)]
 
 
 def amount(level: int) -> tuple[str, str]:
@@ -70,8 +71,9 @@ class Drawing:
     """One pair of axes; a template that shows it gets an <svg> in the colours of the page.
 
     `size` and `margins` (left, right, top, bottom) are in CSS pixels. `paint` draws; what it draws of
-    strategy i gets the `gid` of `belongs(i)`. `description` is for screen readers. `legend`: index
-    and label of the strategies, where the page has them beside the figure.
+    strategy i gets the `gid` of `belongs(i)`. `description` is for screen readers: what is drawn, and what
+    it shows. `legend`: index and label of the strategies, where the page has them beside the figure; `said`:
+    what pointing at one of them says.
     """
 
     size: tuple[float, float]
@@ -79,6 +81,7 @@ class Drawing:
     paint: Callable[[Axes], None]
     description: str
     legend: Sequence[tuple[int, str]] = ()
+    said: Mapping[int, str] = field(default_factory=dict)
 
     def __html__(self) -> Markup:
         """The figure as part of a page."""
@@ -90,7 +93,7 @@ class Drawing:
             self._drawn(self.size[1]).savefig(
                 text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
             )
-        return inline(text.getvalue(), self.description)
+        return inline(text.getvalue(), self.description, self.said)
 
     def save(self, path: Path) -> None:
         """Write it to a .svg or .pdf file, with its legend; same data give same bytes."""
@@ -143,7 +146,7 @@ class Drawing:
         keys = [
             Line2D(
                 [], [], color=series(index), linestyle=line_style(index), marker=look.marker(index),
-                markersize=5, markeredgewidth=0, linewidth=1.6, label=label,
+                markersize=0 if look.quiet(index) else 5, markeredgewidth=0, linewidth=1.6, label=label,
             )
             for index, label in self.legend
         ]  # fmt: skip
@@ -174,9 +177,11 @@ def figure(
     paint: Callable[[Axes], None],
     description: str,
     legend: Sequence[tuple[int, str]] = (),
+    *,
+    said: Mapping[int, str] | None = None,
 ) -> Drawing:
     """One pair of axes."""
-    return Drawing(size, margins, paint, description, legend)
+    return Drawing(size, margins, paint, description, legend, said or {})
 
 
 def belongs(index: int) -> str:
@@ -209,6 +214,17 @@ def tick_text(share: bool) -> Callable[[float, float], str]:
 def no_text(_value: float, _place: float) -> str:
     """Nothing, for the small ticks of an axis."""
     return ""
+
+
+def interval(
+    axes: Axes, y: float, of: tuple[float, float], ends: tuple[float, float], style: Mapping[str, Any]
+) -> None:
+    """A horizontal line at `y`; an arrow where it goes on beyond an end of the axes."""
+    low, high = (min(max(end, ends[0]), ends[1]) for end in of)
+    axes.plot([low, high], [y, y], linewidth=2.2, solid_capstyle="butt", **style)
+    for end, inside, mark in ((low, of[0], "<"), (high, of[1], ">")):
+        if end != inside:
+            axes.plot([end], [y], mark, markersize=6, markeredgewidth=0, clip_on=False, **style)
 
 
 def heading(axes: Axes, text: str, scale: Scale, left: float) -> None:

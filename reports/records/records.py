@@ -232,9 +232,9 @@ class RecordedSuite:
         return ""
 
     def address(self, run: RecordedRun) -> str:
-        """Where MLflow shows the run; its place on the page unless it is read from a server."""
+        """Where MLflow shows the run; empty unless it is read from a server."""
         if not self.uri.startswith(("http://", "https://")):
-            return f"#run-{run.id}"
+            return ""
         return f"{self.uri.rstrip('/')}/#/experiments/{self.experiment}/runs/{run.id}"
 
     def scenarios(self) -> list[RecordedScenario]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fl_core.words import many
 from reports import numbers
-from reports.downloads import file_name, link
+from reports.downloads import download
 from reports.figures import svg
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
@@ -31,21 +31,24 @@ ROOM = 2.2  # times the largest difference of a seed, beyond which intervals are
 def section(results: Results) -> Section | None:
     """One card per scenario."""
     found = [
-        (scenario, of)
-        for (scenario, _), of in zip(results.scenarios, results.differences(), strict=True)
-        if of
+        (scenario, of) for (scenario, _), of in zip(results.scenarios, results.differences, strict=True) if of
     ]
     if not found:
         return None
     cards = [
-        Card(scenario.label, _draw(scenario, of), _caption(scenario, of), cells=scenario.cells)
+        Card(
+            scenario.label,
+            _draw(scenario, of),
+            _caption(of),
+            places=[results.place(scenario)],
+            runs=len(scenario.runs),
+        )
         for scenario, of in found
     ]
     table = frame(found)
     shows = {
         "cards": cards,
-        "file": file_name(results.suite.name, "differences"),
-        "download": link(table),
+        "download": download(results.suite.name, "differences", table),
         "what": "Differences",
     }
     tables = [Table("all", table), *(_table(scenario, of) for scenario, of in found)]
@@ -56,9 +59,10 @@ def _note(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> str
     n = [one.effect.n for _, of in found for one in of if one.effect]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
-        f"Paired differences to the best strategy of the scenario over {over}, with 95 % intervals; strokes "
-        "are single seeds. Filled: shown to be worse (paired t-test at 5 %, Holm’s adjustment within the "
-        "scenario). Open: not shown to be worse, which is not the same as equal."
+        f"Paired differences to the best strategy of the scenario over {over}; strokes are single seeds. "
+        "Intervals hold together at 95 % within a scenario (Bonferroni); an arrow: it goes on. Filled: "
+        "separated from the best (paired t-test at 5 %, Holm’s adjustment within the scenario, which may "
+        "show a difference where the interval does not). Open: not separated, which is not the same as equal."
     )
     if max(n) < FEW:
         text += (
@@ -68,23 +72,33 @@ def _note(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> str
     return text
 
 
-def _caption(scenario: RecordedScenario, of: Sequence[Difference]) -> str:
+def _caption(of: Sequence[Difference]) -> str:
     """The undecided comparisons, and what would decide the closest one."""
-    from reports.statistics.paired import seeds_to_decide
-
     best, *others = of
     compared = [one for one in others if one.effect]
-    left = [one for one in compared if not one.worse]
+    left = [one for one in compared if one.open]
     if not left:
-        return f"All {len(compared)} others are shown to be worse than {best.row.strategy}."
-    nearest = left[0]
-    assert nearest.effect is not None
-    seeds = seeds_to_decide(nearest.effect)
-    text = f"{len(left)} of {len(compared)} not shown to be worse than {best.row.strategy}."
-    if seeds is not None and nearest.effect.n < seeds <= MANY:
-        about = numbers.rough(seeds)
-        text += f" To show a difference like that to {nearest.row.strategy} takes about {about} seeds."
-    return text
+        others = f"all {len(compared)} others" if len(compared) > 1 else compared[0].row.strategy
+        return f"{best.row.strategy} is separated from {others}."
+    if len(compared) == 1:
+        whom = compared[0].row.strategy
+    else:
+        n = len(compared)
+        whom = f"any of {n} others" if len(left) == n else f"{len(left)} of {n} others"
+    return f"{best.row.strategy} is not separated from {whom}." + _would(left[0])
+
+
+def _would(nearest: Difference) -> str:
+    """How many seeds would separate it."""
+    seeds = seeds_text(nearest.needed)
+    return f" About {seeds} would separate it from {nearest.row.strategy}." if seeds else ""
+
+
+def seeds_text(needed: int | None) -> str:
+    """A number of seeds that would decide: 'about' it is the writer's; empty where none would."""
+    if needed is None:
+        return ""
+    return f"{numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
 
 
 def text(one: Difference, of: Measure) -> RankingEntry:
@@ -106,16 +120,20 @@ def _table(scenario: RecordedScenario, of: Sequence[Difference]) -> Table:
             text(one, ranks) if one.effect else RankingEntry("best" if one is of[0] else numbers.MISSING),
             RankingEntry(numbers.number(one.p, 2) if one.effect else ""),
             RankingEntry("" if one.effect is None else "yes" if one.worse else "no"),
+            RankingEntry("" if one.needed is None else f"{one.needed:,}"),
         )
         for one in of
     ]
     unit = " (points)" if ranks.share else ""
-    headings = ["Strategy", f"Behind in {ranks.in_text}{unit}", "p (Holm)", "Shown to be worse"]
+    headings = ["Strategy", f"Behind in {ranks.in_text}{unit}", "p (Holm)", "Separated", "Seeds that would"]
     return Table(scenario.label, frame([(scenario, of)]), headings, lines)
 
 
 def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.DataFrame:
-    """One row per comparison; differences are positive where the strategy is worse than the best."""
+    """One row per comparison; differences are positive where the strategy is worse than the best.
+
+    Intervals hold together within a scenario.
+    """
     return pd.DataFrame(
         {
             "scenario": scenario.label,
@@ -129,6 +147,7 @@ def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.
             "p holm": one.p,
             "seeds": one.effect.n,
             "worse": one.worse,
+            "seeds that would separate": one.needed,
         }
         for scenario, of in found
         for one in of
@@ -137,9 +156,21 @@ def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.
 
 
 def _draw(scenario: RecordedScenario, of: Sequence[Difference]) -> svg.Drawing:
-    description = f"How far strategies stay behind {of[0].row.strategy}, {scenario.label}"
+    ranks = scenario.columns[0]
+    description = f"How far strategies stay behind {of[0].row.strategy}, {scenario.label}: {_caption(of)}"
+    said = {one.row.cell.index: _said(one, ranks, best=one is of[0]) for one in of}
     cells = [one.row.cell for one in of]
-    return draw(cells, ROW, partial(_paint, of=of, ranks=scenario.columns[0]), description)
+    return draw(cells, ROW, partial(_paint, of=of, ranks=ranks), description, said)
+
+
+def _said(one: Difference, ranks: Measure, *, best: bool) -> str:
+    """A difference in words."""
+    if one.effect is None:
+        return f"{one.row.strategy}: {'the best' if best else 'not compared'}"
+    entry = text(one, ranks)
+    unit = " points" if ranks.share else ""
+    verdict = "not separated" if one.open else "separated"
+    return f"{one.row.strategy}: {entry.text}{unit} behind {entry.detail}, {verdict}"
 
 
 def _paint(axes: Axes, of: Sequence[Difference], ranks: Measure) -> None:
@@ -152,14 +183,14 @@ def _paint(axes: Axes, of: Sequence[Difference], ranks: Measure) -> None:
     axes.set_xlim(low - room, high + room)
     axes.axvline(0, color=svg.MUTED, linewidth=0.8)
     for y, one in enumerate(of):
-        _paint_row(axes, y, one)
+        _paint_row(axes, y, one, (low - room, high + room))
     axes.xaxis.set_major_formatter(svg.tick_text(share=ranks.share))
-    axes.locator_params(axis="x", nbins=7)
+    axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel(f"Behind the best in {ranks.in_text}{' (points)' if ranks.share else ''}")
     paint_names(axes, [one.row.cell for one in of])
 
 
-def _paint_row(axes: Axes, y: int, one: Difference) -> None:
+def _paint_row(axes: Axes, y: int, one: Difference, ends: tuple[float, float]) -> None:
     index = one.row.cell.index
     style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
     for value in one.values:
@@ -169,6 +200,6 @@ def _paint_row(axes: Axes, y: int, one: Difference) -> None:
             axes.plot([0], [y], "D", markersize=7, markeredgewidth=0, **style)
         return
     if one.effect.n > 1:
-        axes.plot([one.effect.low, one.effect.high], [y, y], linewidth=2.2, solid_capstyle="butt", **style)
+        svg.interval(axes, y, (one.effect.low, one.effect.high), ends, style)
     face = svg.series(index) if one.worse else svg.PAPER
     axes.plot([one.effect.mean], [y], "o", markersize=8, markeredgewidth=1.8, markerfacecolor=face, **style)

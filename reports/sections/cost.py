@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from reports import numbers
-from reports.downloads import file_name, link
+from reports.downloads import download
 from reports.records.records import RecordedRun, RecordedScenario
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
@@ -38,12 +38,11 @@ def section(results: Results) -> Section | None:
             {
                 "title": problem if len(found) > 1 else "",
                 "table": its,
-                "cells": [cell for scenario in of for cell in scenario.cells],
+                "runs": sum(len(scenario.runs) for scenario in of),
             }
             for problem, of, its in found
         ],
-        "file": file_name(results.suite.name, "cost"),
-        "download": link(everything),
+        "download": download(results.suite.name, "cost", everything),
     }
     return Section("cost", "Cost", "cost.html.j2", NOTE, shows, tables=[its for _, _, its in found])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from reports.downloads import file_name, link
+from reports.downloads import download
 from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.measures import Measure
@@ -20,7 +20,6 @@ from reports.statistics.bands import Band, band
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE, MARGINS = (520, 320), (46, 14, 30, 44)
 WIDE = 12  # ratio between the ends of two strategies from which on a clock is shown on a log scale
 
 Bands = Mapping[tuple[str, str], Sequence[Band]]  # by scenario and clock
@@ -34,9 +33,15 @@ def section(results: Results) -> Section | None:
     blocks = [block for one, bands in everything.items() if (block := _block(one, scenarios, bands))]
     if not blocks:
         return None
-    file = file_name(results.suite.name, "curves")
+    for block in blocks:
+        for card in block["cards"]:
+            card["places"] = [results.place(card["of"])]
     numbers = frame(everything)
-    shows = {"blocks": blocks, "file": file, "download": link(numbers), "what": "Curves"}
+    shows = {
+        "blocks": blocks,
+        "download": download(results.suite.name, "curves", numbers),
+        "what": "Curves",
+    }
     figures = [
         (f"{block['measure'].title} {clock} {card['scenario']}", figure)
         for block in blocks
@@ -92,7 +97,8 @@ def _block(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands
             "clocks": [(plot.clock, CLOCKS[plot.clock], plot.draw()) for plot in plots],
             "legend": [(cell.index, cell.strategy) for cell in scenario.cells],
             "caption": _caption(plots[0].bands),
-            "cells": scenario.cells,
+            "of": scenario,
+            "runs": len(scenario.runs),
         }
         cards.append(card)
     return {"measure": measure, "cards": cards} if cards else None
@@ -141,25 +147,48 @@ class Plot:
 
     def draw(self) -> svg.Drawing:
         """The figure."""
-        about = f"{self.measure.title} against {CLOCKS[self.clock]}, {self.scenario.label}"
+        about = f"{self.measure.title} against {CLOCKS[self.clock]}, {self.scenario.label}: {self._finding()}"
         legend = [(cell.index, cell.strategy) for cell in self.scenario.cells]
-        return svg.figure(SIZE, MARGINS, self._paint, about, legend)
+        said = {one.cell.index: f"{one.cell.strategy}: {self._end(one)}" for one in self.bands}
+        return svg.figure(svg.SIZE, svg.MARGINS, self._paint, about, legend, said=said)
+
+    def _end(self, one: Band) -> str:
+        """Where a strategy ends, in words."""
+        if not one.n:
+            return "diverged" if one.lost else "no value"
+        unit = " %" if self.measure.share else ""
+        return f"{self.measure.text(float(one.mean[-1]))}{unit} at the end"
+
+    def _finding(self) -> str:
+        """Who ends highest and who lowest."""
+        ended = sorted((one for one in self.bands if one.n), key=lambda one: float(one.mean[-1]))
+        if not ended:
+            return "no run has ended"
+        low, high = (
+            f"{one.cell.strategy} with {self._end(one).removesuffix(' at the end')}"
+            for one in (ended[0], ended[-1])
+        )
+        return high if len(ended) == 1 else f"highest at the end is {high}, lowest {low}"
 
     def _paint(self, axes: Axes) -> None:
         measure = self.measure
-        for one in self.bands:
+        for one in sorted(self.bands, key=lambda one: look.quiet(one.cell.index), reverse=True):
             self._paint_band(axes, one)
         log = self._scale_clock(axes)
         self.scale.apply(axes)
         axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
         axes.set_xlabel(CLOCKS[self.clock].capitalize() + (" · log scale" if log else ""))
-        svg.heading(axes, measure.heading, self.scale, MARGINS[0])
+        svg.heading(axes, measure.heading, self.scale, svg.MARGINS[0])
         for name, level in levels(self.scenario, measure):
             self._paint_level(axes, name, level)
 
     def _paint_band(self, axes: Axes, one: Band) -> None:
         index = one.cell.index
         style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
+        if look.quiet(index):
+            if one.n:
+                axes.plot(one.grid, one.mean, linewidth=0.9, alpha=0.75, **style)
+            return
         if one.n > 1:
             axes.fill_between(one.grid, one.low, one.high, alpha=0.11, linewidth=0, **style)
         if one.n:
@@ -199,7 +228,7 @@ class Plot:
             axes.set_xscale("log", nonpositive="mask")  # from the first evaluation after the start on
             axes.set_xlim(min(first) / 1.15, max(ends) * 1.15)
         elif first:
-            axes.locator_params(axis="x", nbins=6)
+            axes.locator_params(axis="x", nbins=5)
             axes.set_xlim(0, max(ends) * 1.015)
         axes.xaxis.set_major_formatter(svg.tick_text(share=False))
         axes.xaxis.set_minor_formatter(svg.no_text)

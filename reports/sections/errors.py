@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from reports import numbers
-from reports.downloads import file_name, link
+from reports.downloads import download
 from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.records import Cell, RecordedScenario
@@ -101,13 +101,14 @@ def section(results: Results) -> Section | None:
                 "legend": [(cell.index, cell.strategy) for cell in cells],
                 "caption": _caption(scenario, errors, scale),
                 "table": _table(scenario, terms),
-                "cells": cells,
+                "place": results.place(scenario),
+                "runs": sum(len(cell.runs) for cell in cells),
             }
         )
     if not cards:
         return None
     table = frame(found)
-    shows = {"cards": cards, "file": file_name(results.suite.name, "errors"), "download": link(table)}
+    shows = {"cards": cards, "download": download(results.suite.name, "errors", table)}
     note = f"{NOTE}{results.mean_over_seeds}. Averages over the whole run are below each figure."
     tables = [Table("all", table), *(card["table"] for card in cards)]
     return Section("errors", "Error decomposition", "errors.html.j2", note, shows, figures, tables)

@@ -57,7 +57,12 @@ def section(results: Results) -> Section | None:
         for scenario, of in found
     ]
     cards = [
-        Card(scenario.label, _draw(scenario, of, rows), cells=scenario.cells)
+        Card(
+            scenario.label,
+            _draw(scenario, of, rows),
+            places=[results.place(scenario)],
+            runs=len(scenario.runs),
+        )
         for scenario, of, rows in tables
         if rows
     ]
@@ -85,8 +90,14 @@ def compared_by(scenario: RecordedScenario) -> Measure:
 
 
 def _draw(scenario: RecordedScenario, of: Measure, rows: Sequence[Clients]) -> svg.Drawing:
-    description = f"Final {of.in_text} of every client by strategy, {scenario.label}"
-    return draw([row.cell for row in rows], ROW, partial(_paint, of=of, rows=rows), description)
+    unit = " %" if of.share else ""
+    said = {row.cell.index: f"{row.cell.strategy}: worst client {of.text(row.worst)}{unit}" for row in rows}
+    best = (max if of.higher else min)(rows, key=lambda row: row.worst)
+    description = (
+        f"Final {of.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
+        f"with {best.cell.strategy}, {of.text(best.worst)}{unit}"
+    )
+    return draw([row.cell for row in rows], ROW, partial(_paint, of=of, rows=rows), description, said)
 
 
 def _paint(axes: Axes, of: Measure, rows: Sequence[Clients]) -> None:

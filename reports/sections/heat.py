@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from reports.downloads import file_name, link
+from reports.downloads import download
 from reports.figures import look, svg
 from reports.figures.grids import Grid, grids
 from reports.records.records import Cell
@@ -18,7 +18,7 @@ from reports.statistics.ranking import RankingEntry
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIDE, LETTER, LONGEST, LEADING = 34, 7.6, 15, 12.5  # pixels, pixels, letters, pixels
+SIDE, LETTER, LONGEST, LEADING = 34, 7.6, 13, 13.5  # pixels, pixels, letters, pixels
 LEVELS = len(look.LIGHT_AMOUNTS)
 
 
@@ -31,15 +31,14 @@ def section(results: Results) -> Section | None:
         {
             "title": grid.problem if len(found) > 1 else "",
             "cards": [(cell, _draw(grid, cell.strategy)) for cell in grid.cells],
-            "cells": grid.cells,
+            "runs": sum(len(cell.runs) for cell in grid.cells),
         }
         for grid in found
     ]
     numbers = pd.concat([frame(grid) for grid in found])
     shows = {
         "blocks": blocks,
-        "file": file_name(results.suite.name, "heatmaps"),
-        "download": link(numbers),
+        "download": download(results.suite.name, "heatmaps", numbers),
     }
     names = {grid.measure for grid in found}
     what = f"Final {names.pop().in_text}" if len(names) == 1 else "Final value"
@@ -116,18 +115,41 @@ def level(value: float, low: float, high: float) -> int:
 def _draw(grid: Grid, strategy: str) -> svg.Drawing:
     names = [line for one in grid.down for line in svg.two_lines(one, LONGEST).split("\n")]
     left = 12 + LETTER * max(map(len, names))
-    width = left + max(300, 52 * len(grid.across))
+    width = left + _room(grid)
     bottom = 16 + LEADING * max(len(_broken(one, grid).split("\n")) for one in grid.across)
     size = (width, 2 + SIDE * len(grid.down) + bottom)
-    about = f"{grid.measure.title} by partition and delay, {strategy}"
+    about = f"{grid.measure.title} by partition and delay, {strategy}: {_extremes(grid, strategy)}"
     return svg.figure(size, (left, 2, 2, bottom), partial(_paint, grid=grid, strategy=strategy), about)
+
+
+def _extremes(grid: Grid, strategy: str) -> str:
+    """Its best and its worst place in words."""
+    values = {
+        (down, across): value
+        for down in grid.down
+        for across in grid.across
+        if not isnan(value := grid.value(strategy, (down, across)))
+    }
+    if not values:
+        return "no value"
+    unit = " %" if grid.measure.share else ""
+    low, high = (
+        f"{_text(grid, values[at])}{unit} with {at[0]} under {at[1]}"
+        for at in (min(values, key=values.__getitem__), max(values, key=values.__getitem__))
+    )
+    return f"from {low} to {high}"
+
+
+def _room(grid: Grid) -> float:
+    """Width of all cells."""
+    return max(260.0, 50.0 * len(grid.across))
 
 
 def _broken(label: str, grid: Grid) -> str:
     """A column label, broken into as many lines as needed."""
     import textwrap
 
-    room = max(300, 52 * len(grid.across)) / len(grid.across) / LETTER
+    room = _room(grid) / len(grid.across) / LETTER
     return "\n".join(textwrap.wrap(label, max(6, int(room))))
 
 

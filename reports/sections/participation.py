@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.figures import look, svg
-from reports.figures.scale import Scale
+from reports import numbers
+from reports.figures import svg
 from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import Array
-from reports.sections.section import Card, Results, Section, figures
+from reports.sections.rows import draw, paint_names
+from reports.sections.section import Card, Results, Section, figures, once, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE, MARGINS = (520, 280), (46, 14, 30, 44)
-MOST = 100  # points per line; of more clients, neighbours in speed are averaged
+ROW = 30
+MOST = 60  # points per row; of more clients, neighbours in speed are averaged
 TALL = 8  # ratio from which on shares are shown on a log scale
+FIFTH = 5
 
 
 def shares(cell: Cell) -> Array:
@@ -36,51 +38,85 @@ def _of_run(run: RecordedRun) -> Array:
     return counts[np.argsort(slowness, kind="stable")] / counts.sum()
 
 
+def fifths(share: Array) -> tuple[float, float]:
+    """Mean share of the fastest fifth of the clients, and of the slowest; one client at least."""
+    size = max(1, len(share) // FIFTH)
+    return float(share[:size].mean()), float(share[-size:].mean())
+
+
 def section(results: Results) -> Section | None:
-    """One card per scenario."""
+    """One card for all scenarios in which the same clients took part."""
     found = [
         (scenario, [(cell, its) for cell in scenario.cells if len(its := shares(cell))])
         for scenario, _ in results.scenarios
     ]
-    cards = [_card(scenario, lines) for scenario, lines in found if lines]
+    groups = once([one for one in found if one[1]], _content)
+    cards = [_card(results, scenarios, rows) for scenarios, rows in groups]
     if not cards:
         return None
-    note = f"Share of all updates that came from each client, the fastest first{results.mean_over_seeds}."
-    if any((its == 0).any() for _, lines in found for _, its in lines):
-        note += " At the lower edge: clients without any update."
+    note = (
+        f"Share of all updates that came from each client{results.mean_over_seeds}; the line: equal parts. "
+        "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
+    )
     return Section("participation", "Participation", "cards.html.j2", note, {"cards": cards}, figures(cards))
 
 
-def _card(scenario: RecordedScenario, lines: Sequence[tuple[Cell, Array]]) -> Card:
-    description = f"Share of updates by client and strategy, {scenario.label}"
-    legend = tuple((cell.index, cell.strategy) for cell, _ in lines)
-    figure = svg.figure(SIZE, MARGINS, partial(_paint, lines=lines), description, legend)
-    return Card(scenario.label, figure, legend=legend, cells=scenario.cells)
+def _content(rows: Sequence[tuple[Cell, Array]]) -> tuple[tuple[str, bytes], ...]:
+    """What is drawn."""
+    return tuple((cell.strategy, its.tobytes()) for cell, its in rows)
 
 
-def _paint(axes: Axes, lines: Sequence[tuple[Cell, Array]]) -> None:
-    n = max(len(found) for _, found in lines)
-    everything = np.concatenate([found for _, found in lines])
+def _card(
+    results: Results, scenarios: Sequence[RecordedScenario], rows: Sequence[tuple[Cell, Array]]
+) -> Card:
+    title, where = together(scenarios)
+    said = {cell.index: f"{cell.strategy}: {_unequal(its)}" for cell, its in rows}
+    description = f"Share of updates by client and strategy, {title}: {'; '.join(said.values())}"
+    drawing = draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description, said)
+    places = [results.place(one) for one in scenarios]
+    return Card(title, drawing, where, places=places, runs=sum(len(one.runs) for one in scenarios))
+
+
+def _unequal(share: Array) -> str:
+    """The fastest clients beside the slowest, in words."""
+    fast, slow = fifths(share)
+    if not slow:
+        return "the slowest fifth sent nothing"
+    return f"a fast client sent {numbers.number(fast / slow, 2)} times as much as a slow one"
+
+
+def _paint(axes: Axes, rows: Sequence[tuple[Cell, Array]]) -> None:
+    from matplotlib.ticker import LogLocator
+
+    drawn = [_points(share) for _, share in rows]
+    everything = np.concatenate(drawn)
     least, most = float(everything[everything > 0].min()), float(everything.max())
-    scale = Scale(least / 1.6, most * 1.3, "log") if most / least > TALL else Scale(0.0, most * 1.1)
-    for cell, found in lines:
-        _paint_line(axes, cell, scale.clip(found))
-    axes.axhline(1 / n, color=svg.MUTED, linewidth=0.8)
-    svg.write(axes, "equal parts", (1, 1 / n), side="right", above=True)
-    scale.apply(axes)
-    axes.yaxis.set_major_formatter(svg.tick_text(share=True))
-    axes.set_xlim(0.5, n + 0.5)
-    axes.locator_params(axis="x", integer=True, nbins=8)
-    axes.set_xlabel("Clients, from the fastest to the slowest")
-    svg.heading(axes, "Share of updates (%)", scale, MARGINS[0])
+    log = most / least > TALL
+    low, high = (least / 1.6, most * 1.3) if log else (0.0, most * 1.08)
+    axes.axvline(1 / max(len(share) for _, share in rows), color=svg.MUTED, linewidth=0.8)
+    for y, ((cell, share), points) in enumerate(zip(rows, drawn, strict=True)):
+        _paint_row(axes, y, cell.index, share, np.maximum(points, low))
+    if log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_formatter(svg.no_text)
+    else:
+        axes.locator_params(axis="x", nbins=6)
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_formatter(svg.tick_text(share=True))
+    axes.set_xlabel("Share of updates of a client (%)" + (" · log scale" if log else ""))
+    paint_names(axes, [cell for cell, _ in rows])
 
 
-def _paint_line(axes: Axes, cell: Cell, share: Array) -> None:
-    groups = np.array_split(np.arange(len(share)), min(len(share), MOST))
-    x = np.array([group.mean() + 1 for group in groups])
-    y = np.array([share[group].mean() for group in groups])
-    style: dict[str, Any] = {"color": svg.series(cell.index), "gid": svg.belongs(cell.index)}
-    axes.plot(x, y, linestyle=svg.line_style(cell.index), linewidth=1.5, **style)
-    every = max(1, len(x) // 6)
-    at = np.arange(cell.index % every, len(x), every)
-    axes.plot(x[at], y[at], look.marker(cell.index), markersize=5, markeredgewidth=0, **style)
+def _points(share: Array) -> Array:
+    """The clients, or means of neighbours in speed."""
+    return np.array([part.mean() for part in np.array_split(share, min(len(share), MOST))])
+
+
+def _paint_row(axes: Axes, y: int, index: int, share: Array, points: Array) -> None:
+    style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
+    axes.plot(points, np.full(len(points), y), "o", markersize=5, markeredgewidth=0, alpha=0.35, **style)
+    fast, slow = (max(value, float(points.min())) for value in fifths(share))
+    axes.plot([slow, fast], [y, y], linewidth=1.2, **style)
+    axes.plot([fast], [y], "o", markersize=7.5, markeredgewidth=0, **style)
+    axes.plot([slow], [y], "o", markersize=7.5, markeredgewidth=1.6, markerfacecolor=svg.PAPER, **style)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reports.figures import svg
@@ -11,17 +11,34 @@ from reports.records.records import Cell
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 520
+WIDTH = svg.SIZE[0]
 TOP, BOTTOM, RIGHT = 8, 44, 16
-LETTER, LEADING = 7.2, 12.5  # pixels, about
-LONGEST = 22  # letters per line
+LETTER, LEADING = 7.2, 13.5  # pixels, about
+LONGEST = 17  # letters per line
+MANY = 10  # rows; more are lower, and names have one line
+LOW = 0.76  # height of a row among many
 
 
-def draw(cells: Sequence[Cell], row: float, paint: Callable[[Axes], None], description: str) -> svg.Drawing:
+def draw(
+    cells: Sequence[Cell],
+    row: float,
+    paint: Callable[[Axes], None],
+    description: str,
+    said: Mapping[int, str] | None = None,
+) -> svg.Drawing:
     """Axes with a row for each of the cells, `row` pixels high: rows are 0, 1, … from the top."""
-    letters = max(len(line) for cell in cells for line in svg.two_lines(cell.strategy, LONGEST).split("\n"))
+    letters = max(len(line) for cell in cells for line in _lines(cell, cells))
     margins = (18 + LETTER * letters, RIGHT, TOP, BOTTOM)
-    return svg.figure((WIDTH, TOP + BOTTOM + row * len(cells)), margins, paint, description)
+    height = row * len(cells) * (LOW if len(cells) > MANY else 1)
+    return svg.figure((WIDTH, TOP + BOTTOM + height), margins, paint, description, said=said)
+
+
+def _lines(cell: Cell, cells: Sequence[Cell]) -> list[str]:
+    """A name on up to two lines; among many rows a long one loses its middle."""
+    name = cell.strategy
+    if len(cells) <= MANY or len(name) <= LONGEST:
+        return svg.two_lines(name, LONGEST).split("\n")
+    return [f"{name[: LONGEST - 7].rstrip()}…{name[-6:].lstrip()}"]
 
 
 def paint_names(axes: Axes, cells: Sequence[Cell]) -> None:
@@ -30,7 +47,7 @@ def paint_names(axes: Axes, cells: Sequence[Cell]) -> None:
     axes.set_yticks([])
     axes.grid(visible=True, axis="x")
     for y, cell in enumerate(cells):
-        lines = svg.two_lines(cell.strategy, LONGEST).split("\n")
+        lines = _lines(cell, cells)
         for at, line in enumerate(lines):
             axes.annotate(
                 line,

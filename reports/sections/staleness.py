@@ -13,12 +13,12 @@ from reports.numbers import tick
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section, figures
+from reports.sections.section import Card, Results, Section, figures, once, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROW = 48
+ROW = 40
 
 
 def shares(cell: Cell) -> Array:
@@ -49,7 +49,8 @@ def section(results: Results) -> Section | None:
         for scenario, _ in results.scenarios
     ]
     cards = [
-        Card(scenario.label, _draw(scenario, rows), cells=scenario.cells) for scenario, rows in found if rows
+        _card(results, scenarios, rows)
+        for scenarios, rows in once([one for one in found if one[1]], _content)
     ]
     if not cards:
         return None
@@ -60,9 +61,29 @@ def section(results: Results) -> Section | None:
     return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": cards}, figures(cards))
 
 
-def _draw(scenario: RecordedScenario, rows: Sequence[tuple[Cell, Array]]) -> svg.Drawing:
-    description = f"Distribution of staleness by strategy, {scenario.label}"
-    return draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description)
+def _content(rows: Sequence[tuple[Cell, Array]]) -> tuple[tuple[str, bytes], ...]:
+    """What is drawn."""
+    return tuple((cell.strategy, its.tobytes()) for cell, its in rows)
+
+
+def _card(
+    results: Results, scenarios: Sequence[RecordedScenario], rows: Sequence[tuple[Cell, Array]]
+) -> Card:
+    title, where = together(scenarios)
+    means = {cell.index: f"{cell.strategy}: {_typical(its)}" for cell, its in rows}
+    finding = "; ".join(means.values())
+    description = f"Distribution of staleness by strategy, {title}: {finding}"
+    drawing = draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description, means)
+    places = [results.place(one) for one in scenarios]
+    return Card(title, drawing, where, places=places, runs=sum(len(one.runs) for one in scenarios))
+
+
+def _typical(its: Array) -> str:
+    """The bin with most updates, in words."""
+    top = int(np.argmax(its))
+    least = 0 if top == 0 else 2 ** (top - 2) + 1 if top > 1 else 1
+    bounds = bin_text(top) if bin_text(top) == str(least) else f"{least} to {bin_text(top)}"
+    return f"{100 * its[top]:.0f} % of updates have staleness {bounds}"
 
 
 def _paint(axes: Axes, rows: Sequence[tuple[Cell, Array]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,23 @@ def band(cell: Cell, metric: str, clock: str) -> Band:
         return Band(cell, grid, grid, grid, grid, 0, tuple(lost))
     values = np.stack([value_at(grid, marks, seen) for marks, seen in curves])
     return Band(cell, grid, values.mean(0), values.min(0), values.max(0), len(curves), tuple(lost))
+
+
+def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> Band:
+    """One strategy in several scenarios: of each seed the mean over them, then mean and range over seeds.
+
+    Over the seeds that ended in all of them.
+    """
+    by_seed = [
+        {run.seed: _curve(run, metric, clock) for run in cell.done if metric in run.files.curve}
+        for cell in cells
+    ]
+    seeds = sorted(set.intersection(*(set(of) for of in by_seed)))
+    grid = common_grid([of[seed][0] for of in by_seed for seed in seeds])
+    if not seeds:
+        return Band(cells[0], grid, grid, grid, grid, 0, ())
+    means = [np.mean([value_at(grid, *of[seed]) for of in by_seed], axis=0) for seed in seeds]
+    return Band(cells[0], grid, np.mean(means, 0), np.min(means, 0), np.max(means, 0), len(seeds), ())
 
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:

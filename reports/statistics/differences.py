@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING
@@ -20,13 +20,15 @@ class Difference:
 
     row: Row
     values: tuple[float, ...]  # one per seed that both completed
+    # Its interval holds at 95 % together with those of all strategies that are compared (Bonferroni).
     effect: Effect | None  # None where there is no such seed, and of the best itself
     p: float  # adjusted (Holm) for the number of strategies that are compared; NaN without an effect
     worse: bool = False  # whether it is shown to be worse; False means only that it is not shown
+    needed: int | None = None  # seeds that would separate it, if the difference is as estimated
 
     @property
     def open(self) -> bool:
-        """Whether it was compared and is not shown to be worse."""
+        """Whether it was compared and is not separated from the best."""
         return self.effect is not None and not self.worse
 
 
@@ -36,8 +38,6 @@ def differences(scenario: RecordedScenario, rows: Sequence[Row]) -> list[Differe
     Paired over the seeds that both strategies completed, in the ranking metric. The best is chosen on the
     same seeds, which favours it: with few seeds and many strategies some lead by chance.
     """
-    from reports.statistics.paired import LEVEL, effect, holm
-
     ranks = scenario.columns[0]
     if len(rows) < 2 or rows[0].diverged or isnan(rows[0].final[ranks.name].mean):
         return []
@@ -53,14 +53,39 @@ def differences(scenario: RecordedScenario, rows: Sequence[Row]) -> list[Differe
         )
         for row in others
     }
-    effects = {name: effect(values) for name, values in paired.items() if values}
-    if all(found.n < 2 for found in effects.values()):
+    found = behind({name: values for name, values in paired.items() if values})
+    if all(one.effect.n < 2 for one in found.values()):
         return []
-    adjusted = dict(zip(effects, holm([found.p for found in effects.values()]), strict=True))
 
     def compared(row: Row) -> Difference:
-        found, p = effects.get(row.strategy), adjusted.get(row.strategy, nan)
-        worse = found is not None and found.mean > 0 and p <= 1 - LEVEL
-        return Difference(row, paired[row.strategy], found, p, worse)
+        one = found.get(row.strategy)
+        if one is None:
+            return Difference(row, (), None, nan)
+        return Difference(row, paired[row.strategy], one.effect, one.p, one.worse, one.needed)
 
     return [Difference(best, (), None, nan), *map(compared, others)]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far one of several is behind the same best one."""
+
+    effect: Effect
+    p: float  # Holm's, among all of them
+    worse: bool
+    needed: int | None
+
+
+def behind(differences: Mapping[str, Sequence[float]]) -> dict[str, Behind]:
+    """By name, from differences over seeds: intervals that hold together at 95 %, and p adjusted (Holm)."""
+    from reports.statistics.paired import LEVEL, effect, holm, seeds_to_decide
+
+    level = 1 - (1 - LEVEL) / max(1, len(differences))
+    effects = {name: effect(values, level) for name, values in differences.items()}
+    adjusted = holm([one.p for one in effects.values()])
+    found = {}
+    for (name, one), p in zip(effects.items(), adjusted, strict=True):
+        worse = one.mean > 0 and p <= 1 - LEVEL
+        seeds = None if worse else seeds_to_decide(one, level=level)
+        found[name] = Behind(one, p, worse, None if seeds is None else max(seeds, one.n + 1))
+    return found

@@ -9,7 +9,7 @@ from math import inf, isnan
 from reports import numbers
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
-from reports.records.summary import Reach, Row, Spread, best
+from reports.records.summary import Reach, Row, Spread
 
 STALLED = "Stalled: waits for clients that never come; its last model counts."
 
@@ -102,13 +102,6 @@ def ranking(scenario: RecordedScenario, rows: Sequence[Row]) -> Ranking:
 def _pooled(scenario: RecordedScenario, of: Measure) -> RankingEntry:
     values = scenario.pooled.get(of.name, ())
     return _final(Spread.of(values), of) if values else RankingEntry("")
-
-
-def leader(scenario: RecordedScenario, rows: Sequence[Row]) -> list[str]:
-    """The strategies with the best mean of the metric that ranks; none where there is nothing to compare."""
-    ranks = scenario.columns[0]
-    top = best(rows, ranks.name, ranks.higher)
-    return [row.strategy for row in rows if not row.diverged and row.final[ranks.name].mean == top]
 
 
 def seeds(row: Row) -> str:

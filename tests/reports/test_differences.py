@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
+from reports.numbers import rough
 from reports.page import render
 from reports.records.summary import summarise
 from reports.sections import behind
@@ -73,7 +74,8 @@ def test_less_is_better_turns_the_sign() -> None:
 def test_one_seed_shows_nothing() -> None:
     made = fakes({"best": [0.9], "other": [0.1]})
     assert compared(made) == {}
-    assert 'id="behind"' not in render(records(*made)) and how_sure(Results.of(records(*made))) == ""
+    assert 'id="behind"' not in render(records(*made))
+    assert how_sure(Results.of(records(*made))) == "One seed: chance may have put them in this order."
 
 
 def test_who_diverged_is_not_compared() -> None:
@@ -109,12 +111,39 @@ def test_the_page_says_it() -> None:
     )
     suite = records(*made)
     text = render(suite)
-    assert text.count(">≈</abbr>") == 1 and "1 of 2 not shown to be worse than best." in text
-    assert (
-        how_sure(Results.of(suite)) == "Nowhere do 6 seeds show that the best of a scenario beats all others."
+    assert text.count(">not separated") == 1 and "best is not separated from 1 of 2 others." in text
+    assert "≈" not in text
+    seeds = differences(*Results.of(suite).scenarios[0])[1].needed
+    assert seeds is not None and how_sure(Results.of(suite)) == (
+        "Over 6 seeds it is separated from worse, but not from close; "
+        f"about {rough(seeds)} seeds would separate it."
     )
     section = behind.section(Results.of(suite))
     assert section is not None
     numbers = section.tables[0].numbers.set_index("strategy")
     assert bool(numbers.worse["worse"]) and not bool(numbers.worse["close"])
     assert numbers.low["worse"] < numbers.behind["worse"] < numbers.high["worse"]
+    # Two intervals that hold together: each at 97.5 %, by Student's t.
+    gaps = np.array([0.05 + 0.001 * at for at in range(6)])
+    half = stats.t.ppf(1 - 0.025 / 2, 5) * gaps.std(ddof=1) / 6**0.5
+    assert numbers.high["worse"] == pytest.approx(gaps.mean() + half)
+    assert numbers.low["worse"] == pytest.approx(gaps.mean() - half)
+
+
+def test_the_seeds_that_would_separate_have_the_power_promised() -> None:
+    """The number is for 80 % at the level of one of k tests, if the difference is as estimated."""
+    best = [0.9 + noise for noise in NOISE]
+    gaps = (0.01, -0.012, 0.02, 0.004, -0.008, 0.016)
+    found = compared(
+        fakes(
+            {"best": best, "near": [one - gap for one, gap in zip(best, gaps, strict=True)], "far": [0.1] * 6}
+        )
+    )["near"]
+    assert found.open and found.needed is not None
+    size = np.mean(gaps) / np.std(gaps, ddof=1)
+
+    def power(n: int) -> float:
+        edge = stats.t.ppf(1 - 0.025 / 2, n - 1)
+        return float(stats.nct.sf(edge, n - 1, size * n**0.5))
+
+    assert power(found.needed) >= 0.8 > power(found.needed - 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import POOLED, diverged, plausible, quickstart, records
+from synthetic import POOLED, curve, diverged, plausible, quickstart, records
 
 from reports.figures import look
 from reports.page import write
@@ -76,11 +76,12 @@ def column(tab: Any, at: int) -> list[str]:
     """Texts of a column of the first ranking."""
     rows = tab.locator("table.ranking").first.locator("tbody tr")
     texts = [rows.nth(row).locator("> *").nth(at).inner_text() for row in range(rows.count())]
-    return [text.removeprefix("≈").split()[0] for text in texts]
+    return [text.split()[0] for text in texts]
 
 
 def test_a_click_on_a_heading_sorts(opened: Any, page: str) -> None:
     tab = opened(page)
+    tab.locator("#ranking summary").first.click()
     heading = tab.locator("table.ranking").first.locator("th button").nth(1)
     heading.click()
     rising = [float(text) for text in column(tab, 1)]
@@ -169,13 +170,135 @@ def test_every_part_fits(opened: Any, whole: str, scheme: str, width: int) -> No
 
 def test_a_figure_leads_to_its_runs(opened: Any, whole: str) -> None:
     tab = opened(whole)
-    row = tab.locator("#provenance tr[id]").first
+    row = tab.locator("#provenance tbody tr").first
     assert not row.is_visible()
-    tab.locator("#errors .behind summary").nth(1).click()
-    link = tab.locator("#errors .behind a").first
-    link.click()
-    target = link.get_attribute("href")
-    assert tab.locator(f"#provenance tr{target}").is_visible()
+    tab.locator("#errors .behind a").first.click()
+    row.wait_for(timeout=2000)
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_text_in_every_figure_can_be_read(opened: Any, whole: str, width: int) -> None:
+    """Its size on the screen, in pixels: font size in units of the figure times the figure's scale."""
+    tab = opened(whole, viewport={"width": width, "height": 800})
+    sizes = tab.eval_on_selector_all(
+        "svg[role] text",
+        """all => all.filter(one => one.checkVisibility())
+        .map(one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)""",
+    )
+    assert len(sizes) > 500 and min(sizes) >= 10.5
+
+
+def test_the_first_screen_has_sentence_and_figures(opened: Any, whole: str) -> None:
+    tab = opened(whole, viewport={"width": 1280, "height": 800})
+    assert "best mean rank in test accuracy over 4 scenarios" in tab.locator(".lead").inner_text()
+    for figure in tab.locator("#answer svg[role]").all():
+        box = figure.bounding_box()
+        assert box["y"] + box["height"] < 800
+
+
+def test_pointing_at_a_line_names_it_with_its_value(opened: Any, page: str) -> None:
+    tab = opened(page, viewport={"width": 1280, "height": 800})
+    card = tab.locator("#curves .card").last
+    card.scroll_into_view_if_needed()
+    line = card.locator(".tab.c2 svg [data-s='1'] use").last.bounding_box()
+    # Beside its last mark, not on it.
+    tab.mouse.move(line["x"] + line["width"] / 2 + 5, line["y"] + line["height"] / 2 + 5)
+    said = card.locator(".readout").inner_text()
+    assert said.startswith("ACE: ") or said.startswith("FedAvg: ") or said.startswith("FedBuff: ")
+    assert said.endswith(" % at the end")
+    named = card.locator(".tab.c2 svg g:not(.faded)[data-s]").first.get_attribute("data-s")
+    assert said.startswith(["a strategy", "ACE", "FedAvg", "FedBuff"][int(named)])
+    tab.mouse.move(1, 1)
+    assert not card.locator(".readout").is_visible()
+
+
+def test_a_key_names_its_line_when_focused_and_hides_it_when_pressed(opened: Any, page: str) -> None:
+    tab = opened(page)
+    card = tab.locator("#curves .card").last
+    key = card.locator(".keys button").nth(2)
+    key.focus()
+    assert card.locator(".readout").inner_text().startswith(f"{key.inner_text()}: ")
+    mine = card.locator(".tab.c2 svg [data-s='2']")
+    assert mine.count() and mine.first.is_visible()
+    tab.keyboard.press("Enter")
+    assert key.get_attribute("aria-pressed") == "false" and not mine.first.is_visible()
+    assert card.locator(".tab.c2 svg [data-s='1']").first.is_visible()
+    tab.keyboard.press("Enter")
+    assert mine.first.is_visible()
+
+
+def test_the_first_key_press_leads_to_the_results(opened: Any, page: str) -> None:
+    tab = opened(page)
+    tab.keyboard.press("Tab")
+    link = tab.locator("a.skip")
+    assert link.evaluate("one => one === document.activeElement") and link.bounding_box()["y"] >= 0
+    assert link.get_attribute("href") == "#main" and tab.locator("main#main").count() == 1
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page of 25 strategies in eight scenarios."""
+    fakes = [
+        replace(
+            plausible("FedBuff", SCENARIOS[0], seed, 4),
+            scenario=f"digits · split {at} · F80",
+            strategy=f"strategy {name}",
+            curve=curve([0.1, 0.8 - 0.01 * name + 0.001 * seed * at], [0, 100]),
+        )
+        for at in range(8)
+        for name in range(25)
+        for seed in range(2)
+    ]
+    return write(records(*fakes), tmp_path_factory.mktemp("many") / "page.html").as_uri()
+
+
+def test_of_many_scenarios_one_is_shown(opened: Any, many: str) -> None:
+    tab = opened(many, viewport={"width": 1280, "height": 800})
+
+    def shown() -> list[str]:
+        return [one for one in tab.locator("#curves h3").all_inner_texts() if one]
+
+    assert shown() == ["digits · split 0 · F80"]
+    assert tab.evaluate("document.documentElement.scrollHeight") < 14_000
+    tab.locator("#pick").select_option("3")
+    assert shown() == ["digits · split 2 · F80"]
+    assert tab.locator("#scenario-3").get_attribute("open") is not None
+    tab.get_by_label("next scenario").click()
+    assert shown() == ["digits · split 3 · F80"]
+    tab.locator(".glance a").nth(7).click()
+    tab.wait_for_function("document.getElementById('pick').value === '8'")
+    assert shown() == ["digits · split 7 · F80"]
+    tab.locator("#pick").select_option("")
+    assert len(shown()) == 8
+
+
+def test_without_scripts_all_scenarios_are_there(opened: Any, many: str) -> None:
+    tab = opened(many, java_script_enabled=False)
+    assert len([one for one in tab.locator("#curves h3").all_inner_texts() if one]) == 8
+    assert not tab.locator("#pick").is_visible()
+
+
+def test_of_many_strategies_the_leaders_have_colours(opened: Any, many: str) -> None:
+    tab = opened(many, viewport={"width": 1280, "height": 800})
+    drawn = "[...document.querySelectorAll('#curves figure:not([hidden]) .tab.c2 [data-s] path')]"
+    strokes = tab.evaluate(f"[...new Set({drawn}.map(one => getComputedStyle(one).stroke))]")
+    of = look.palette()
+    coloured = {rgb(of[f"s{at}"]) for at in range(8)} & set(strokes)
+    assert len(coloured) == 6 and rgb(of["quiet"]) in strokes
+    keys = tab.locator("#curves .keys").first.locator("li").all_inner_texts()
+    assert keys == [*(f"strategy {at}" for at in range(6)), "19 others"]
+    tab.locator("#curves .keys").first.locator("button").last.click()
+    assert not tab.locator("#curves .tab.c2 [data-s='1000']").first.is_visible()
+
+
+def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> None:
+    tab = opened(whole)
+    tab.emulate_media(media="print")
+    after = "all => all.map(one => getComputedStyle(one).breakAfter)"
+    rules = tab.eval_on_selector_all("h2, h3, .head", after)
+    assert len(rules) > 20 and set(rules) == {"avoid"}
+    inside = "all => all.map(one => getComputedStyle(one).breakInside)"
+    assert set(tab.eval_on_selector_all(".card, .tab, .panels", inside)) == {"avoid"}
 
 
 def rgb(shade: str) -> str:

@@ -15,7 +15,7 @@ from reports.sections import fairness, participation, staleness
 from reports.sections.about.overview import remarks, who_leads
 from reports.sections.section import Results
 from reports.statistics.bands import band
-from reports.statistics.ranking import leader, ranking, seeds
+from reports.statistics.ranking import ranking, seeds
 
 MARKS = [0, 10, 20, 30]
 REACHES_AT_20 = Fake(curve=curve([0.1, 0.5, 0.86, 0.9], MARKS))
@@ -76,7 +76,6 @@ def test_a_diverged_run_is_counted_and_never_ranks_its_strategy_first() -> None:
     assert (wild.diverged, wild.final["test/accuracy"].mean, wild.final["test/accuracy"].n) == (1, 0.9, 1)
     assert wild.updates_to_target.of == 2 and wild.updates_to_target.median == inf
     assert seeds(wild) == "2 (1 diverged)"
-    assert leader(scenario, rows) == ["Worse but calm"]
     best = [line.row.strategy for line in ranking(scenario, rows).lines if line.entries[0].best]
     assert best == ["Worse but calm"]
 
@@ -163,17 +162,24 @@ def test_what_is_missing_or_went_wrong_is_said() -> None:
     assert remarks(records(*THREE)) == []
 
 
-def test_the_lead_names_who_is_ahead_most_often() -> None:
+def test_the_lead_is_the_strategy_with_the_best_mean_rank() -> None:
     fakes = [
         replace(REACHES_AT_20, scenario=scenario, strategy=strategy, curve=curve([0.1, end], [0, 10]))
         for scenario, ends in (("a", (0.5, 0.6)), ("b", (0.5, 0.6)), ("c", (0.7, 0.6)))
         for strategy, end in zip(("ACE", "FedBuff"), ends, strict=True)
     ]
-    assert (
-        who_leads(Results.of(records(*fakes)))
-        == "FedBuff has the highest mean test accuracy in 2 of 3 scenarios."
-    )
+    said = "FedBuff has the best mean rank in test accuracy over 3 scenarios: 1.3 of 2."
+    assert who_leads(Results.of(records(*fakes))) == said
+    only_one = [fakes[0], fakes[1]]
+    assert who_leads(Results.of(records(*only_one))) == "FedBuff has the highest mean test accuracy: 60.0 %."
     assert who_leads(Results.of(records(fakes[0]))) == ""
+
+
+def test_one_seed_is_warned_of_where_strategies_are_compared() -> None:
+    pair = [REACHES_AT_20, replace(REACHES_AT_20, strategy="ACE")]
+    assert remarks(records(*pair))[0].startswith("One seed only: nothing here shows")
+    assert remarks(records(*pair, *(replace(one, seed=1) for one in pair))) == []
+    assert remarks(records(REACHES_AT_20)) == []
 
 
 def test_bands_step_and_leave_diverged_runs_out() -> None:

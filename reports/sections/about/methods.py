@@ -17,12 +17,12 @@ def section(results: Results) -> Section:
     common = set.intersection(*(set(of) for of in found.values())) if len(found) > 1 else set()
     entries = [
         {
-            "index": index,
+            "index": results.index[name],
             "strategy": name,
             "papers": list(dict.fromkeys(run.paper for run in runs[name] if run.paper)),
             "settings": [one for one in found[name] if one not in common],
         }
-        for index, name in enumerate(suite.strategies)
+        for name in results.order
     ]
     shared = ", ".join(f"{name} {value}" for name, value in sorted(common))
     note = f"All of them ran with {shared}." if shared else ""

@@ -6,11 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from fl_core.words import many
+from fl_core.words import listed, many
+from reports import numbers
 from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite
+from reports.sections.behind import seeds_text
 from reports.sections.section import Results
-from reports.statistics.ranking import leader
+from reports.statistics.standings import Standing
+
+ONE_SEED = "One seed: chance may have put them in this order."
+NAMED = 3  # strategies named in a sentence; of more, their number
 
 
 def what_ran(suite: RecordedSuite) -> str:
@@ -53,9 +58,23 @@ def _day(moment: datetime) -> str:
 
 def remarks(suite: RecordedSuite) -> list[str]:
     """Caveats for the tables: one sentence each."""
-    runs = suite.runs
-    status = Counter(run.status for run in runs)
-    parts = []
+    parts = [warning] if (warning := one_seed(suite)) else []
+    parts += _unfinished(suite)
+    edited = sum(not run.outdated for run in suite.older)
+    if edited:
+        parts.append(
+            f"{many(edited, 'older run')} of the same names {_is(edited)} left out: "
+            "their hyper-parameters differ, or they were repeated."
+        )
+    if suite.outdated:
+        parts.append(suite.outdated)
+    return parts
+
+
+def _unfinished(suite: RecordedSuite) -> list[str]:
+    """Runs that are missing, or did not come to the end of their budget."""
+    status = Counter(run.status for run in suite.runs)
+    parts: list[str] = []
     if suite.missing:
         parts.append(f"{many(suite.missing, 'run')} of the grid {_is(suite.missing)} not recorded yet.")
     if status["running"]:
@@ -75,48 +94,69 @@ def remarks(suite: RecordedSuite) -> list[str]:
             parts.append(f"{many(status[name], 'run')} {was}{verb}.")
     if suite.unread:
         parts.append(f"{many(len(suite.unread), 'run')} left files that cannot be read; see Provenance.")
-    edited = sum(not run.outdated for run in suite.older)
-    if edited:
-        parts.append(
-            f"{many(edited, 'older run')} of the same names {_is(edited)} left out: "
-            "their hyper-parameters differ, or they were repeated."
-        )
-    if suite.outdated:
-        parts.append(suite.outdated)
     return parts
 
 
-def who_leads(results: Results) -> str:
-    """Which strategies have the best mean, and in how many scenarios; empty where nothing is compared."""
-    compared = [(scenario, rows) for scenario, rows in results.scenarios if len(rows) > 1]
-    leaders = [leader(scenario, rows) for scenario, rows in compared]
-    wins = Counter(strategy for names in leaders for strategy in names)
-    if not wins:
+def one_seed(suite: RecordedSuite) -> str:
+    """A warning where strategies are compared on a single seed; else empty."""
+    if len(suite.seeds) != 1 or len(suite.strategies) < 2:
         return ""
-    ranks = {scenario.columns[0] for scenario, _ in compared}
-    one = ranks.pop() if len(ranks) == 1 else None
-    what = f"{'highest' if one.higher else 'lowest'} mean {one.in_text}" if one else "best mean final value"
-    top = max(wins.values())
-    names = [strategy for strategy in results.suite.strategies if wins[strategy] == top]
-    everywhere = "both" if top == 2 else f"all {top}"
-    where = f" in {everywhere if top == len(compared) else f'{top} of {len(compared)}'} scenarios"
-    subject = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    verb = "has" if len(names) == 1 else "each have"
-    return f"{subject} {verb} the {what}{where if len(compared) > 1 else ''}."
+    return (
+        "One seed only: nothing here shows that one strategy is better than another. "
+        "More seeds: asyncfl run with --set seeds=5."
+    )
+
+
+def who_leads(results: Results) -> str:
+    """The leader, by the number that orders all tables; empty where nothing is compared."""
+    found = results.standings
+    if found is None:
+        return ""
+    ranks = {scenario.columns[0] for scenario, _ in results.scenarios}
+    measure = ranks.pop() if len(ranks) == 1 else None
+    names = [one.strategy for one in found.lines if one.score.mean == found.leader.score.mean]
+    subject, verb = listed(names), "has" if len(names) == 1 else "have"
+    if found.by_rank:
+        of = f" in {measure.in_text}" if measure else ""
+        where, rank = many(found.scenarios, "scenario"), found.leader.score.mean
+        return f"{subject} {verb} the best mean rank{of} over {where}: {rank:.1f} of {len(found.lines)}."
+    assert measure is not None
+    best = "highest" if measure.higher else "lowest"
+    unit = " %" if measure.share else ""
+    value = f"{measure.text(found.leader.score.mean)}{unit}"
+    return f"{subject} {verb} the {best} mean {measure.in_text}: {value}."
 
 
 def how_sure(results: Results) -> str:
-    """In how many scenarios the best is shown to be better than all others; empty where unknown."""
-    compared = [of for of in results.differences() if of]
-    if not compared:
+    """From whom the seeds separate the leader, and how many would do so; empty where nothing is compared."""
+    found = results.standings
+    if found is None:
         return ""
-    n = {one.effect.n for of in compared for one in of if one.effect}
-    seeds = many(max(n), "seed") if len(n) == 1 else f"{min(n)} to {max(n)} seeds"
-    sure = sum(all(one.worse for one in of[1:] if one.effect) for of in compared)
-    if sure == 0:
-        return f"Nowhere do {seeds} show that the best of a scenario beats all others."
-    where = "the scenario" if len(compared) == 1 else f"{sure} of {len(compared)} scenarios"
-    return f"In {where} the best is shown, over {seeds}, to beat all others."
+    compared, left = found.compared, found.open
+    if not compared:
+        return "" if found.seeds > 1 else ONE_SEED
+    seeds = many(found.seeds, "seed")
+    if not left:
+        others = f"all {numbers.spelt(len(compared))} others" if len(compared) > 1 else compared[0].strategy
+        return f"Over {seeds} it is separated from {others}."
+    apart = [one.strategy for one in compared if not one.open]
+    rest = f"from {numbers.spelt(len(left))} others" if len(left) > NAMED else f"from {listed(_names(left))}"
+    if not apart:
+        every = "any other" if len(left) > 1 else left[0].strategy
+        text = f"Over {seeds} it is not separated from {every}"
+    elif len(apart) > NAMED:
+        text = f"Over {seeds} it is separated from {numbers.spelt(len(apart))} others, but not {rest}"
+    else:
+        text = f"Over {seeds} it is separated from {listed(apart)}, but not {rest}"
+    needed = seeds_text(left[0].behind.needed if left[0].behind else None)
+    if not needed:
+        return f"{text}."
+    nearest = "" if len(left) == 1 else f" the nearest, {left[0].strategy}"
+    return f"{text}; about {needed} would separate it{f' from{nearest}' if nearest else ''}."
+
+
+def _names(standings: Sequence[Standing]) -> list[str]:
+    return [one.strategy for one in standings]
 
 
 def _is(n: int) -> str:

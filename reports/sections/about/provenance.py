@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 import pandas as pd
 
 from fl_core.words import many
-from reports.downloads import file_name, link
+from reports.downloads import download
 from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
 
-NOTE = "Below every figure and table are the runs behind it, by the beginnings of their ids in MLflow."
+NOTE = "Every figure and table links to the runs behind it, which are listed here by scenario."
 
 
 def section(results: Results) -> Section:
@@ -22,9 +22,15 @@ def section(results: Results) -> Section:
     runs = [run for scenario, _ in results.scenarios for run in scenario.runs]
     shows = {
         "facts": facts(suite),
-        "runs": [(run, suite.address(run), duration(run.wall_seconds)) for run in runs],
-        "file": file_name(suite.name, "runs"),
-        "download": link(frame(runs)),
+        "scenarios": [
+            (
+                results.place(scenario),
+                scenario.label,
+                [(run, suite.address(run), duration(run.wall_seconds)) for run in scenario.runs],
+            )
+            for scenario, _ in results.scenarios
+        ],
+        "download": download(suite.name, "runs", frame(runs)),
     }
     tables = [Table("runs", frame(runs))] if runs else []
     note = NOTE if runs else ""

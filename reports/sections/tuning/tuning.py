@@ -7,7 +7,8 @@ from math import isnan
 from typing import Any
 
 from benchmarks.tracking.colours import natural
-from reports.downloads import file_name, link
+from reports.downloads import download
+from reports.figures import look
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy, Trial
 from reports.sections.section import Results, Section, Table
@@ -39,7 +40,7 @@ def section(results: Results) -> Section | None:
     if not any(study.trials for study in studies):
         return None
     found = {study.id: sensitivity(study) for study in studies}
-    index = indices(results.suite)
+    index = indices(results)
     blocks = [_block(of, index, found) for of in by_scenario(studies)]
     everything = trials_frame(studies)
     shows = {
@@ -48,10 +49,8 @@ def section(results: Results) -> Section | None:
         "remarks": remarks(results.suite),
         "blocks": blocks,
         "address": _addresses(results.suite),
-        "trials_file": file_name(results.suite.name, "trials"),
-        "trials": link(everything),
-        "best_file": file_name(results.suite.name, "tuned"),
-        "best": link(best_frame(studies, found)),
+        "trials": download(results.suite.name, "trials", everything),
+        "best": download(results.suite.name, "tuned", best_frame(studies, found)),
     }
     figures = [
         (f"{study.strategy} {block['title']}", drawing)
@@ -75,11 +74,12 @@ def section(results: Results) -> Section | None:
     )
 
 
-def indices(suite: RecordedSuite) -> dict[str, int]:
+def indices(results: Results) -> dict[str, int]:
     """Colours: those that the suite's runs have, and further ones for strategies that were only tuned."""
-    tuned = sorted({study.strategy for study in suite.studies}, key=natural)
-    order = dict.fromkeys([*suite.strategies, *tuned])
-    return {strategy: at for at, strategy in enumerate(order)}
+    tuned = sorted({study.strategy for study in results.suite.studies}, key=natural)
+    order = [*results.index, *(name for name in tuned if name not in results.index)]
+    first = 0 if len(order) <= len(look.LIGHT) else look.QUIET
+    return {name: results.index.get(name, first + at) for at, name in enumerate(order)}
 
 
 def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:

@@ -8,7 +8,7 @@ from math import isnan, nan
 from statistics import fmean
 
 from benchmarks.tracking.colours import natural
-from fl_core.words import many
+from fl_core.words import listed, many
 from reports import numbers
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy
@@ -149,8 +149,3 @@ def _range(counts: Iterable[int], thing: str) -> str:
 def percent(share: float) -> str:
     """A share in per cent, two digits where it is small: 7.2 %, 84 %."""
     return f"{numbers.number(100 * share, 2) if 0 < share < 0.1 else f'{100 * share:.0f}'} %"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """a, b and c."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
