@@ -10,24 +10,24 @@ import click
 
 from benchmarks.errors import users_mistake
 
-COMMANDS = (
-    "run",
-    "tune",
-    "report",
-    "compare",
-    "leaderboard",
-    "advise",
-    "check",
-    "baseline",
-    "list",
-    "show",
-    "claims",
-    "theory",
-    "errata",
-    "speed",
-    "ui",
-    "schema",
-)
+COMMANDS = {  # name → its module in `benchmarks.commands`
+    "run": "run",
+    "tune": "tune",
+    "report": "report",
+    "compare": "compare",
+    "leaderboard": "leaderboard",
+    "advise": "advise",
+    "check": "check",
+    "baseline": "baseline",
+    "list": "lookup.list",
+    "show": "lookup.show",
+    "claims": "claims",
+    "theory": "lookup.theory",
+    "errata": "lookup.errata",
+    "speed": "speed",
+    "ui": "ui",
+    "schema": "lookup.schema",
+}
 
 
 class Commands(click.Group):
@@ -39,7 +39,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"benchmarks.commands.{name}").command
+        command: click.Command = importlib.import_module(f"benchmarks.commands.{COMMANDS[name]}").command
         return command
 
     def resolve_command(

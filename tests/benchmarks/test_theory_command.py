@@ -5,8 +5,8 @@ import math
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.commands.errata import command as errata_command
-from benchmarks.commands.theory import command as theory_command
+from benchmarks.commands.lookup.errata import command as errata_command
+from benchmarks.commands.lookup.theory import command as theory_command
 from benchmarks.errors import UserError
 
 THREE_SPEEDS = "10x0.01,10x0.1,10x1"  # §5.2 of Alahyane et al.
