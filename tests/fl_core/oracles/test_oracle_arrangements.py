@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quadratics import Arrival, N, experiment, played
+from quadratics import IMPORTANCE, START, Arrival, N, assert_same, experiment, local_sgd, played
 
 ROUNDS = 1500
 P = (0.4, 0.3, 0.15, 0.1, 0.05)  # of arrivals, one a client
@@ -106,6 +106,19 @@ def test_a_round_begins_when_the_last_has_ended() -> None:
     for before, after in pairwise(played):
         assert {seen.sent for seen in after} == {before[-1].time}
     assert [one[-1].stepped for one in played] == [True] * 50
+
+
+def test_fedavg_of_the_workers_of_a_round() -> None:
+    """θ ← θ + η_g Σ p_i Δ_i / Σ p_i over those who came: an arrangement's rounds are averaged."""
+    strategy = {"name": "fedavg", "local_lr": 0.1, "server_lr": 0.8}
+    arrangement = {"name": "rounds", "workers": WORKERS, "history": 1}
+    seen, found = played(experiment(strategy, arrangement=arrangement, updates=40 * WORKERS))
+    expected = [START]
+    for first in range(0, len(seen), WORKERS):
+        chosen = [here.client for here in seen[first : first + WORKERS]]
+        total = sum(IMPORTANCE[i] * local_sgd(i, expected[-1], 0.1, 1) for i in chosen)
+        expected.append(expected[-1] + 0.8 * total / IMPORTANCE[chosen].sum())
+    assert_same(found, expected, 41)
 
 
 # -- delays in server iterations -------------------------------------------------------------------
