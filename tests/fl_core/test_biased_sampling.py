@@ -157,6 +157,41 @@ def test_a_window_that_is_too_short_is_refused() -> None:
     assert fedavg(sampling="fastest", sample=1, window=4).refuses(where) is None
 
 
+def test_who_had_more_than_its_share_of_a_window_is_drawn_by_no_later_round() -> None:
+    """One of three equal clients is there alone at first: weight 1, where a window of two has 2/3 for it.
+
+    The others come back during its job, and the next round draws two of them, with replacement.
+    """
+    away = {"name": "dropouts", "share": 2 / 3, "at": 0, "back": "1/2"}
+    where = scenario([1, 1, 1], availability=away, updates=40)
+    for seed in range(3):
+        strategy = fedavg(sampling="fastest", window=2)
+        simulation = Simulation(Experiment(scenario=where, strategy=strategy, seed=seed))
+        rounds: list[dict[int, float]] = []
+        for event in simulate(simulation):
+            if simulation.server.memory.round not in rounds[-1:]:
+                rounds.append(simulation.server.memory.round)
+            if event.stepped and simulation.server.version == 2:
+                break
+        (alone,) = rounds[0]
+        assert rounds[0] == {alone: 1.0}
+        assert alone not in rounds[1]
+        assert sum(rounds[1].values()) == pytest.approx(1)
+
+
+def test_no_window_makes_up_for_clients_without_importance() -> None:
+    """The fastest holds nothing: the first round would have no weights at all."""
+    where = Scenario.model_validate(
+        {
+            "problem": {"name": "quadratic", "centres": CENTRES.tolist(), "importance": [0, 1, 1, 1]},
+            "timing": {"durations": {"name": "fixed", "times": TIMES}},
+            "budget": {"updates": 10},
+        }
+    )
+    refused = fedavg(sampling="fastest", sample=1, window=9).refuses(where)
+    assert refused is not None and refused.endswith("9 rounds cannot make up for; no window can")
+
+
 def test_a_window_is_judged_under_each_seed_where_speeds_are_drawn() -> None:
     """Client 0 holds 7/10: two rounds make up for it alone, but not for another, which holds 1/10.
 

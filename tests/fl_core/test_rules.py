@@ -770,6 +770,16 @@ def test_17_stalled_at_once_by_clients_that_never_come(strategy: Any) -> None:
     assert [row["iteration"] for row in record.curve] == [0]
 
 
+@pytest.mark.parametrize(("lost", "said"), [(10, ""), (11, " …")])
+def test_17_ten_lost_clients_are_named(lost: int, said: str) -> None:
+    """Of more than that, the first ten."""
+    away = {"name": "dropouts", "share": lost / 12, "at": 0}
+    where = scenario([1] * 12, availability=away, updates=100)
+    simulation, _ = play(ACE(), where)
+    named = ", ".join(map(str, leaving(where)[:10]))
+    assert simulation.reason == f"waits for clients that never come: {named}{said}"
+
+
 def test_17_other_strategies_go_on_without_them() -> None:
     """From zeros, or without a table, a lost client is no reason to stop."""
     away = {"name": "dropouts", "share": 0.4, "at": 0}
