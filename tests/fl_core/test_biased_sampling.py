@@ -179,6 +179,17 @@ def test_who_had_more_than_its_share_of_a_window_is_drawn_by_no_later_round() ->
         assert sum(rounds[1].values()) == pytest.approx(1)
 
 
+def test_no_more_draws_than_clients_that_are_there() -> None:
+    """Two of four are left: three draws in proportion to p become two, of weight 1/2 each."""
+    away = {"name": "dropouts", "share": 0.5, "at": 0}
+    where = scenario(TIMES, centres=CENTRES.tolist(), availability=away, updates=60)
+    _, rounds = rounds_of(fedavg(sampling="md", sample=3), availability=away)
+    assert {len(weights) for weights in rounds} == {1, 2}
+    assert {weight for weights in rounds for weight in weights.values()} == {0.5, 1.0}
+    uniform, _ = play(fedavg(sampling="uniform", sample=3), where)
+    assert set(uniform.server.memory.round.values()) == {0.5}  # (n/m) p_i = 4/2 · 1/4
+
+
 def test_no_window_makes_up_for_clients_without_importance() -> None:
     """The fastest holds nothing: the first round would have no weights at all."""
     where = Scenario.model_validate(

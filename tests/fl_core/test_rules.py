@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
 from enum import IntEnum
 from fractions import Fraction
 from pathlib import Path
@@ -43,6 +44,7 @@ from fl_core.strategies.tables.afa_cs import AFACS
 from fl_core.strategies.tables.malenia import Malenia
 from fl_core.strategies.tables.mifa import MIFA
 from fl_core.strategies.tables.ringleader import Ringleader
+from fl_core.timing.availability import Availability
 
 
 def test_1_order_within_an_event() -> None:
@@ -281,6 +283,14 @@ def test_5_busy_client_queues_first_in_first_out_with_inputs_pinned() -> None:
     assert simulation.state.indices == [4, 0]
 
 
+def test_5_no_job_is_shorter_than_a_tick() -> None:
+    """Whatever its sender says."""
+    sends = iter([[Send(0, length=0)], [Send(0, length=3)]])
+    strategy = Scripted(on_next=lambda server: next(sends, []))
+    _, seen = play(strategy, scenario([2], updates=2))
+    assert [(event.began, event.time) for event in seen] == [(0, 1), (1, 4)]
+
+
 def test_6_draw() -> None:
     """Distinct idle clients; busy and replace admit more; the stream counts draws, not versions."""
     draws: list[list[int]] = []
@@ -384,6 +394,33 @@ def test_9_absent_clients_deliver_and_jobs_sent_to_them_wait() -> None:
     assert got == [(0, 0, 0, 3), (0, 1, 10, 13)]
 
 
+def test_9_a_return_does_not_disturb_the_job_in_service() -> None:
+    """Client 0 is away from 1/2 to 1, in the middle of its first job; its second begins when that arrives."""
+    got: list[tuple[int, int]] = []
+
+    def receive(server: Server, update: Update) -> None:
+        got.append((update.began, update.time))
+
+    sends = iter([[0, 0]])
+    strategy = Scripted(on_receive=receive, on_next=lambda server: next(sends, []))
+    away = {"name": "dropouts", "share": 1, "at": "1/2", "back": 1}
+    play(strategy, scenario([2], availability=away, updates=2))
+    assert got == [(0, 4), (4, 8)]  # ticks of 1/2
+
+
+class Blink(Availability):
+    """Every client is away from 1.2 to 1.4, where the clock shows whole numbers."""
+
+    def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
+        yield Fraction(6, 5), Fraction(7, 5)
+
+
+def test_9_an_absence_takes_a_tick_at_least() -> None:
+    """Both times round to 1; the client is back at 2."""
+    _, seen = play(ASGD(), scenario([1, 3], availability=Blink(), time=4))
+    assert [event.time for event in seen if event.kind is Kind.PRESENCE] == [2, 2]
+
+
 def test_9_nobody_left_ends_the_run_and_barriers_go_on() -> None:
     """All leave for good: the last jobs arrive, then the run is done; half of them: FedAvg goes on."""
     everyone = {"name": "dropouts", "share": 1, "at": 2}
@@ -418,6 +455,21 @@ def test_10_gradient_is_the_mean_corrected_gradient_and_delta_the_difference() -
 
     assert lengths() == [1, 2]
     assert lengths(per_step=True) == [5, 10]
+
+
+@pytest.mark.parametrize(
+    ("per_step", "dynamic", "means"),
+    [(False, True, [2, 1]), (True, False, [8, 6]), (True, True, [9, Fraction(13, 2)])],
+)
+def test_10_mean_times_are_those_of_jobs_of_the_usual_length(
+    per_step: bool, dynamic: bool, means: list[Fraction]
+) -> None:
+    """K = 4 and 6; where it is uniform in 1 … 2K, its mean is K + 1/2."""
+    where = scenario([2, 1], updates=2).model_dump(serialize_as_any=True)
+    where["timing"]["durations"]["per_step"] = per_step
+    local = {"name": "sgd", "steps": [4, 6], "dynamic": dynamic}
+    experiment = {"scenario": where, "strategy": {"name": "asgd", "local": local}}
+    assert list(Simulation(Experiment.model_validate(experiment)).server.mean_time) == means
 
 
 def test_11_time_is_exact() -> None:
