@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from benchmarks import completion
+
 
 def _use_data(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
     if folder is not None:
@@ -29,7 +31,7 @@ def _allow_code(ctx: click.Context, __: click.Parameter, allowed: bool) -> None:
         ctx.call_on_close(lambda: ALLOWED.reset(token))
 
 
-suite = click.argument("suite", metavar="SUITE")
+suite = click.argument("suite", metavar="SUITE", shell_complete=completion.suites)
 
 settings = click.option(
     "--set",

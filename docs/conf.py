@@ -29,6 +29,7 @@ nb_execution_mode = "force"  # outputs are never stored, so they are those of th
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+nb_output_stderr = "remove"  # warnings of libraries about the machine that builds the site
 
 default_role = "code"
 autodoc_member_order = "bysource"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import options
+from benchmarks import completion, options
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
-@click.option("--suite", metavar="SUITE", help="Which suite.  [default: the only one that is recorded]")
+@click.argument("first", metavar="A", shell_complete=completion.strategies)
+@click.argument("second", metavar="B", shell_complete=completion.strategies)
+@click.option(
+    "--suite",
+    metavar="SUITE",
+    shell_complete=completion.suites,
+    help="Which suite.  [default: the only one that is recorded]",
+)
 @click.option(
     "--metric",
     "metrics",

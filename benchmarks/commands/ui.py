@@ -17,14 +17,14 @@ from urllib.request import urlopen
 
 import click
 
-from benchmarks import options
+from benchmarks import completion, options
 from benchmarks.errors import UserError
 
 PATIENCE = 0.25  # seconds between two questions whether the server answers
 
 
 @click.command()
-@click.argument("suite", required=False)
+@click.argument("suite", required=False, shell_complete=completion.suites)
 @options.store
 @options.tracking_uri
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))

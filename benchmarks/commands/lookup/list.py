@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from benchmarks import completion
+
 if TYPE_CHECKING:
     from benchmarks.reference.catalogue import CatalogueEntry
 
@@ -24,8 +26,8 @@ KINDS = (
 
 
 @click.command()
-@click.argument("kind", metavar="[KIND]", required=False)
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
 def command(kind: str | None, name: str | None) -> None:
     """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
 

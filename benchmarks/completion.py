@@ -1,0 +1,48 @@
+"""What a shell offers when the words of a command line are completed: suites, and parts by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    import click
+
+
+def suites(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The shipped suites, and files."""
+    from benchmarks.suite.shipped import shipped
+
+    return [*_beginning(begun, list(shipped())), CompletionItem(begun, type="file")]
+
+
+def strategies(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The strategies, as suites name them."""
+    from benchmarks.reference.catalogue import entries
+
+    return _beginning(begun, {one.name: one.what for one in entries("strategies")})
+
+
+def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The kinds of parts, and where one is begun the parts of all kinds."""
+    from benchmarks.reference.catalogue import FAMILIES, entries
+
+    of_kinds = _beginning(begun, [*FAMILIES, "suites"])
+    parts = {one.name: one.what for kind in FAMILIES for one in entries(kind)} if begun else {}
+    return [*of_kinds, *_beginning(begun, parts)]
+
+
+def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The parts of the kind that the word before names."""
+    from benchmarks.reference.catalogue import FAMILIES, entries
+
+    kind = ctx.params.get("kind")
+    return _beginning(begun, {one.name: one.what for one in entries(kind)}) if kind in FAMILIES else []
+
+
+def _beginning(begun: str, names: Mapping[str, str] | Iterable[str]) -> list[CompletionItem]:
+    """Names that begin like that; with what they are, where that is known."""
+    told = names if isinstance(names, Mapping) else {}
+    return [CompletionItem(name, help=told.get(name)) for name in names if name.startswith(begun)]
