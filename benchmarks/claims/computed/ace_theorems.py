@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
@@ -37,7 +38,13 @@ class Cached:
 
 
 def cached(
-    order: Array, curvature: Array, centres: Array, *, lr: float, noise: float, threshold: int = 10**9
+    order: NDArray[np.int64],
+    curvature: Array,
+    centres: Array,
+    *,
+    lr: float,
+    noise: float,
+    threshold: int = 10**9,
 ) -> Cached:
     """Runs with gradients of standard deviation `noise`; the client that arrives gets the new model.
 
@@ -84,7 +91,7 @@ def cached(
     )
 
 
-def arrivals(order: Order, clients: int, rounds: int) -> Array:
+def arrivals(order: Order, clients: int, rounds: int) -> NDArray[np.int64]:
     """Which client arrives in each iteration [rounds]; by speed, client i comes i + 1 times as often as 0."""
     rng, speed = np.random.default_rng(1), np.arange(1, clients + 1)
     if order == "turns":
