@@ -13,6 +13,7 @@ from benchmarks.errors import users_mistake
 COMMANDS = {  # name → its module in `benchmarks.commands`
     "run": "run",
     "tune": "tune",
+    "sync": "sync",
     "report": "report",
     "compare": "compare",
     "leaderboard": "leaderboard",

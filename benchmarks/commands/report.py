@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from benchmarks import options
 from fl_core.words import many
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+    from reports.records.records import RecordedSuite
 
 
 @click.command()
@@ -31,7 +36,6 @@ def command(
     Everything is read from MLflow; nothing runs. A page that shows more runs
     than can be read now is kept: exit code 1.
     """
-    from benchmarks.commands.pages import write_page
     from benchmarks.errors import UserError
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tables import print_rich
@@ -58,3 +62,23 @@ def command(
         click.echo(f"{many(len(written), 'file')} for a paper: {files}")
     if whole is None:
         sys.exit(1)
+
+
+def write_page(found: RecordedSuite, store: Store) -> Path | None:
+    """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
+    from benchmarks.errors import warn
+    from reports import page
+
+    if found.unread:
+        first = found.unread[0]
+        warn(
+            f"{len(found.unread)} of {many(len(found.runs), 'run')} left files that cannot be read, first of "
+            f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
+        )
+    wanted = store.reports / f"{found.name}.html"
+    written = page.write(found, wanted)
+    if written != wanted:
+        warn(f"{wanted} shows more runs and is kept; what can be read now is in {written}")
+        return None
+    click.echo(f"Report: {written}")
+    return written

@@ -104,7 +104,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 
 def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     """Print the table and write the page; False if the page lost runs that an older one shows."""
-    from benchmarks.commands.pages import write_page
+    from benchmarks.commands.report import write_page
     from benchmarks.errors import warn
     from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
@@ -112,7 +112,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     if session.waiting:
         warn(
             f"not in MLflow: {many(session.waiting, 'record')} ({session.why_waiting}), "
-            f"kept in {store.outbox} and sent by the next asyncfl run"
+            f"kept in {store.outbox}; send them with asyncfl sync, or the next asyncfl run"
         )
     if session.away:
         return True

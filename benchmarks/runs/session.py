@@ -88,7 +88,9 @@ class Session:
                 delivery.close()
                 self.waiting = len(list(outbox.waiting()))
                 self.away = delivery.away
-                self.why_waiting = delivery.away or next(iter(delivery.refused.values()), "")
+                self.why_waiting = delivery.why_waiting
+                if not (self.waiting or self.away):
+                    outbox.heard()
 
     def _left(self, outbox: Outbox, delivery: Delivery) -> list[Task]:
         """The tasks that are neither in MLflow nor on their way there; errors are tried again.
@@ -117,6 +119,7 @@ class Session:
             for task in self.tasks
             if isinstance(task, RunTask)
         }
+        delivery.outbox.announce(self.suite.name, self.suite.description, places)
         delivery.announce(self.suite.name, self.suite.description, places)
 
     def _compute(

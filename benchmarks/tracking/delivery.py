@@ -60,6 +60,11 @@ class Delivery:
         """Send all that waits, soon."""
         self._sent.append(self._thread.submit(self._ask, self._send_all, None))
 
+    def flush(self) -> None:
+        """Wait until what was to be sent is sent, or the store is found unreachable."""
+        for future in self._sent:
+            future.result()
+
     def close(self) -> None:
         """Send all that waits, now; raises unforeseen errors."""
         self._next_try = 0.0
@@ -69,6 +74,11 @@ class Delivery:
                 future.result()
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def why_waiting(self) -> str:
+        """Why MLflow does not have all; empty if it has."""
+        return self.away or next(iter(self.refused.values()), "")
 
     def _ask(self, question: Callable[[Tracking], T], otherwise: T) -> T:
         """The store's answer; `otherwise` if it is unreachable."""

@@ -7,6 +7,7 @@ A record is a folder that appears whole or not at all:
     <outbox>/<suite>/<key>/checksums.json   SHA-256 of all these files
     <outbox>/<suite>/<key>.damaged/…        a record whose files are not what was written
     <outbox>/<suite>/<key>.checkpoint       of a run that is not finished, and its .stopwatch
+    <outbox>/<suite>/suite.json             what MLflow is told of the suite itself, while any of it waits
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 PARTIAL, DAMAGED = ".partial", ".damaged"
 CHECKSUMS = "checksums.json"
+SUITE = "suite.json"
 RESULT, ARTIFACTS, CURVE, DESCRIPTION = "result.json", "artifacts", "curve.parquet", "description.json"
 
 
@@ -130,6 +132,34 @@ class Outbox:
         (partial / CHECKSUMS).write_text(_json(_digests(partial)))
         self.drop(OutboxRecord(folder))
         partial.rename(folder)
+
+    def announce(self, suite: str, description: str, places: Mapping[str, Sequence[str]]) -> None:
+        """Keep what MLflow is told of a suite until it has heard it: its description and current runs."""
+        path = self.folder / suite / SUITE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + PARTIAL)
+        partial.write_text(_json({"description": description, "places": places}))
+        partial.replace(path)
+
+    def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]]]]:
+        """What is kept so: suite, description, places."""
+        for path in sorted(self.folder.glob(f"*/{SUITE}")):
+            try:
+                told = json.loads(path.read_text())
+                places = {key: (str(a), str(b), str(c)) for key, (a, b, c) in told["places"].items()}
+                yield path.parent.name, str(told["description"]), places
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+            ):  # damaged: asyncfl run writes it anew
+                continue
+
+    def heard(self) -> None:
+        """MLflow has heard of all suites."""
+        for path in self.folder.glob(f"*/{SUITE}"):
+            path.unlink(missing_ok=True)
 
     def waiting(self) -> Iterator[OutboxRecord]:
         """All records, oldest first."""

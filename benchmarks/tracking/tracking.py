@@ -291,9 +291,24 @@ class Tracking:
                     self._client.restore_experiment(id_)
             experiment = TrackedExperiment(id_, suite, dict(found.tags) if found else {})
             for run in self._runs(id_):
-                _index(experiment, run)
+                self._index(experiment, run)
             self._experiments[suite] = experiment
         return self._experiments[suite]
+
+    def _index(self, experiment: TrackedExperiment, run: Run) -> None:
+        """Take note of a run; one of two with the same key goes.
+
+        They are of one attempt: a request to create it was carried out but its answer was lost, and it was
+        made again.
+        """
+        twin = experiment.runs.get(run.data.tags.get("asyncfl.key", ""))
+        if twin is None:
+            _index(experiment, run)
+            return
+        goes = twin.id if run.info.status == "FINISHED" != twin.status else run.info.run_id
+        self._client.delete_run(goes)
+        if goes == twin.id:
+            _index(experiment, run)
 
     def _runs(self, experiment: str, which: str = "") -> Iterator[Run]:
         token = None

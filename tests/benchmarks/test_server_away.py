@@ -1,0 +1,223 @@
+"""A real MLflow server that is cut off, again and again: every record is there exactly once in the end."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import ViewType
+from recorded import computed, keys, runs, write_suite
+
+from benchmarks.engine import Local
+from benchmarks.runs.messages import Finished
+from benchmarks.runs.progress import Quiet, TaskMessage
+from benchmarks.runs.session import Session
+from benchmarks.runs.sync import sync
+from benchmarks.suite.suite import load
+from benchmarks.tracking import delivery
+from benchmarks.tracking.store import Store
+
+PATIENCE = 180.0  # seconds, on a machine that does many things
+MARKS = 5  # of each run
+
+pytestmark = pytest.mark.slow
+
+
+class Line:
+    """A line to a server, which can be cut: before a request, or after it is carried out but not answered."""
+
+    def __init__(self, server: int, seed: int) -> None:
+        self.server, self.share = server, 0.0
+        self.dead = False
+        self.cuts: Counter[str] = Counter()
+        self._draw = random.Random(seed)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def _accept(self) -> None:
+        while True:
+            with suppress(OSError):
+                client, _ = self._socket.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        """Requests on one connection, each answered before the next."""
+        there = ("127.0.0.1", self.server)
+        with suppress(OSError, ValueError), client, socket.create_connection(there) as server:
+            while request := _message(client):
+                fate = self._draw.random()
+                if self.dead or fate < self.share / 2:
+                    self.cuts["before"] += 1
+                    return
+                server.sendall(request)
+                answer = _message(server)
+                if fate < self.share:
+                    self.cuts["after"] += 1
+                    return
+                client.sendall(answer)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _message(sender: socket.socket) -> bytes:
+    """A whole request or answer of HTTP/1.1."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        part = sender.recv(65536)
+        if not part:
+            return b""
+        found += part
+    head, _, body = found.partition(b"\r\n\r\n")
+    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+    if fields.get(b"transfer-encoding") == b"chunked":
+        while not body.endswith(b"0\r\n\r\n"):
+            body += sender.recv(65536)
+    else:
+        while len(body) < int(fields.get(b"content-length", b"0")):
+            body += sender.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[tuple[int, Path]]:
+    """The port of an MLflow server, and its database."""
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copy(empty_database, folder / "mlflow.db")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [
+        "server",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+        "--artifacts-destination",
+        str(folder / "files"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *words, "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + PATIENCE
+        while True:
+            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/health"):
+                break
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.5)
+        yield port, folder / "mlflow.db"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture
+def line(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    """A line to it; the store is tried again at once, and requests are repeated without a pause."""
+    monkeypatch.setattr(delivery, "AGAIN", 0.5)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
+    found = Line(server[0], seed=1)
+    yield found
+    found.close()
+
+
+class Watching(Quiet):
+    """Does something after so many runs."""
+
+    def __init__(self, line: Line, after: int) -> None:
+        self.line, self.after, self.ended = line, after, 0
+
+    def see(self, told: TaskMessage) -> None:
+        self.ended += told is not None and isinstance(told[1], Finished)
+        self.line.dead = self.ended >= self.after
+
+
+def exactly_once(store: Store, suite: Path) -> None:
+    """Every run, every point of its curves and every group."""
+    assert not list(store.outbox.glob("*/*"))
+    wanted = computed(suite)
+    found = runs(store, suite.stem)
+    assert keys(found) == sorted(wanted)
+    assert {run.info.status for run in found} == {"FINISHED"}
+    client = MlflowClient(store.tracking_uri)
+    for run in found:
+        _, curve, *_ = wanted[run.data.tags["asyncfl.key"]]
+        points = client.get_metric_history(run.info.run_id, "distance")
+        assert [(point.step, point.value) for point in points] == list(
+            zip(curve["iteration"], curve["distance"], strict=True)
+        )
+        assert len(client.list_artifacts(run.info.run_id)) == 4
+    groups = runs(store, suite.stem, kind="group")
+    assert len(groups) == 2 and all("seeds/done" in group.data.metrics for group in groups)
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_a_server_that_goes_in_mid_suite_and_comes_back(tmp_path: Path, line: Line) -> None:
+    suite = write_suite(tmp_path, name="goes", seeds=6)
+    store = Store(tmp_path / "results", line.uri)
+    session = Session(load(str(suite)), store)
+    session.run(Local(1), lambda _: Watching(line, after=8))
+    assert (session.now, session.away) == ({"done": 18}, "the server does not answer")
+    assert 10 <= session.waiting <= 18
+    again = sync(store)
+    assert (again.sent, again.waiting, again.why) == (0, session.waiting, "the server does not answer")
+
+    line.dead = False
+    found = sync(store)
+    assert (found.sent, found.waiting, found.why) == (session.waiting, 0, "")
+    exactly_once(store, suite)
+    assert sync(store).sent == 0
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_a_line_that_is_cut_at_random(tmp_path: Path, line: Line) -> None:
+    """A sixth of all requests are lost, or carried out and not answered."""
+    suite = write_suite(tmp_path, name="cut", seeds=6)
+    store = Store(tmp_path / "results", line.uri)
+    line.share = 1 / 6
+    session = Session(load(str(suite)), store)
+    session.run(Local(1), lambda _: Quiet())
+    assert session.now == {"done": 18}
+    for _ in range(20):
+        if not session.waiting or not sync(store).waiting:
+            break
+    line.share = 0.0
+    sync(store)
+    assert min(line.cuts.values()) >= 10
+    exactly_once(store, suite)
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_a_database_that_another_process_holds(tmp_path: Path, store: Store) -> None:
+    """SQLite waits twenty seconds for its lock; then records wait on disk."""
+    suite = write_suite(tmp_path, name="locked", seeds=1)
+    session = Session(load(str(suite)), store)
+    with closing(sqlite3.connect(store.database)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        session.run(Local(1), lambda _: Quiet())
+        assert session.now == {"done": 3} and session.waiting == 3
+        assert "database is locked" in session.why_waiting
+        other.rollback()
+    assert sync(store).sent == 3
+    exactly_once(store, suite)
+    assert len(runs(store, "locked", view=ViewType.ALL)) == 2
