@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 from benchmarks.redaction import one_line
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class UserError(Exception):
@@ -19,7 +23,9 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     """The message for an error that the user can fix; None for a bug of ours."""
     if isinstance(error, UserError):
         return error.lines
-    if isinstance(error, OSError) and error.filename is not None:  # a full disk, a name that is too long
+    if no_room(error):
+        return (f"{no_room(error)}: make room, and go on with the same command; what is finished is kept",)
+    if isinstance(error, OSError) and error.filename is not None:  # a name that is too long, a missing right
         return (one_line(f"{str(error.filename)[:200]}: {error.strerror}"),)
     if "fl_core.problems.data.data" in sys.modules:  # else nothing can have raised these
         from fl_core.problems.data.data import DataDamaged, DataMissing
@@ -28,6 +34,14 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
         if isinstance(error, DataDamaged | DataMissing | Impossible):
             return (one_line(str(error)),)
     return None
+
+
+def no_room(error: BaseException | None) -> str:
+    """Where a disk or a quota is full, if that is the error; else empty."""
+    if not isinstance(error, OSError) or error.errno not in FULL:
+        return ""
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return one_line(f"{where}{os.strerror(error.errno)}")
 
 
 def warn(sentence: str) -> None:

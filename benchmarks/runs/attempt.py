@@ -6,8 +6,8 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from benchmarks import device
-from benchmarks.errors import summarised
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished
+from benchmarks.errors import no_room, summarised
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import RunTask
 from benchmarks.tracking.outbox import Result
@@ -82,14 +82,21 @@ class Attempt(Lane):
             self.error = error
             self.finished()
 
-    def finished(self) -> Finished:
-        """How the run ended; its record, or that of its error, is in the outbox."""
-        if self.error is not None:
-            self.watch.here = self.seconds
-            trace = "".join(traceback.format_exception(self.error))
+    def finished(self) -> Finished | NoRoom:
+        """How the run ended; its record, or that of its error, is in the outbox, if there is room."""
+        if self._finished is not None:
+            return self._finished
+        assert self.error is not None
+        if reason := no_room(self.error):
+            return NoRoom(reason)
+        self.watch.here = self.seconds
+        trace = "".join(traceback.format_exception(self.error))
+        try:
             return self._cleaned(self.recording.failed(summarised(self.error), trace))
-        assert self._finished is not None
-        return self._finished
+        except OSError as error:
+            if reason := no_room(error):
+                return NoRoom(reason)
+            raise
 
     def _ended(self, recorder: Recorder) -> Finished:
         record, world = recorder.finish(), recorder.simulation.world

@@ -17,10 +17,10 @@ from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from benchmarks import device
-from benchmarks.errors import summarised
+from benchmarks.errors import no_room, summarised
 from benchmarks.pool.pool import Capacity, Worker
 from benchmarks.runs.attempt import Attempt
-from benchmarks.runs.messages import Advanced, Finished
+from benchmarks.runs.messages import Advanced, Finished, NoRoom
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import PooledTask, RunTask, Task
 from benchmarks.tracking.outbox import Outbox
@@ -97,10 +97,15 @@ class BaselineJob(TaskJob[PooledTask]):
 
     def compute(self, worker: Worker) -> None:
         """Leave the baseline's metrics in the outbox."""
-        finished = self.recorded()
+        finished: Finished | NoRoom | None = self.recorded()
         if finished is None:
             worker.tell(self, Advanced(0.0))
-            finished = self._trained()
+            try:
+                finished = self._trained()
+            except OSError as error:
+                if not no_room(error):
+                    raise
+                finished = NoRoom(no_room(error))
         worker.tell(self, finished)
 
     def _trained(self) -> Finished:

@@ -25,6 +25,13 @@ class BegunAnew(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class NoRoom(Final):
+    """Its disk is full: nothing new of it is kept, and it goes on later, from what is."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished(Final):
     """Its record is in the outbox."""
 

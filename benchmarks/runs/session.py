@@ -13,7 +13,7 @@ from benchmarks.engine import Engine
 from benchmarks.errors import UserError, warn
 from benchmarks.pool.pool import GivenUp, Pool
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
-from benchmarks.runs.messages import Finished
+from benchmarks.runs.messages import Finished, NoRoom
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import PlannedRun
@@ -140,6 +140,9 @@ class Session:
                 messages = pool.messages(PULSE)
                 for job, message in messages:
                     told = job.failed(message.reason) if isinstance(message, GivenUp) else message
+                    if isinstance(told, NoRoom):
+                        done = f"{self.finished} of {many(len(self.tasks), 'run')} finished and kept"
+                        raise UserError(f"{told.reason}: {done}; make room, and go on with the same command")
                     if isinstance(told, Finished):
                         self.now[told.status] += 1
                         delivery.send()

@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,26 +121,24 @@ class Outbox:
     ) -> None:
         """Store a record in the place of any older one, at once and whole."""
         folder = self.folder / result.suite / result.key
-        partial = folder.with_name(f"{folder.name}.{os.getpid()}{PARTIAL}")
-        artifacts = partial / ARTIFACTS
-        artifacts.mkdir(parents=True)
-        (partial / RESULT).write_text(_json(asdict(result)))
-        (artifacts / DESCRIPTION).write_text(_json(description))
-        for name, text in (texts or {}).items():
-            (artifacts / name).write_text(text)
-        for name, columns in (tables or {}).items():
-            _write_table(artifacts / f"{name}.parquet", columns)
-        (partial / CHECKSUMS).write_text(_json(_digests(partial)))
-        self.drop(OutboxRecord(folder))
-        partial.rename(folder)
+        with _whole(folder) as partial:
+            artifacts = partial / ARTIFACTS
+            artifacts.mkdir(parents=True)
+            (partial / RESULT).write_text(_json(asdict(result)))
+            (artifacts / DESCRIPTION).write_text(_json(description))
+            for name, text in (texts or {}).items():
+                (artifacts / name).write_text(text)
+            for name, columns in (tables or {}).items():
+                _write_table(artifacts / f"{name}.parquet", columns)
+            (partial / CHECKSUMS).write_text(_json(_digests(partial)))
+            self.drop(OutboxRecord(folder))
 
     def announce(self, suite: str, description: str, places: Mapping[str, Sequence[str]]) -> None:
         """Keep what MLflow is told of a suite until it has heard it: its description and current runs."""
         path = self.folder / suite / SUITE
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + PARTIAL)
-        partial.write_text(_json({"description": description, "places": places}))
-        partial.replace(path)
+        with _whole(path) as partial:
+            partial.write_text(_json({"description": description, "places": places}))
 
     def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]]]]:
         """What is kept so: suite, description, places."""
@@ -148,12 +147,7 @@ class Outbox:
                 told = json.loads(path.read_text())
                 places = {key: (str(a), str(b), str(c)) for key, (a, b, c) in told["places"].items()}
                 yield path.parent.name, str(told["description"]), places
-            except (
-                ValueError,
-                KeyError,
-                TypeError,
-                AttributeError,
-            ):  # damaged: asyncfl run writes it anew
+            except (ValueError, KeyError, TypeError, AttributeError):  # damaged: asyncfl run writes it anew
                 continue
 
     def heard(self) -> None:
@@ -189,22 +183,21 @@ class Outbox:
     def put_files(self, suite: str, key: str, files: Mapping[str, bytes]) -> None:
         """Store what `files` returned on another machine: a record at once and whole."""
         folder = self.folder / suite / key
-        partial = folder.with_name(f"{key}.{os.getpid()}{PARTIAL}")
         inside = {name: content for name, content in files.items() if name.startswith(f"{key}/")}
-        for name, content in inside.items():
-            path = partial / Path(name).relative_to(key)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
         if inside:
-            self.drop(OutboxRecord(folder))
-            partial.rename(folder)
+            with _whole(folder) as partial:
+                for name, content in inside.items():
+                    path = partial / Path(name).relative_to(key)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                self.drop(OutboxRecord(folder))
         for path in (self.stopwatch(suite, key), self.checkpoint(suite, key)):  # in the order of saving
             if inside:
                 path.unlink(missing_ok=True)
             elif path.name in files:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                partial.write_bytes(files[path.name])
-                partial.replace(path)
+                with _whole(path) as partial:
+                    partial.write_bytes(files[path.name])
 
     def sweep(self) -> list[Path]:
         """Remove what killed processes left half-written; set damaged records aside and say where."""
@@ -217,6 +210,18 @@ class Outbox:
         aside = record.folder.with_name(f"{record.folder.name}{DAMAGED}")
         shutil.rmtree(aside, ignore_errors=True)
         return record.folder.rename(aside)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file or folder under another name: it gets its own at the end, and is removed after an error."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    try:
+        yield partial
+        partial.rename(path)
+    except OSError:
+        shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+        raise
 
 
 def _json(value: Any) -> str:

@@ -6,6 +6,8 @@ start from it) are stored once.
 
 from __future__ import annotations
 
+import io
+import os
 from array import array
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,18 @@ def save(recorder: Recorder, path: Path) -> None:
         "recorder": _recorder(recorder),
         "diagnostics": _diagnostics(recorder),
     }
+    whole = io.BytesIO()
+    torch.save(parts, whole)  # not into the file: torch does not say why a file cannot be written
     partial = path.with_name(path.name + ".partial")
-    torch.save(parts, partial)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            file.write(whole.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())  # else a crash of the machine could leave the name without the content
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)  # the disk may be full
+        raise
 
 
 def load(recorder: Recorder, path: Path) -> None:

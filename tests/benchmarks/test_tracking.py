@@ -227,6 +227,26 @@ def test_a_driver_killed_before_it_could_forget_a_record_sends_it_no_second_time
     assert not list(outbox.waiting())
 
 
+def test_of_a_run_that_was_created_twice_one_is_deleted(
+    tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server carries out a request whose answer is lost, and MLflow's client repeats it."""
+    found = compute(tmp_path, outbox)
+    real = MlflowClient.create_run
+
+    def repeated(self: MlflowClient, *rest: Any, **more: Any) -> Any:
+        real(self, *rest, **more)
+        return real(self, *rest, **more)
+
+    monkeypatch.setattr(MlflowClient, "create_run", repeated)
+    send(store, outbox)
+    assert len(runs(store)) == 8
+    monkeypatch.undo()
+    assert Tracking(store).finished("small") == {task.key for task in found}
+    assert len(runs(store)) == 4 and {run.info.status for run in runs(store)} == {"FINISHED"}
+    assert len(runs(store, kind="pooled")) == 2
+
+
 def test_a_server_that_is_away_loses_nothing(
     tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
