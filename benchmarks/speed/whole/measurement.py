@@ -32,13 +32,13 @@ Tell = Callable[[str], None]
 
 
 def measure(
-    report: Report, tell: Tell, cases: Sequence[RunCase] = CASES, repeats: int = REPEATS
+    report: Report, tell: Tell, cases: Sequence[RunCase] | None = None, repeats: int = REPEATS
 ) -> list[dict[str, Any]]:
     """A row for each case: seconds of each part of the run and of the script, and what follows from them."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
-        return [_measured(case, report, tell, repeats) for case in cases]
+        return [_measured(case, report, tell, repeats) for case in cases or CASES]
     finally:
         for name, value in before.items():
             if value is None:
