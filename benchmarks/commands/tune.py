@@ -20,6 +20,7 @@ from fl_core.words import many
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Suite
     from benchmarks.suite.tuned import TunedEntry
+    from benchmarks.tracking.store import Store
     from tuning.campaign import Driver
     from tuning.study import Campaign
 
@@ -123,6 +124,9 @@ def command(
         sys.exit(INTERRUPTED)
     click.echo(_what_happened(driver, monotonic() - began))
     _show_results(driver, loaded, out)
+    if not driver.records.away:
+        _write_page(loaded.name, store)
+    click.echo(f"Next: {_run_with_it(loaded, suite, store, scale=scale, settings=settings, out=out)}")
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
@@ -138,15 +142,55 @@ def _what_happened(driver: Driver, seconds: float) -> str:
 
 @contextmanager
 def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar where there is a terminal; else nothing."""
+    """A bar where there is a terminal; else a line for each tenth of the trials."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
+    if not quiet and not console.is_terminal:
+        yield _tenths(driver)
+        return
     columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("trials", total=driver.campaign.trials, completed=driver.before)
         yield lambda ended: bar.update(task, completed=ended)
+
+
+def _tenths(driver: Driver) -> Callable[[int], None]:
+    """Writes a line whenever another tenth of all trials has ended."""
+    total, began = driver.campaign.trials, monotonic()
+    shown = 10 * driver.before // total
+
+    def show(ended: int) -> None:
+        nonlocal shown
+        if 10 * ended // total > shown:
+            shown = 10 * ended // total
+            click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
+
+    return show
+
+
+def _write_page(name: str, store: Store) -> None:
+    """The report page, with the campaign on it, also where the suite has not run yet."""
+    from benchmarks.commands.pages import write_page
+    from reports.records.store import load
+
+    write_page(load(store.tracking_uri, name), store)
+
+
+def _run_with_it(
+    loaded: Suite, suite: str, store: Store, *, scale: str | None, settings: tuple[str, ...], out: Path | None
+) -> str:
+    """The command that runs the suite with what was found."""
+    from benchmarks.suite.file import TUNED
+
+    words = ["asyncfl", "run", suite]
+    words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]
+    words += ["--scale", scale] if scale else []
+    words += [word for one in settings if not one.startswith("tuning.") for word in ("--set", one)]
+    words += ["--store", str(store.folder)] if store.folder != type(store)().folder else []
+    words += ["--tracking-uri", redacted(store.tracking)] if store.tracking else []
+    return shlex.join(words)
 
 
 def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:

@@ -192,6 +192,7 @@ class RecordedSuite:
         RecordedRun, ...
     ] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
     studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
+    campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that
 
     @property
     def strategies(self) -> list[str]:

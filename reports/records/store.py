@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PAGE = 500  # runs per request
+VARIANT = "-tuned"  # ends the names of suites that ran with what was found for another
 DOWNLOADS = 8  # at a time, from a server
 
 
@@ -43,6 +44,7 @@ def load(tracking_uri: str, suite: str) -> RecordedSuite:
         experiment = client.get_experiment_by_name(suite)
         found = list(_runs(client, experiment.experiment_id)) if experiment is not None else []
         studies = _studies(client, suite)
+        campaign = _campaign(client, suite)
     except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy and HTTP each fail in ways of their own
         reason = redacted(str(error).strip().partition("\n")[0])
         raise UserError(f"MLflow at {address} cannot be read: {reason}") from None
@@ -61,6 +63,7 @@ def load(tracking_uri: str, suite: str) -> RecordedSuite:
         _pooled(run for run, kind in kinds if kind == "pooled"),
         older,
         studies,
+        campaign,
     )
 
 
@@ -97,6 +100,13 @@ def _studies(client: MlflowClient, suite: str) -> tuple[RecordedStudy, ...]:
         return [one.value for one in client.get_metric_history(trial, "objective/seed")]
 
     return read_studies(_runs(client, experiment.experiment_id), by_seed)
+
+
+def _campaign(client: MlflowClient, suite: str) -> str:
+    """The suite of whose campaign a tuned variant has its values; empty where none is recorded."""
+    name = suite.removesuffix(VARIANT)
+    known = name != suite and client.get_experiment_by_name(f"{name}{SUFFIX}") is not None
+    return name if known else ""
 
 
 def _run(run: Any) -> RecordedRun:

@@ -204,7 +204,7 @@ def test_pointing_at_a_line_names_it_with_its_value(opened: Any, page: str) -> N
     # Beside its last mark, not on it.
     tab.mouse.move(line["x"] + line["width"] / 2 + 5, line["y"] + line["height"] / 2 + 5)
     said = card.locator(".readout").inner_text()
-    assert said.startswith("ACE: ") or said.startswith("FedAvg: ") or said.startswith("FedBuff: ")
+    assert said.startswith(("ACE: ", "FedAvg: ", "FedBuff: "))
     assert said.endswith(" % at the end")
     named = card.locator(".tab.c2 svg g:not(.faded)[data-s]").first.get_attribute("data-s")
     assert said.startswith(["a strategy", "ACE", "FedAvg", "FedBuff"][int(named)])
@@ -256,7 +256,8 @@ def test_of_many_scenarios_one_is_shown(opened: Any, many: str) -> None:
     tab = opened(many, viewport={"width": 1280, "height": 800})
 
     def shown() -> list[str]:
-        return [one for one in tab.locator("#curves h3").all_inner_texts() if one]
+        found: list[str] = tab.locator("#curves h3:visible").all_inner_texts()
+        return found
 
     assert shown() == ["digits · split 0 · F80"]
     assert tab.evaluate("document.documentElement.scrollHeight") < 14_000
@@ -274,7 +275,7 @@ def test_of_many_scenarios_one_is_shown(opened: Any, many: str) -> None:
 
 def test_without_scripts_all_scenarios_are_there(opened: Any, many: str) -> None:
     tab = opened(many, java_script_enabled=False)
-    assert len([one for one in tab.locator("#curves h3").all_inner_texts() if one]) == 8
+    assert tab.locator("#curves h3:visible").count() == 8
     assert not tab.locator("#pick").is_visible()
 
 

@@ -91,8 +91,8 @@ def test_the_parts_stand_in_their_order(text: str) -> None:
     page = Page(text)
     anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert anchors == [
-        "answer", "ranking", "behind", "curves", "target", "grid", "fairness", "staleness", "participation", "cost",
-        "strategies", "errata", "provenance",
+        "answer", "ranking", "behind", "curves", "target", "grid", "fairness", "staleness", "participation",
+        "cost", "strategies", "errata", "provenance",
     ]  # fmt: skip
     assert (
         "84 runs: 7 strategies × 4 scenarios × 3 seeds. Run on 9 October 2025, 08:53 to 08:53 UTC"

@@ -47,13 +47,32 @@ def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_
     assert tuned.returncode == 0, tuned.stderr
     assert "small: 1 study of 6 trials in " in tuned.stdout
     assert f"Tuned values: {tmp_path / 'tuned-small.yaml'}" in tuned.stdout
+    page = Path(folder) / "reports" / "small.html"
+    assert f"Report: {page}" in tuned.stdout and 'id="tuning"' in page.read_text()
+    (following,) = [line for line in tuned.stdout.splitlines() if line.startswith("Next: ")]
+    assert following == f"Next: asyncfl run {suite} --tuned --store {folder}"
+    assert tuned.stderr == ""
 
     run = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder, "--quiet", "--no-report")
     assert run.returncode == 0, run.stderr
     assert "small-tuned: 2 runs" in run.stdout
+    report = asyncfl(tmp_path, "report", "small-tuned", "--store", folder)
+    assert report.returncode == 0, report.stderr
+    assert 'href="small.html#tuning"' in page.with_name("small-tuned.html").read_text()
 
     elsewhere = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder, "--set", "budget.updates=21")
     assert elsewhere.returncode == 2 and "were tuned for another scenario" in elsewhere.stderr
+
+
+@pytest.mark.slow
+def test_progress_is_written_where_there_is_no_terminal(write: Write, store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "found.yaml"
+    words = ("--store", str(store.folder), "--out", str(out), "--set", "budget.updates=9")
+    done = asyncfl(tmp_path, "tune", str(write()), *words)
+    assert done.returncode == 0, done.stderr
+    told = [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")]
+    assert told[-1] == "[6/6" and len(told) >= 2
+    assert f"--tuned-from {out} --set budget.updates=9" in done.stdout
 
 
 @pytest.mark.parametrize(
