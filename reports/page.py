@@ -90,7 +90,7 @@ def render(suite: RecordedSuite) -> str:
     results = Results.of(suite)
     labels = [scenario.label for scenario, _ in results.scenarios]
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             suite=suite,
@@ -117,7 +117,8 @@ def sections(results: Results) -> list[Section]:
 
 
 @functools.cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Templates, with the style sheet, the script and the colours that all pages share."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

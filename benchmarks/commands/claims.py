@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
     from reports.claims.cost import Open
+    from reports.claims.stored import Judged
 
 BATCH = 600.0  # seconds of one core: claims that are cheaper are run together
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
@@ -45,9 +46,19 @@ files = click.option(
 @click.option(
     "--markdown", type=click.Choice(["readme", "docs"]), help="Print what README or docs/claims.md show."
 )
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the page of all verdicts, with a forest plot for every block and filters.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context, wanted: str | None, folder_of_claims: Path | None, markdown: str | None
+    ctx: click.Context,
+    wanted: str | None,
+    folder_of_claims: Path | None,
+    markdown: str | None,
+    html: Path | None,
 ) -> None:
     """Show how the claims of the papers stand, from the numbers kept with them; of one paper, all verdicts.
 
@@ -66,6 +77,9 @@ def command(
 
         click.echo(pages.readme(found) if markdown == "readme" else pages.docs(found), nl=False)
         return
+    if html:
+        _write_page(found, html)
+        return
     for one in found if wanted else ():
         if one.ran:
             click.echo(f"\n{one.paper.title} · {one.scale}")
@@ -74,6 +88,16 @@ def command(
     standings = stored.standings(found)
     print_table(table.SUMMARY, _headed(table.SUMMARY, table.summary(standings)))
     click.echo(f"\n{table.tested(standings)} Each: asyncfl claims --paper NAME, or show ID.")
+
+
+def _write_page(found: list[Judged], path: Path) -> None:
+    from benchmarks.errors import UserError
+    from reports import claims_page
+
+    try:
+        click.echo(f"Claims: {claims_page.write(found, path)}")
+    except OSError as error:
+        raise UserError(f"--html {path} cannot be written: {error.strerror}") from None
 
 
 @command.command()

@@ -113,3 +113,20 @@ for (const figure of document.querySelectorAll("figure")) {
     });
   }
 }
+// Claims: what does not pass the filters is hidden.
+const filters = [...document.querySelectorAll(".filters select")];
+const filter = () => {
+  for (const claim of document.querySelectorAll("[data-claim]"))
+    claim.hidden = filters.some(({ name, value }) => value && claim.dataset[name] !== value);
+  for (const part of document.querySelectorAll(".claims-block, .claims-row"))
+    part.hidden = !part.querySelector("[data-claim]:not([hidden])");
+  if (filters.some(({ value }) => value))
+    for (const block of document.querySelectorAll(".claims-block:not([hidden])")) block.open = true;
+  const shown = document.querySelectorAll("[data-claim]:not([hidden])").length;
+  document.querySelector(".filters output").textContent = `${shown} shown`;
+};
+if (filters.length) {
+  filters[0].closest(".filters").hidden = false;
+  filters.forEach((one) => one.addEventListener("change", filter));
+  filter();
+}

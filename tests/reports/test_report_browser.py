@@ -302,6 +302,40 @@ def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> 
     assert set(tab.eval_on_selector_all(".card, .tab, .panels", inside)) == {"avoid"}
 
 
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the page of all claims."""
+    from benchmarks.claims.files import papers
+    from reports import claims_page
+    from reports.claims.stored import all_of
+
+    found = all_of(papers().values())
+    return claims_page.write(found, tmp_path_factory.mktemp("claims") / "claims.html").as_uri()
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_claims_are_filtered(opened: Any, claims: str, width: int) -> None:
+    tab = opened(claims, viewport={"width": width, "height": 800})
+    every = tab.locator("[data-claim]").count()
+    assert tab.locator(".filters output").inner_text() == f"{every} shown"
+    assert not tab.locator("[data-claim]").first.is_visible()
+    tab.locator("select[name=verdict]").select_option("refuted")
+    tab.locator("select[name=paper]").select_option("asyncsgd")
+    tab.locator("select[name=scale]").select_option("small")
+    wanted = tab.locator("[data-paper=asyncsgd][data-scale=small][data-verdict=refuted]")
+    shown = tab.locator("[data-claim]:visible")
+    assert 0 < shown.count() == wanted.count() < every
+    assert tab.locator(".claims-block:visible").count() == 1
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.locator(".strip:visible").count() == shown.count()
+
+
+def test_claims_can_be_read_without_scripts(opened: Any, claims: str) -> None:
+    tab = opened(claims, java_script_enabled=False)
+    tab.locator(".claims-block summary").nth(1).click()
+    assert tab.locator("[data-claim]:visible").count() > 50 and not tab.locator(".filters").is_visible()
+
+
 def rgb(shade: str) -> str:
     """As a browser writes it."""
     return f"rgb({', '.join(str(int(shade[at : at + 2], 16)) for at in (1, 3, 5))})"
