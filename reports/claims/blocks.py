@@ -68,20 +68,18 @@ def _block(one: Judged) -> Block:
 
 
 def _rows(one: Judged) -> Iterator[Row]:
-    by_row: dict[str, list[str]] = {}
+    """By row of the list of claims, and in it by what is drawn: a difference and a level share no axis."""
+    by_row: dict[tuple[str, str], list[str]] = {}
     for id_, verdict in one.verdicts.items():
+        claim = one.paper.claims[id_]
         if verdict.word != "not run":
-            by_row.setdefault(one.paper.claims[id_].row, []).append(id_)
-    for name, ids in by_row.items():
+            by_row.setdefault((claim.row, forest.what(claim)), []).append(id_)
+    for (name, what), ids in by_row.items():
         effects = {id_: of for id_ in ids if (of := forest.effect(one.paper.claims[id_], one.verdicts[id_]))}
         axis = forest.Axis.around(effects.values()) if effects else None
         ids.sort(key=lambda id_: ORDER.index(one.verdicts[id_].word))
-        yield Row(
-            name,
-            [_entry(one, id_, effects.get(id_), axis) for id_ in ids],
-            axis.texts if axis else None,
-            forest.kinds([one.paper.claims[id_] for id_ in effects]),
-        )
+        entries = [_entry(one, id_, effects.get(id_), axis) for id_ in ids]
+        yield Row(name, entries, axis.texts if axis else None, what)
 
 
 def _entry(one: Judged, id_: str, effect: forest.Effect | None, axis: forest.Axis | None) -> Entry:

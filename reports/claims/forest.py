@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 
@@ -128,12 +128,10 @@ def _box(name: str, left: float, right: float, top: float, bottom: float) -> str
     return f'<path class="{name}" d="M{left:.1f} {top:g}H{right:.1f}V{bottom:g}H{left:.1f}Z"/>'
 
 
-def kinds(claims: Sequence[Claim]) -> str:
-    """What the effects of a row are, in words; several where kinds are mixed."""
-    return ", ".join(dict.fromkeys(map(_what, claims)))
-
-
-def _what(claim: Claim) -> str:
+def what(claim: Claim) -> str:
+    """What is drawn of a claim, in words; empty for what is computed."""
+    if claim.computed is not None:
+        return ""
     if isinstance(claim, Value):
         return "found − printed" if claim.printed is not None else "found"
     if isinstance(claim, Better):
