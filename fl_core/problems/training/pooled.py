@@ -55,10 +55,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
             devices=1 if device.index is None else [device.index],
             max_steps=steps,
             max_epochs=-1,
-            logger=False,
-            enable_checkpointing=False,
-            enable_model_summary=False,
-            enable_progress_bar=False,
+            barebones=True,  # no logs, checkpoints or progress bar: a third of a small model's time
         )
         trainer.fit(task, PooledBatches(world, batch, seed))
     world.to(device)  # Lightning leaves the task on the CPU

@@ -116,7 +116,7 @@ class SupervisedWorld(World):
         if not self.sizes[client]:
             return torch.zeros_like(model)
         if self._by_hand:
-            return self._by_hand(model[None], sample[None])[0]
+            return self._by_hand.one(model, sample)
         with gradients(self.task.precision, self.device):
             loss = self.at(model).loss(self.batch(sample))
             return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
