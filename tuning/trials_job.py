@@ -144,7 +144,7 @@ class SeedOfTrial(Lane):
             if not isinstance(event, Need):
                 recorder.see(event)
             yield event
-        recorder.finish()
+        recorder.end()
 
     def new_points(self) -> list[tuple[int, CurvePoint]]:
         """What was evaluated since the last call: rows of the curve, and where they stand in it."""

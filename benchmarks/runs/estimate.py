@@ -11,6 +11,7 @@ from benchmarks import device
 from benchmarks.suite.suite import PlannedRun
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem, World
+from fl_core.recording.recorder import Sample
 
 MOST = 32  # so many runs are looked at, evenly spaced
 
@@ -35,9 +36,17 @@ def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
             worlds[problem, seed] = _built(problem, seed)
         world, building, testing, training = worlds[problem, seed]
         marks = run.experiment.scenario.evaluations
-        evaluating = marks * testing + (marks if run.evaluate == "clients" else 1) * training
+        evaluating = marks * testing + (1 + marks * _share(run)) * training
         total += building + evaluating + _simulating(run, world, patience / len(tried))
     return total / len(tried) * len(runs)
+
+
+def _share(run: PlannedRun) -> float:
+    """Of the training data, how much is judged at every mark."""
+    if isinstance(run.evaluate, Sample):
+        problem = run.experiment.scenario.problem
+        return min(1.0, run.evaluate.sample / getattr(problem, "samples", run.evaluate.sample))
+    return float(run.evaluate == "clients")
 
 
 def _built(problem: Problem, seed: int) -> tuple[World, float, float, float]:

@@ -18,6 +18,7 @@ from benchmarks.runs.progress import Progress
 from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.entries import ALL, serves
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
@@ -97,12 +98,14 @@ class Session:
 
         So are runs recorded without the training losses that are now wanted at every mark.
         """
-        wanted = {task.key for task in self.tasks if task.about().get("evaluate") == "clients"}
+        wanted = {task.key: str(task.run.evaluate) for task in self.tasks if isinstance(task, RunTask)}
         there = delivery.finished(self.suite.name, wanted)
         left = []
         for task in self.tasks:
             record = outbox.get(task.suite, task.key)
-            lacks = record and task.key in wanted and record.result.about.get("evaluate") == "test"
+            lacks = record and not serves(
+                record.result.about.get("evaluate", ALL), wanted.get(task.key, "test")
+            )
             if record and (lacks or record.result.status == "error"):
                 outbox.drop(record)
                 record = None

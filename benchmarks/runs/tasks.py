@@ -69,7 +69,7 @@ class RunTask:
             "target": problem.target,
             "show": list(run.show),
             **({"code": code} if (code := named(self.description())) else {}),
-            "evaluate": run.evaluate,
+            "evaluate": str(run.evaluate),
         }
 
 

@@ -28,7 +28,7 @@ from fl_core.local.work import LocalWork
 from fl_core.metrics import TRAINING
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem
-from fl_core.recording.recorder import Evaluate
+from fl_core.recording.recorder import Evaluate, Sample
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
@@ -87,6 +87,11 @@ NumberOrRates = Annotated[Rates, BeforeValidator(_rates, json_schema_input_type=
 RatesOfEach = dict[Annotated[str, AfterValidator(_strategy_name)], NumberOrRates]
 EachRates = Annotated[RatesOfEach, BeforeValidator(_rates_of_each, json_schema_input_type=Rate | RatesOfEach)]
 
+EvaluateOrNone = Annotated[
+    Annotated[Literal["test", "clients"] | None, Tag("what")] | Annotated[Sample, Tag("sample")],
+    Discriminator(lambda value: "sample" if isinstance(value, dict | Sample) else "what"),
+]
+
 RatesOrTuned = Annotated[
     Annotated[EachRates, Tag("rates")] | Annotated[Literal["tuned"], Tag(TUNED)],
     Discriminator(lambda value: TUNED if value == TUNED else "rates"),
@@ -106,9 +111,10 @@ class SuiteFile(Frozen):
     arrangement: SerializeAsAny[Arrangement] | None = None
     budget: Budget  # where a run ends
     evaluations: Count = 20  # of the model, evenly spread over every budget
-    # What is evaluated at every mark: `test` data, or the `clients`' training data as well. Left out, it is
-    # the latter where a metric of their losses is shown or ranks. The end of a run has both.
-    evaluate: Evaluate | None = None
+    # What is evaluated at every mark: `test` data, or the `clients`' training data as well, all of them or
+    # a fixed sample of so many points, with standard errors: {sample: 5000}. Left out, all of them where a
+    # metric of their losses is shown or ranks, else none. The end of a run has all.
+    evaluate: EvaluateOrNone = None
     # What a client does with a model; strategies may say otherwise
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
     # Learning rates: a number for all, rates by strategy (`*`: all others), or `tuned`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
@@ -40,7 +40,7 @@ class Delivery:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._sent: list[Future[None]] = []
 
-    def finished(self, suite: str, wanted: Collection[str] = ()) -> set[str]:
+    def finished(self, suite: str, wanted: Mapping[str, str] | None = None) -> set[str]:
         """Keys of what MLflow has of the suite (see `Tracking.finished`); none of a database yet to be made.
 
         Raises UserError if it exists and cannot be used.

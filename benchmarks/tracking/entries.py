@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LONGEST_PARAM, LONGEST_TAG = 6000, 8000  # characters
 
+ALL = "clients"  # what is evaluated at every mark where a record does not say it: all training losses
+
 # Columns of a curve that are metrics under another name, and those that are none.
 METRICS = {"updates": "clock/updates", "time": "clock/virtual_time"}
 NO_METRICS = {"iteration", "uploads_bytes"}
@@ -21,6 +23,11 @@ NO_METRICS = {"iteration", "uploads_bytes"}
 TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}
 
 LONGEST_DIGEST = 36  # characters
+
+
+def serves(recorded: str, wanted: str) -> bool:
+    """Whether a run has the training losses wanted at its marks; both as the text of an `Evaluate`."""
+    return wanted in ("test", recorded) or recorded == ALL
 
 
 def tags_of(result: Result) -> dict[str, str]:

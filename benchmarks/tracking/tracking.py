@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING
 from benchmarks.tracking import groups, notes, places, views
 from benchmarks.tracking.colours import colours
 from benchmarks.tracking.entries import (
+    ALL,
     LONGEST_TAG,
     cut,
     data_set_of,
     metrics_of,
     name_of,
     params_of,
+    serves,
     tags_of,
 )
 from benchmarks.tracking.outbox import OutboxRecord, Result
@@ -69,7 +71,7 @@ class KnownRuns:
     place: Place
     superseded: bool
     parent: str  # the group's id; empty for a baseline
-    only_tested: bool  # at its marks: the clients' training losses are there at its end alone
+    evaluate: str  # what is evaluated at its marks
 
 
 @dataclass(slots=True)
@@ -111,14 +113,14 @@ class Tracking:
         self._client = MlflowClient(store.tracking_uri)
         self._experiments: dict[str, TrackedExperiment] = {}
 
-    def finished(self, suite: str, wanted: Collection[str] = ()) -> set[str]:
-        """Keys of what need not be computed again: all but errors.
+    def finished(self, suite: str, wanted: Mapping[str, str] | None = None) -> set[str]:
+        """Keys of what need not be computed again: all but errors, and runs evaluated on too little.
 
-        Of the runs `wanted` with the clients' training losses at every mark, those recorded without are left
-        out.
+        `wanted` says by key what is to be evaluated at every mark.
         """
         runs = self._experiment(suite).runs
-        lacking = {key for key in wanted if key in runs and runs[key].only_tested}
+        asked = wanted or {}
+        lacking = {key for key in asked.keys() & runs if not serves(runs[key].evaluate, asked[key])}
         return {key for key, known in runs.items() if known.status == "FINISHED"} - lacking
 
     def describe(self, suite: str, description: str) -> None:
@@ -156,7 +158,7 @@ class Tracking:
         result = record.result
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
-        more = known and known.only_tested and result.about.get("evaluate") == "clients"
+        more = known and not serves(known.evaluate, result.about.get("evaluate", "test"))
         if known and known.status == "FINISHED" and not more:
             return
         if known and known.began != result.began:  # another attempt, which failed or was never completed
@@ -343,5 +345,5 @@ def _known(run: Run) -> KnownRuns:
         (scenario, strategy, seed),
         "asyncfl.superseded" in tags,
         tags.get(PARENT, ""),
-        tags.get("asyncfl.evaluate") == "test",
+        tags.get("asyncfl.evaluate", ALL),
     )

@@ -30,6 +30,7 @@ class Evaluation:
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
     client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None where it is left out
     client_metrics: Mapping[str, np.ndarray] = field(default_factory=dict)  # [n] each, on test data
+    client_error: np.ndarray | None = None  # [n], standard error of client_loss; None where that is exact
 
 
 class World:
@@ -100,6 +101,13 @@ class World:
 
     def test(self, model: Tensor) -> Evaluation:
         """The same without the clients' training losses, where these cost a pass over the training data."""
+        return self.evaluate(model)
+
+    def estimate(self, model: Tensor, points: int) -> Evaluation:
+        """The same with training losses on a fixed sample of so many data points, and their standard errors.
+
+        Exact where they cost nothing, or where a sample's error is not known.
+        """
         return self.evaluate(model)
 
     def losses(self, model: Tensor) -> np.ndarray:

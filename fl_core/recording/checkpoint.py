@@ -60,7 +60,7 @@ def load(recorder: Recorder, path: Path) -> None:
         raise ValueError(f"{path} is the checkpoint of a run with other diagnostics")
     if not fits(recorder.simulation, parts["simulation"]):
         raise ValueError(f"{path} is the checkpoint of another version of asyncfl")
-    if parts["recorder"]["evaluate"] != recorder.evaluate:
+    if parts["recorder"]["evaluate"] != str(recorder.evaluate):
         raise ValueError(f"{path} is the checkpoint of a run that evaluates other data at its marks")
     restore(recorder.simulation, parts["simulation"])
     _restore_recorder(recorder, parts["recorder"])
@@ -73,7 +73,7 @@ def _recorder(recorder: Recorder) -> dict[str, Any]:
     return {
         "record": {**values(record), "arrivals": columns},
         "marks": {name: getattr(recorder, name).reached for name in MARKS},
-        "evaluate": recorder.evaluate,
+        "evaluate": str(recorder.evaluate),
         "evaluated": recorder.evaluated,
     }
 

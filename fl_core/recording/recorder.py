@@ -20,13 +20,26 @@ from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import LOSS, Metric
+from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, World
 
 # One row per arrival; the letters are the array module's type codes.
 ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
 
-# What is evaluated at every mark: the test data, or the clients' training data as well.
-Evaluate = Literal["test", "clients"]
+CLOCKS = ("iteration", "updates", "time", "uploads_bytes")  # of every row of a curve
+
+
+class Sample(Frozen):
+    """The clients' training losses are estimated on a fixed sample of their data."""
+
+    sample: Count  # data points, of each client in proportion to what it holds
+
+    def __str__(self) -> str:
+        return f"sample of {self.sample}"
+
+
+# What is evaluated at every mark: the test data, or the clients' training data as well, all or a sample.
+Evaluate = Literal["test", "clients"] | Sample
 
 
 def metrics(
@@ -36,7 +49,9 @@ def metrics(
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
-    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1); none of them if there are no losses.
+    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1); none of them if there are no losses. If these are
+    estimates with standard errors e_i, that of fp/loss is fp/loss_se = (Σ p_i² e_i²)^½, and that of fp/std,
+    to first order, fp/std_se = (Σ (p_i (L_i − fp/loss) / fp/std)² e_i²)^½.
     worst_client/* is the worst value over clients of a metric in `of_clients`.
     """
     found = dict(evaluation.metrics)
@@ -46,7 +61,11 @@ def metrics(
             loss = float(weights @ losses)
             found[f"{prefix}/loss"] = loss
             spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
-            found[f"{prefix}/std"] = float(np.sqrt(weights @ spread**2))
+            found[f"{prefix}/std"] = std = float(np.sqrt(weights @ spread**2))
+            if (errors := evaluation.client_error) is not None:
+                found[f"{prefix}/loss_se"] = float(np.linalg.norm(weights * errors))
+                slopes = weights * spread / std if std > 0 else weights
+                found[f"{prefix}/std_se"] = float(np.linalg.norm(slopes * errors))
     for metric in of_clients:
         if metric.name in evaluation.client_metrics and metric.higher is not None:
             found[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
@@ -89,6 +108,7 @@ class Marks:
 
     @reached.setter
     def reached(self, count: int) -> None:
+        """Go on from there."""
         self._reached = count
         # No smaller value passes the next mark; compared at every event, an integer is ten times as fast.
         self._next = inf if self.step is None else ceil(self.step * (count + 1))
@@ -107,7 +127,8 @@ class Recorder:
     """Watches a simulation event by event and evaluates it at its marks (docs/architecture.md, rule 13).
 
     Marks lie at k/E of every budget; a version is evaluated once; the last row is the end of the run. With
-    `evaluate` "test", rows before the last have no training losses (fp/*, sp/*), unless these cost nothing.
+    `evaluate` "test", rows before the last have no training losses (fp/*, sp/*), unless these cost nothing;
+    with a sample they have estimates, and their standard errors beside them. The last row is exact.
     Evaluation and diagnostics do not change the run; ValueError if it cannot be diagnosed.
     """
 
@@ -161,20 +182,29 @@ class Recorder:
             self._evaluate(*self._before)
         return len(record.curve) > rows
 
-    def finish(self) -> Record:
-        """Evaluate the final model; for a simulation that has ended or been stopped."""
+    def end(self) -> None:
+        """Evaluate the final model as at a mark; for a simulation that has ended or been stopped."""
         simulation, record = self.simulation, self.record
+        if simulation.status == "diverged":
+            return
         model, version, updates, time = self._now()
         if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:
             time = float(simulation.budget.time)
-        if simulation.status != "diverged":
-            self._evaluate(model, version, updates, time)
-        whole = simulation.world.evaluate(model)
-        if version == self.evaluated:
-            record.curve[-1] |= self._metrics(whole)
+        self._evaluate(model, version, updates, time)
         end = self._clocks(version, updates, time)
         if simulation.status != "diverged" and not end.items() <= record.curve[-1].items():
             record.curve.append({**record.curve[-1], **end})
+
+    def finish(self) -> Record:
+        """The same, with the clients' training losses on all of their data; the whole record."""
+        self.end()
+        simulation, record = self.simulation, self.record
+        whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
+        exact = self._metrics(whole)
+        record.curve = [
+            {name: row[name] for name in CLOCKS} | exact if row["iteration"] == version else row
+            for row in record.curve
+        ]
         record.status, record.reason = simulation.status, simulation.reason
         record.clients = self._clients(whole)
         record.kept_bytes = overhead(simulation)
@@ -186,20 +216,26 @@ class Recorder:
 
     def _clocks(self, version: int, updates: int, time: float) -> dict[str, float]:
         uploads = updates * self.update_bytes
-        return {"iteration": version, "updates": updates, "time": time, "uploads_bytes": uploads}
+        return dict(zip(CLOCKS, (version, updates, time, uploads), strict=True))
 
     def _evaluate(self, model: Tensor, version: int, updates: int, time: float) -> None:
         if version == self.evaluated:
             return
         self.evaluated = version
-        world = self.simulation.world
-        row = self._metrics(world.evaluate(model) if self.evaluate == "clients" else world.test(model))
+        row = self._metrics(self._judged(model))
         self.record.curve.append({**self._clocks(version, updates, time), **row})
         losses = [row[name] for name in ("fp/loss", LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
         elif not model.isfinite().all():
             self.simulation.diverge(f"version {version} is not finite")
+
+    def _judged(self, model: Tensor) -> Evaluation:
+        """The model as it is evaluated at a mark."""
+        world = self.simulation.world
+        if isinstance(self.evaluate, Sample):
+            return world.estimate(model, self.evaluate.sample)
+        return world.evaluate(model) if self.evaluate == "clients" else world.test(model)
 
     def _metrics(self, evaluation: Evaluation) -> dict[str, float]:
         return metrics(evaluation, self.simulation.world.p, self.surrogate, self.of_clients)

@@ -19,6 +19,7 @@ from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.entries import serves
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
@@ -72,11 +73,12 @@ def record(path: Path, store: Store) -> None:
         ("show: [test/accuracy, worst_client/accuracy]", "test"),
         ("show: [test/accuracy, sp/std]", "clients"),
         ("evaluate: clients", "clients"),
+        ("show: [fp/loss]\nevaluate: {sample: 300}", "sample of 300"),
         ("show: [fp/loss]\nevaluate: test", "test"),
     ],
 )
 def test_the_key_and_what_it_is_without_a_word(tmp_path: Path, more: str, what: str) -> None:
-    assert {run.evaluate for run in load(str(suite(tmp_path, more))).runs()} == {what}
+    assert {str(run.evaluate) for run in load(str(suite(tmp_path, more))).runs()} == {what}
 
 
 def test_a_suite_that_is_ranked_by_a_training_loss_has_it_at_every_mark(tmp_path: Path) -> None:
@@ -93,13 +95,35 @@ def test_it_is_no_part_of_a_run_s_identity(tmp_path: Path) -> None:
 def test_another_value_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"evaluate: .*'test' or 'clients'"):
         load(str(suite(tmp_path, "evaluate: everything")))
+    with pytest.raises(UserError, match=r"evaluate\.sample: must be greater than or equal to 1, not 0"):
+        load(str(suite(tmp_path, "evaluate: {sample: 0}")))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "wanted", "enough"),
+    [
+        ("test", "test", True),
+        ("test", "sample of 9", False),
+        ("test", "clients", False),
+        ("sample of 9", "test", True),
+        ("sample of 9", "sample of 9", True),
+        ("sample of 9", "sample of 10", False),
+        ("sample of 9", "clients", False),
+        ("clients", "test", True),
+        ("clients", "sample of 9", True),
+        ("clients", "clients", True),
+    ],
+)
+def test_which_records_are_enough(recorded: str, wanted: str, *, enough: bool) -> None:
+    assert serves(recorded, wanted) == enough
 
 
 def test_shipped_suites_evaluate_what_they_show() -> None:
+    sampled = {"fraboni": "sample of 6000", "fraboni_shakespeare": "sample of 1000"}
     for name in shipped():
         found = load(name, tuned=False)
         wanted = "clients" if TRAINING & {*found.spec.show} or name == "ci" else "test"
-        assert {run.evaluate for run in found.runs()} == {wanted}, name
+        assert {str(run.evaluate) for run in found.runs()} == {sampled.get(name, wanted)}, name
 
 
 DIGITS: dict[str, Any] = {
@@ -175,11 +199,11 @@ def test_what_was_not_evaluated_is_absent_everywhere(tmp_path: Path, store: Stor
 def test_runs_recorded_with_less_than_is_wanted_now_are_computed_again(tmp_path: Path, store: Store) -> None:
     record(suite(tmp_path), store)
     before = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
-    assert Tracking(store).finished("small", before) == set()
+    assert Tracking(store).finished("small", dict.fromkeys(before, "clients")) == set()
     record(suite(tmp_path, "show: [fp/loss]"), store)
     after = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
     assert after.keys() == before.keys() and not {*after.values()} & {*before.values()}
-    assert Tracking(store).finished("small", before) == {*before}
+    assert Tracking(store).finished("small", dict.fromkeys(before, "clients")) == {*before}
     for run in report(store.tracking_uri, "small").runs:
         assert len(run.files.curve) == 5 and not run.files.curve["fp/loss"].isna().any()
     record(suite(tmp_path), store)  # and those with more serve a suite that wants less
@@ -196,7 +220,7 @@ def test_means_of_curves_whose_columns_stand_in_another_order() -> None:
     assert mean["fp/loss"].isna().tolist() == [True, False] and mean["fp/loss"].iloc[1] == 3
 
 
-@pytest.mark.parametrize(("metric", "passes"), [("fp/loss", 5), ("test/accuracy", 1)])
+@pytest.mark.parametrize(("metric", "passes"), [("fp/loss", 5), ("test/accuracy", 0)])
 def test_tuning_evaluates_its_metric_at_every_mark(
     monkeypatch: pytest.MonkeyPatch, metric: str, passes: int
 ) -> None:

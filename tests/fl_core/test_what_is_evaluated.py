@@ -5,14 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
 from fl_core.metrics import TRAINING
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.sample import StratifiedSample
+from fl_core.problems.data.shares import Shares
+from fl_core.problems.problem import Evaluation
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder, run
+from fl_core.recording.recorder import Recorder, Sample, metrics, run
 
 DIGITS: dict[str, Any] = {
     "name": "digits",
@@ -90,6 +95,69 @@ def test_divergence_is_noticed_without_the_training_data(passes: list[Tensor]) -
     assert "arrival" not in tested.reason and len(tested.curve) == 2
     assert len(passes) == 1  # of the end
     assert not np.isfinite(tested.curve[-1]["fp/loss"])
+
+
+def test_a_sample_is_an_estimate_with_its_error(passes: list[Tensor]) -> None:
+    """fp/loss and sp/loss lie within five standard errors of the exact values; the end is exact."""
+    whole = run(experiment(updates=80))
+    passes.clear()
+    sampled = run(experiment(updates=80), evaluate=Sample(sample=300))
+    assert len(passes) == 1  # of the end
+    assert sampled.curve[-1] == whole.curve[-1] and sampled.clients == whole.clients
+    for row, full in zip(sampled.curve[:-1], whole.curve[:-1], strict=True):
+        assert row.keys() - full.keys() == {f"{name}_se" for name in TRAINING}
+        for name in TRAINING:
+            assert 0 < abs(row[name] - full[name]) < 5 * row[f"{name}_se"]
+        assert 0.001 < row["fp/loss_se"] < 0.2
+        assert {name: row[name] for name in row.keys() & full.keys() - TRAINING} == {
+            name: value for name, value in full.items() if name not in TRAINING
+        }
+
+
+def test_a_sample_of_all_data_is_exact() -> None:
+    whole, sampled = run(experiment()), run(experiment(), evaluate=Sample(sample=10**6))
+    for row, full in zip(sampled.curve[:-1], whole.curve[:-1], strict=True):
+        assert [row[name] for name in TRAINING] == pytest.approx([full[name] for name in TRAINING])
+        assert row["fp/loss_se"] == row["sp/loss_se"] == row["fp/std_se"] == 0
+
+
+def test_a_sample_is_stratified_and_its_errors_are_those_of_repeated_samples() -> None:
+    """Over 400 seeds: the estimates' mean is the true mean, their spread the standard error."""
+    sizes, random = [1, 4, 60, 600, 0], np.random.default_rng(0)
+    parts = np.split(random.permutation(665), np.cumsum(sizes)[:-1])
+    blank = torch.zeros(665, 1)
+    data = Data(blank, torch.zeros(665, dtype=torch.int64), blank[:2], torch.zeros(2, dtype=torch.int64), 1)
+    shares = Shares(data, parts, by_owner=False)
+    values = random.exponential(size=665)
+    found = []
+    for seed in range(400):
+        sample = StratifiedSample(shares, 67, seed)
+        assert sample.drawn.tolist() == [1, 2, 6, 60, 0]
+        assert all({*points} <= {*part} for points, part in zip(_by_client(sample), parts, strict=True))
+        assert len({*sample.points}) == 69
+        found.append(sample.estimate(values[sample.points]))
+    means, errors = (np.array(column) for column in zip(*found, strict=True))
+    truth = shares.on_training(values)
+    assert (errors[:, [0, 4]] == 0).all() and (means[:, [0, 4]] == truth[[0, 4]]).all()
+    for client in (1, 2, 3):
+        spread = means[:, client].std(ddof=1)
+        assert abs(means[:, client].mean() - truth[client]) < 4 * spread / 20
+        assert np.sqrt((errors[:, client] ** 2).mean()) == pytest.approx(spread, rel=0.2)
+
+
+def _by_client(sample: StratifiedSample) -> list[np.ndarray]:
+    return np.split(sample.points, np.cumsum(sample.drawn)[:-1])
+
+
+def test_standard_errors_by_hand() -> None:
+    """Two clients of weights 3/4 and 1/4, losses 1 and 5, errors .4 and .8: mean 2, std √3."""
+    found = Evaluation({}, np.array([1.0, 5.0]), client_error=np.array([0.4, 0.8]))
+    row = metrics(found, np.array([0.75, 0.25]), np.array([0.5, 0.5]))
+    assert row["fp/loss"] == 2 and row["fp/std"] == pytest.approx(3**0.5)
+    assert row["fp/loss_se"] == pytest.approx((0.3**2 + 0.2**2) ** 0.5)
+    # d std / d L_i = p_i (L_i − 2) / √3: −.75 / √3 and .75 / √3
+    assert row["fp/std_se"] == pytest.approx(0.75 / 3**0.5 * (0.4**2 + 0.8**2) ** 0.5)
+    assert row["sp/loss_se"] == pytest.approx(0.5 * (0.4**2 + 0.8**2) ** 0.5)
 
 
 def test_a_checkpoint_of_a_run_that_evaluated_less_is_refused(tmp_path: Path) -> None:

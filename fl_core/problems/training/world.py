@@ -15,6 +15,7 @@ from torch.func import functional_call, grad, vmap
 from fl_core.flat import Flat
 from fl_core.lightning import torchmetrics
 from fl_core.problems.data.data import placed
+from fl_core.problems.data.sample import StratifiedSample
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.precision import gradients
 from fl_core.problems.problem import CPU, Evaluation, World
@@ -52,7 +53,8 @@ class SupervisedWorld(World):
         fits = LinearGradients.fits(task, data) and task.precision == "float32"
         self._by_hand = LinearGradients(data, self.first.dtype) if fits else None
         self._by_autograd = vmap(grad(self._loss))
-        self._batches = Streams(seed, "batches")
+        self._seed, self._batches = seed, Streams(seed, "batches")
+        self._samples: dict[int, StratifiedSample] = {}  # by size
         # (x − mean) / std as x · scale + shift
         self._scale = torch.tensor([1 / std for std in data.std], dtype=self.first.dtype)[:, None, None]
         self._shift = torch.tensor(
@@ -153,6 +155,14 @@ class SupervisedWorld(World):
         """The same without a pass over the training data."""
         return self._once("test", model, self._on_test)
 
+    def estimate(self, model: Tensor, points: int) -> Evaluation:
+        """The same with the training losses on a fixed sample of about so many data points."""
+        found = self.test(model)
+        if found.client_loss is not None:
+            return found
+        losses, errors = self._once(f"{points} points", model, lambda model: self._on_sample(model, points))
+        return replace(found, client_loss=losses, client_error=errors)
+
     def losses(self, model: Tensor) -> np.ndarray:
         """L_i(θ) [n] of this model [d], in a pass over the training data alone."""
         return self._once("training", model, self._on_training)
@@ -183,6 +193,16 @@ class SupervisedWorld(World):
         with torch.inference_mode():
             train = self._judge(task, data.x_train, data.y_train, {})
         return self.shares.on_training(train["loss"])
+
+    def _on_sample(self, model: Tensor, points: int) -> tuple[np.ndarray, np.ndarray]:
+        """L_i [n] on a sample of each client's training data, and their standard errors [n]."""
+        if points not in self._samples:
+            self._samples[points] = StratifiedSample(self.shares, points, self._seed)
+        sample, data, task = self._samples[points], self.data, self.at(model)
+        places = torch.from_numpy(sample.points).to(self.device)
+        with torch.inference_mode():
+            found = self._judge(task, data.x_train[places], data.y_train[places], {})
+        return sample.estimate(found["loss"])
 
     def batch(self, indices: Tensor) -> Batch:
         """Normalised training data [B, ...] and their targets [B, ...]."""
