@@ -48,17 +48,17 @@ def run(
     `suite` is the name of a shipped one, or a YAML file; `settings` are `KEY=VALUE`. The table is that of
     `results`. Raises UserError for mistakes in the suite, and if MLflow cannot be reached.
     """
-    from benchmarks.device import processes
-    from benchmarks.pool.fork_server import warm_up
+    from benchmarks import engine
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
 
     place = _store(store, tracking_uri)
     session = Session(load(suite, settings, scale, tuned or None), place)
-    warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
+    computes = engine.engine("local", None, workers)
+    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
     with _alone():
-        session.run(workers or processes(), lambda tasks: display(tasks, quiet=not progress))
+        session.run(computes, lambda tasks: display(tasks, quiet=not progress))
     if session.away:
         raise UserError(f"the runs are kept in {place.outbox}, but MLflow does not have them: {session.away}")
     if session.now["error"]:

@@ -76,7 +76,7 @@ def command(what: str, folder: Path, quick: bool, before: Path | None) -> None:
 
 def report(store: Store, suite: str) -> None:
     """Read a suite from MLflow, print its tables, write its page and keep it, as `asyncfl run` does."""
-    from benchmarks.commands.pages import write_page
+    from benchmarks.commands.report import write_page
     from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
     from reports import terminal

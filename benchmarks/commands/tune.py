@@ -172,7 +172,7 @@ def _tenths(driver: Driver) -> Callable[[int], None]:
 
 def _write_page(name: str, store: Store) -> None:
     """The report page, with the campaign on it, also where the suite has not run yet."""
-    from benchmarks.commands.pages import write_page
+    from benchmarks.commands.report import write_page
     from reports.records.store import load
 
     write_page(load(store.tracking_uri, name), store)

@@ -119,13 +119,14 @@ def in_parts(case: RunCase, folder: Path, report: Report) -> tuple[dict[str, flo
 
 def as_command(case: RunCase, folder: Path, report: Report) -> None:
     """The same as `asyncfl run` does it: a driver, a worker process, the results."""
-    from benchmarks.pool.fork_server import warm_up
+    from benchmarks.engine import Local
     from benchmarks.runs.progress import display
 
     store, suite = Store(folder), OneRun(case.planned())
     session = Session(suite, store, baselines=False)
-    warm_up("benchmarks.runs.jobs", problems=(task.problem for task in session.tasks))
-    session.run(1, lambda tasks: display(tasks, quiet=True))
+    computes = Local(workers=1)
+    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
+    session.run(computes, lambda tasks: display(tasks, quiet=True))
     report(store, suite.name)
 
 
