@@ -91,12 +91,13 @@ def rates(run_or_entry: str) -> str:
         ("ace_together", "ace_together"),
         ("ace_cifar100", "ace_together"),
         ("ace_dropouts", "ace_together"),
+        ("ace_iterations", "ace_iterations"),
     ],
 )
 def test_small_rates_are_those_that_were_tuned_for_500_iterations(suite: str, tuned: str) -> None:
     """Matched by what tells strategies of one name apart; no optimum at an end of its grid."""
     file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec
-    assert file.budget == "500 server iterations or 100000 client updates"
+    assert file.budget.startswith("500 server iterations or ")
     grid = load(tuned, scale="small").spec.tuning.space["local_lr"]
     assert isinstance(grid, tuple)
     found = {one.strategy: one.parameters["local_lr"] for one in file.tuned}
