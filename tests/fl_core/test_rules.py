@@ -644,6 +644,16 @@ def test_15_checkpoint_between_any_two_events(strategy: Any, tmp_path: Path) -> 
     assert (resumed.status, resumed.reason) == (whole.status, whole.reason)
 
 
+def test_15_absences_go_on_where_they_were(tmp_path: Path) -> None:
+    """Of a law that makes one absence after the other: none is skipped, and none comes twice."""
+    away = {"name": "spells", "mean_on": "1/2", "mean_off": "1/4"}
+    where = scenario([1, "1/2", "3/2"], availability=away, updates=15)
+    experiment = Experiment(scenario=where, strategy=ASGD())
+    whole, resumed = run(experiment), resumed_everywhere(experiment, tmp_path)
+    assert whole.curve[-1]["time"] > 4 * 3 / 4  # four absences of each client on average
+    assert resumed.arrivals == whole.arrivals
+
+
 class Count(IntEnum):
     """A number that is more than a number."""
 

@@ -273,6 +273,30 @@ def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
     assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 1)
 
 
+def test_19_a_collected_job_may_be_dismissed_before_it_arrives() -> None:
+    """Of two that waited the second is abandoned at the first one's arrival: nothing is left in service."""
+    sends = iter([[Send(0, waits=True), Send(1, waits=True)]])
+
+    def tick(server: Server) -> None:
+        for job in list(server.jobs):
+            server.collect(job)
+
+    def receive(server: Server, update: Update) -> None:
+        for job in list(server.jobs):
+            server.dismiss(job)
+
+    strategy = Scripted(
+        on_begin=lambda server: server.wake(5),
+        on_tick=tick,
+        on_receive=receive,
+        on_next=lambda server: next(sends, []),
+    )
+    simulation, seen = play(strategy, scenario([1, 1], updates=9))
+    assert [event.client for event in seen if event.kind is Kind.ARRIVAL] == [0]
+    assert (simulation.state.serving, simulation.server.in_flight) == (0, 0)
+    assert simulation.reason == "nothing is in flight and no alarm is set"
+
+
 def test_19_results_thrown_away_are_counted() -> None:
     """A job that was computed whole, in company, and is then cut is computed again and told to `auto`."""
     simulation = Simulation(
