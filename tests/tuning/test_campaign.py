@@ -84,6 +84,8 @@ def test_mlflow_and_the_storage_name_each_other(make: Make, store: Store) -> Non
     assert (tags["asyncfl.direction"], tags["asyncfl.budget"]) == ("minimize", "20 client updates")
     assert json.loads(tags["asyncfl.best"]) == best.params
     assert tags["asyncfl.best_trial"] == best.user_attrs["mlflow_run"]
+    assert study.data.metrics == {"best_value": best.value}
+    assert best.value == min(trial.data.metrics["objective"] for trial in trials.values())
     for one in ledger.ended():
         run = trials[str(one.number)]
         assert run.info.run_id == one.user_attrs["mlflow_run"]

@@ -1,0 +1,46 @@
+"""The reference pages say of every part, key and command what the code says."""
+
+import re
+
+import pytest
+
+from benchmarks.cli import COMMANDS, asyncfl
+from benchmarks.reference.catalogue import FAMILIES, family
+from benchmarks.reference.pages import pages, table, text
+from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.shipped import shipped
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return pages(asyncfl)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_every_part_has_a_section_with_all_of_its_fields(made: dict[str, str], kind: str) -> None:
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^\(part-|\Z)", made[kind], re.MULTILINE | re.DOTALL))
+    members = family(kind).members()
+    assert list(sections) == list(members)
+    for name, part in members.items():
+        rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", sections[name], re.MULTILINE)
+        assert [field for field, _ in rows] == list(part.model_fields)
+        assert f"[`{name}`](#part-{name.replace('_', '-')})" in made[kind]
+
+
+def test_every_key_of_a_suite_is_described(made: dict[str, str]) -> None:
+    keys = re.findall(r"^\| `(\w+)` \| \S", made["suite"], re.MULTILINE)
+    assert keys[: len(SuiteFile.model_fields)] == list(SuiteFile.model_fields)
+    headings = re.findall(r"^## (\S+)$", made["suite"], re.MULTILINE)
+    assert headings == ["timing", "budget", "lr", "tuning", "tuning.budget", "tuning.space", "diagnostics"]
+
+
+def test_every_suite_and_every_command_is_there(made: dict[str, str]) -> None:
+    assert all(f"| `{name}` |" in made["suites"] for name in shipped())
+    assert re.findall(r"^## asyncfl (\S+)$", made["cli"], re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^### asyncfl claims (\S+)$", made["cli"], re.MULTILINE)
+    assert "--files DIR" in made["cli"]
+
+
+def test_text_of_the_code_is_no_markdown() -> None:
+    assert text("a_b * `x_y | z` [1]") == r"a\_b \* `x_y | z` \[1\]"
+    assert table(("a", "b", "c"), [("1|2", "", "x\ny")]) == "| a | c |\n| --- | --- |\n| 1\\|2 | x y |"
