@@ -47,7 +47,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
         "timing": run.timing,
         "status": run.status,
         "reason": run.reason,
-        **({} if curve.empty else curve.iloc[-1].to_dict()),
+        **{str(name): value for row in curve.tail(1).to_dict("records") for name, value in row.items()},
         **to_target,
         **{name: value for name, value in run.totals.items() if _of_the_whole(name, curve)},
         "key": run.key,
@@ -61,7 +61,7 @@ def _of_the_whole(name: str, curve: pd.DataFrame) -> bool:
 
 def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, object]]:
     """For each run the parameters in which runs differ, as numbers where all are; None where it has none."""
-    table = pd.DataFrame.from_dict(params, orient="index", dtype=object)
+    table = pd.DataFrame.from_dict(dict(params), orient="index", dtype="object")
     found = {}
     for name in table.columns.drop("seed", errors="ignore"):
         if table[name].nunique(dropna=False) > 1:

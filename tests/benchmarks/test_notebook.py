@@ -105,5 +105,5 @@ def test_one_run_as_a_table_a_figure_and_a_cell() -> None:
     notebook.simulate({**EXPERIMENT, "strategy": "asgd"}).plot("fp/loss", ax=axes)
     assert len(axes.get_lines()) == 2
     cell = one._repr_html_()
-    assert cell.startswith("<p>fedbuff buffer=3, seed 4: done (budget of client updates)</p><table")
+    assert cell.startswith("<p>FedBuff (buffer 3), seed 4: done (budget of client updates)</p><table")
     assert cell.count("<tr") == 2  # the header, and the last evaluation
