@@ -8,10 +8,12 @@ reach, and what reaches MLflow. `scale` has jobs that sleep computed by one and 
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +31,7 @@ from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import load
 from benchmarks.tracking import database
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import CHECKSUMS, RESULT, Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
 from fl_core.problems.problem import Problem
@@ -111,16 +113,21 @@ class Clock(Quiet):
 
 
 def answered(session: Session, folder: Path) -> Answers:
-    """The records of all runs, computed once; they differ in their keys."""
-    outbox, about = Outbox(folder), provenance()
-    simulated = [task for task in session.tasks if isinstance(task, RunTask)]
-    record = recorder.run(simulated[0].run.experiment)
+    """The records of all runs: one that is computed, under the key of each."""
+    outbox = Outbox(folder)
+    first, *_ = simulated = [task for task in session.tasks if isinstance(task, RunTask)]
+    record = recorder.run(first.run.experiment)
+    recording = Recording(outbox, first, provenance())
+    recording.watch.stamp(len(record.curve))
+    result = recording.simulated(record, {"execution": "one by one", "data": {}})
+    files = outbox.files(first.suite, first.key)
+    del files[f"{first.key}/{CHECKSUMS}"]
     found = {}
     for task in simulated:
-        recording = Recording(outbox, task, about)
-        recording.watch.stamp(len(record.curve))
-        result = recording.simulated(record, {"execution": "one by one", "data": {}})
-        found[task.key] = Finished.of(result), outbox.files(task.suite, task.key)
+        own = replace(result, key=task.key, name=task.name, about={**result.about, **task.about()})
+        mine = {name.replace(first.key, task.key): content for name, content in files.items()}
+        mine[f"{task.key}/{RESULT}"] = json.dumps(asdict(own)).encode()
+        found[task.key] = Finished.of(own), mine
     return found
 
 
