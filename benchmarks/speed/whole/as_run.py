@@ -21,6 +21,7 @@ from benchmarks.speed.whole.case import Amount, RunCase
 from benchmarks.speed.whole.spent import (
     CHECKPOINTS,
     DATA,
+    DATABASE,
     EVALUATION,
     LOCAL,
     PAGE,
@@ -95,6 +96,8 @@ def in_parts(case: RunCase, folder: Path, report: Report) -> tuple[dict[str, flo
         importlib.import_module(module)  # sooner or later it is
     outbox = Outbox(store.outbox)
     recording = Kept(outbox, task, provenance())
+    with spent.on(DATABASE):
+        _delivered(store, run)  # nothing yet: it is created
     if hasattr(problem, "load"):
         with spent.on(DATA):
             problem.load()
@@ -109,9 +112,7 @@ def in_parts(case: RunCase, folder: Path, report: Report) -> tuple[dict[str, flo
             pass
         attempt.finished()
     with spent.on(TRACKING):
-        delivery = Delivery(store, outbox)
-        delivery.announce(task.suite, "", {task.key: (run.scenario, run.strategy, str(task.seed))})
-        delivery.close()
+        _delivered(store, run)
     with spent.on(PAGE):
         report(store, task.suite)
     return spent.seconds(), _amount(run, recording.record), execution.label
@@ -128,6 +129,13 @@ def as_command(case: RunCase, folder: Path, report: Report) -> None:
     computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
     session.run(computes, lambda tasks: display(tasks, quiet=True))
     report(store, suite.name)
+
+
+def _delivered(store: Store, run: PlannedRun) -> None:
+    """Send what waits in the outbox to MLflow."""
+    delivery = Delivery(store, Outbox(store.outbox))
+    delivery.announce(run.suite, "", {run.key: (run.scenario, run.strategy, str(run.experiment.seed))})
+    delivery.close()
 
 
 def _watched(world: World, spent: Spent) -> World:

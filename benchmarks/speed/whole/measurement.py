@@ -17,12 +17,23 @@ from benchmarks.pool.fork_server import THREADS, cores, same_import_path
 from benchmarks.speed.whole import as_run, as_script
 from benchmarks.speed.whole.as_run import Report
 from benchmarks.speed.whole.case import CASES, RunCase
-from benchmarks.speed.whole.spent import DATA, EVALUATION, PAGE, PARTS, START, of_command
+from benchmarks.speed.whole.spent import (
+    DATA,
+    DATABASE,
+    EVALUATION,
+    LOCAL,
+    PAGE,
+    PARTS,
+    SERVER,
+    START,
+    of_command,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ONCE = {START, DATA, PAGE}  # parts that a command has once, however many runs a process computes
+ONCE = {START, DATABASE, DATA, PAGE}  # parts that a command has once, however many runs a process computes
+LEARNING = (LOCAL, SERVER, EVALUATION)  # parts that a script has as well
 SECOND = "second process"  # what a worker costs beside its driver
 LONG = 10.0  # seconds of a run that is measured once: its parts are long enough
 REPEATS = 3
@@ -75,6 +86,7 @@ def _measured(case: RunCase, report: Report, tell: Tell, repeats: int) -> dict[s
         "script_seconds": of_script,
         "command_seconds": command,
         "of_script": of_script / total,
+        "learning_of_script": _sum(script, LEARNING) / _sum(run, LEARNING),
         "evaluation": run.get(EVALUATION, 0.0) / total,
         "seeds_an_hour": cores() * HOUR / each,
         "repeats": len(runs),
@@ -102,6 +114,10 @@ def _command(case: RunCase, report: Report) -> float:
     with TemporaryDirectory() as folder, same_import_path():
         code = "\n".join((*lines, f"as_command({case!r}, Path({folder!r}), report)"))
         return _alone(of_command, [sys.executable, "-c", code], dict(os.environ))
+
+
+def _sum(found: dict[str, float], parts: Sequence[str]) -> float:
+    return sum(found.get(part, 0.0) for part in parts)
 
 
 def _typical(found: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import ctypes
 import os
 import resource
 import subprocess
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import process_time
@@ -18,8 +18,8 @@ T = TypeVar("T")
 # The parts of a run.
 START, DATA, WORLD, LOCAL = "start", "data", "world", "local work"
 SERVER, EVALUATION, CHECKPOINTS = "server and schedule", "evaluation", "checkpoints"
-TRACKING, PAGE = "tracking", "page"
-PARTS = (START, DATA, WORLD, LOCAL, SERVER, EVALUATION, CHECKPOINTS, TRACKING, PAGE)
+DATABASE, TRACKING, PAGE = "database", "tracking", "page"
+PARTS = (START, DATABASE, DATA, WORLD, LOCAL, SERVER, EVALUATION, CHECKPOINTS, TRACKING, PAGE)
 
 PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
 
@@ -28,7 +28,7 @@ class Spent:
     """Seconds by part, from the start of the process on; a part within another counts as itself alone."""
 
     def __init__(self, first: str) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._open = [first]
         self._last = 0.0  # where a process begins
 

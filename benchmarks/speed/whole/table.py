@@ -14,7 +14,7 @@ COLUMNS = (*PARTS, SECOND)
 IN_PARTS = ("", "suite", "strategy", "as", *COLUMNS, "s")
 COMPARED = (
     *("", "suite", "updates", "evaluations", "with losses"),
-    *("evaluation", "× script", "command s", "seeds an hour", "execution"),
+    *("evaluation", "× script", "× script, learning", "command s", "seeds an hour", "execution"),
 )
 
 Row = dict[str, Any]
@@ -37,6 +37,7 @@ def compared(rows: Sequence[Row]) -> list[tuple[str, ...]]:
             *(f"{row[key]:,}" for key in ("updates", "tests", "trainings")),
             f"{row['evaluation']:.0%}",
             f"{row['of_script']:.2f}",
+            f"{row['learning_of_script']:.2f}",
             f"{row['command_seconds']:.1f}",
             f"{row['seeds_an_hour']:,.0f}",
             row["execution"],
@@ -63,7 +64,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     halves = list(_halves(rows))[::-1]
     figure = Figure(figsize=(9, 1.2 + 0.36 * len(halves)), layout="constrained")
     axes = figure.subplots()
-    colours = colormaps["tab10"]
+    colours = colormaps["tab20"]
     left = [0.0] * len(halves)
     for number, part in enumerate(COLUMNS):
         widths = [parts.get(part, 0.0) for _, _, parts, _ in halves]
