@@ -23,7 +23,7 @@ from benchmarks.speed.growth.axes import AXES, Axis
 from benchmarks.speed.growth.fit import power_law
 from benchmarks.speed.peers import measurement as peers
 from benchmarks.speed.whole import measurement as whole
-from benchmarks.speed.whole import plain, spent, versions
+from benchmarks.speed.whole import plain, spent, table, versions
 from benchmarks.speed.whole.case import CASES
 from benchmarks.speed.whole.spent import PARTS, Spent
 from benchmarks.tracking.provenance import ROOT
@@ -211,3 +211,42 @@ def test_versions_need_a_checkout(tmp_path: Path) -> None:
         versions.measure(tmp_path, lambda _: None)
     done = CliRunner().invoke(speed.command, ["versions", "--store", str(tmp_path)])
     assert done.exit_code == 2 and "versions needs --before DIR" in done.output
+
+
+def test_rows_become_lines_and_bars(tmp_path: Path) -> None:
+    """A row made by hand: a line for the run and one for its script, and the same numbers in the file."""
+    row = {
+        "what": "logistic",
+        "suite": "ace",
+        "strategy": "asgd",
+        "updates": 5000,
+        "tests": 26,
+        "trainings": 1,
+        "run": {"start": 2.0, "local work": 1.25},
+        "script": {"start": 1.0},
+        "seconds": 3.25,
+        "script_seconds": 1.0,
+        "evaluation": 0.125,
+        "of_script": 0.3077,
+        "learning_of_script": 1.5,
+        "command_seconds": 7.04,
+        "seeds_an_hour": 1234.5,
+        "execution": "auto",
+    }
+    run, script = (dict(zip(table.IN_PARTS, line, strict=True)) for line in table.in_parts([row]))
+    assert (run["as"], run["start"], run["local work"], run["page"]) == ("run", "2.00", "1.25", "")
+    assert (script["as"], script["s"]) == ("script", "1.0")
+    (line,) = table.compared([row])
+    assert line == (
+        *("logistic", "ace", "5,000", "26", "1", "12%", "0.31", "1.50", "7.0", "1,234"),
+        "auto",
+    )
+    table.write_csv([row], tmp_path / "runs.csv")
+    with (tmp_path / "runs.csv").open() as file:
+        written = list(csv.DictReader(file))
+    assert [(one["as"], one["start"], one["local work"]) for one in written] == [
+        *(("run", "2.0", "1.25"), ("script", "1.0", ""))
+    ]
+    table.draw([row], tmp_path / "runs.svg")
+    drawn = (tmp_path / "runs.svg").read_text()
+    assert drawn.count("<svg") == 1
