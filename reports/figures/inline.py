@@ -55,10 +55,10 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
     _lighten(root)
     top = {element.get("data-s"): element for element in root.iter("g")}  # the last of each is on top
     for index, text in (said or {}).items():
-        if (element := top.get(str(index))) is not None:
+        if (group := top.get(str(index))) is not None:
             title = ET.Element("title")
             title.text = text
-            element.insert(0, title)
+            group.insert(0, title)
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": description}
     return Markup(ET.tostring(root, encoding="unicode"))
 

@@ -78,8 +78,8 @@ def _caption(of: Sequence[Difference]) -> str:
     compared = [one for one in others if one.effect]
     left = [one for one in compared if one.open]
     if not left:
-        others = f"all {len(compared)} others" if len(compared) > 1 else compared[0].row.strategy
-        return f"{best.row.strategy} is separated from {others}."
+        every = f"all of {len(compared)} others" if len(compared) > 1 else compared[0].row.strategy
+        return f"{best.row.strategy} is separated from {every}."
     if len(compared) == 1:
         whom = compared[0].row.strategy
     else:

@@ -12,7 +12,6 @@ from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.sections.behind import seeds_text
 from reports.sections.section import Results
-from reports.statistics.standings import Standing
 
 ONE_SEED = "One seed: chance may have put them in this order."
 NAMED = 3  # strategies named in a sentence; of more, their number
@@ -135,28 +134,30 @@ def how_sure(results: Results) -> str:
     compared, left = found.compared, found.open
     if not compared:
         return "" if found.seeds > 1 else ONE_SEED
-    seeds = many(found.seeds, "seed")
-    if not left:
-        others = f"all {numbers.spelt(len(compared))} others" if len(compared) > 1 else compared[0].strategy
-        return f"Over {seeds} it is separated from {others}."
+    # Of several with the same score the first one is compared with the others.
+    tied = sum(one.score.mean == found.leader.score.mean for one in found.lines) > 1
+    head = f"Over {many(found.seeds, 'seed')} {found.leader.strategy if tied else 'it'} is"
     apart = [one.strategy for one in compared if not one.open]
-    rest = f"from {numbers.spelt(len(left))} others" if len(left) > NAMED else f"from {listed(_names(left))}"
-    if not apart:
-        every = "any other" if len(left) > 1 else left[0].strategy
-        text = f"Over {seeds} it is not separated from {every}"
-    elif len(apart) > NAMED:
-        text = f"Over {seeds} it is separated from {numbers.spelt(len(apart))} others, but not {rest}"
+    if not left:
+        n = len(compared)
+        others = "both others" if n == 2 else f"all {numbers.spelt(n)} others" if n > 2 else apart[0]
+        return f"{head} separated from {others}."
+    whom = _whom([one.strategy for one in left])
+    if apart:
+        text = f"{head} separated from {_whom(apart)}, but not from {whom}"
     else:
-        text = f"Over {seeds} it is separated from {listed(apart)}, but not {rest}"
-    needed = seeds_text(left[0].behind.needed if left[0].behind else None)
+        text = f"{head} not separated from {'any other' if len(left) > 1 else whom}"
+    nearest = left[0]
+    needed = seeds_text(nearest.behind.needed if nearest.behind else None)
     if not needed:
         return f"{text}."
-    nearest = "" if len(left) == 1 else f" the nearest, {left[0].strategy}"
-    return f"{text}; about {needed} would separate it{f' from{nearest}' if nearest else ''}."
+    which = f" it from the nearest, {nearest.strategy}" if len(left) > 1 else " it"
+    return f"{text}; about {needed} would separate{which}."
 
 
-def _names(standings: Sequence[Standing]) -> list[str]:
-    return [one.strategy for one in standings]
+def _whom(names: Sequence[str]) -> str:
+    """A few strategies by name, more by their number."""
+    return listed(names) if len(names) <= NAMED else f"{numbers.spelt(len(names))} others"
 
 
 def _is(n: int) -> str:
