@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from worlds import play, scenario
+from worlds import Everyone, play, scenario
 
 from fl_core.arrangements.iteration_delay import IterationDelay
 from fl_core.arrangements.rounds import Rounds
@@ -57,6 +57,14 @@ def test_a_worker_may_come_twice_in_a_round_with_replacement() -> None:
     rounds = np.array([event.client for event in seen]).reshape(-1, 5)
     distinct = np.mean([len(set(workers)) == 5 for workers in rounds])
     assert distinct == pytest.approx(0.3024, abs=4 * np.sqrt(0.3024 * 0.6976 / 800))
+
+
+def test_no_more_versions_are_kept_than_an_arrangement_asks_for() -> None:
+    """One, unless it says more; five for rounds from the last five."""
+    for arrangement, kept in ((Everyone(), 1), (Rounds(), 5), (Rounds(history=1), 1)):
+        simulation, _ = play(AFACD(buffer=5), scenario([1] * 5, arrangement=arrangement, updates=60))
+        assert sorted(simulation.state.versions) == list(range(12 - kept + 1, 13))
+        assert simulation.state.broadcasts.keys() == simulation.state.versions.keys()
 
 
 def test_rounds_in_words() -> None:

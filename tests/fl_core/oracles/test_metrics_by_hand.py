@@ -112,6 +112,13 @@ def test_a_network_on_digits() -> None:
     assert row["worst_client/accuracy"] == pytest.approx(min(client_accuracy), abs=1e-6)
     assert row["test/accuracy"] == pytest.approx(right.mean(), abs=1e-9)
     assert row["test/loss"] == pytest.approx(test_loss.mean(), rel=1e-5)
+    table = recorder.record.clients
+    assert table["accuracy"] == pytest.approx(client_accuracy, abs=1e-6)
+    assert table["loss"] == pytest.approx(client_loss, rel=1e-5)
+    assert (table["client"], table["mean_time"]) == ([0, 1, 2, 3], [1, 1 / 2, 1 / 3, 2])
+    assert table["importance"] == pytest.approx(p)
+    assert table["size"] == [len(share) for share in shares]
+    assert sum(table["updates"]) == 60
     for prefix, importance in (("fp", p), ("sp", s)):
         mean = importance @ client_loss
         assert row[f"{prefix}/loss"] == pytest.approx(mean, rel=1e-5)

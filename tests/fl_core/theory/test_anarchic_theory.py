@@ -144,3 +144,81 @@ def test_lower_bound_pair():
     assert x == pytest.approx(-g)
     assert (2 * x) ** 2 == pytest.approx(floor)
     assert (2 * (x + g) - 2 * x) ** 2 == pytest.approx(9.0)  # ‖∇f_1 − ∇f‖² = σ_G²
+
+
+WORKED = AnarchicSetting(  # Lηη_L = 1/5, L²η_L² = 1/100
+    lr=1 / 20,
+    server_lr=2.0,
+    rounds=100,
+    gap=3.0,
+    workers=5,
+    arrivals=2,
+    noise=0.5,
+    dissimilarity=0.25,
+    delay=2,
+    steps=3,
+    smoothness=2.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("bound", "alpha_noise", "alpha_dissimilarity", "conditions"),
+    [
+        # 1/10 + 3·4/25/4 + 15/2·3/100; 3/2 + 45·9/100; 180·9·3/100 ≥ 1, 2/5 + 12/25 ≤ 1
+        (anarchic.general(WORKED), 0.445, 5.55, [False, True]),
+        # path 1/5 + 4/25 = .36, missing 3/8: .18 + .15 + .135·.45; 2.7 + .135·11.1; 6·10/100 ≤ 1, …, .36 ≤ .8
+        (anarchic.uniform(WORKED), 0.39075, 4.1985, [True, False, True]),
+        # stale 9·16/25·6/5 = 6.912, spread 9.012: .06 + .15·9.012; 2.7·9.012
+        (anarchic.silo(WORKED, fresh=1), 1.4118, 24.3324, [False, False]),
+    ],
+    ids=["theorem 2", "theorem 3", "theorem 4"],
+)
+def test_bounds_worked_by_hand(bound, alpha_noise, alpha_dissimilarity, conditions):
+    assert bound.start == pytest.approx(4 * 3 / (2 / 20 * 100))
+    assert bound.noise == pytest.approx(4 * alpha_noise * 0.5)
+    assert bound.dissimilarity == pytest.approx(4 * alpha_dissimilarity * 0.25)
+    assert bound.value == pytest.approx(1.2 + 2 * alpha_noise + alpha_dissimilarity)
+    assert list(bound.conditions.values()) == conditions
+    assert bound.holds is False
+
+
+def rates(step, local, **fields):
+    """A setting with these Lηη_L and L²η_L²."""
+    return replace(WORKED, smoothness=1.0, lr=local**0.5, server_lr=step / local**0.5, **fields)
+
+
+@pytest.mark.parametrize(
+    ("bound", "which", "met", "missed"),
+    [
+        # 180 K²L²η_L² (τ+1): .99 and 1.008
+        (anarchic.general, 0, rates(0.1, 0.0055, steps=1, delay=0), rates(0.1, 0.0056, steps=1, delay=0)),
+        # 2 s + 3τ²s²: .9867 and 1.0268
+        (anarchic.general, 1, rates(0.33, 0.01, delay=1), rates(0.34, 0.01, delay=1)),
+        # 6 (2·4 − 6 + 1) L²η_L²: .99 and 1.008
+        (anarchic.uniform, 0, rates(0.1, 0.055, steps=2), rates(0.1, 0.056, steps=2)),
+        # all take part: 120 K²L²η_L² (τ+1) alone, .996 and 1.02
+        (
+            anarchic.uniform,
+            1,
+            rates(0.1, 0.00415, steps=1, delay=1, arrivals=5),
+            rates(0.1, 0.00425, steps=1, delay=1, arrivals=5),
+        ),
+        # s + s²τ² ≤ 2·4/(2·5·1) = .8: .786 and .8024
+        (anarchic.uniform, 2, rates(0.336, 0.01), rates(0.34, 0.01)),
+        # no slot is stale: 12 s + (180 + 360 s) L²η_L², .996 and 1.0158
+        (
+            lambda run: anarchic.silo(run, fresh=5),
+            0,
+            rates(0.05, 0.002, steps=1),
+            rates(0.05, 0.0021, steps=1),
+        ),
+        # all are: 12 s + 60·9 (1+s) L²η_L² (1+τ) + (180 + 360 s) L²η_L², .9866 and 1.0121
+        (anarchic.silo, 0, rates(0.01, 0.00068, steps=1, delay=1), rates(0.01, 0.0007, steps=1, delay=1)),
+        # 27/2 (1+s) (τs)² < 1/2: .4957 and .5057
+        (anarchic.silo, 1, rates(0.0917, 0.01), rates(0.0926, 0.01)),
+    ],
+)
+def test_conditions_on_both_sides(bound, which, met, missed):
+    """By one or two per cent."""
+    assert list(bound(met).conditions.values())[which]
+    assert not list(bound(missed).conditions.values())[which]

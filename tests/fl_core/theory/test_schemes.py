@@ -140,3 +140,16 @@ def test_sampling_against_enumeration(times, data):
 def test_uniform_sampling_of_equal_clients():
     scheme = schemes.uniform_sampling(equal(10), hardware(10, 80), 4)
     assert (scheme.alpha, scheme.beta) == (Fraction(10 * 3, 4 * 9), Fraction(10 - 4, 4 * 9))
+
+
+def test_rounds_have_no_delay_and_are_unbiased_each():
+    """One aggregation a round, of updates on the newest model: τ = 0 and W = 1, as are their bounds."""
+    p, times = equal(4), hardware(4, 80)
+    for scheme in (
+        schemes.centralised(times[0]),
+        schemes.fedavg(p, times),
+        schemes.uniform_sampling(p, times, 2),
+        schemes.md_sampling(p, times, 2),
+    ):
+        assert (scheme.delay, scheme.delay_bounds) == (0, (0, 0))
+        assert (scheme.window, scheme.window_bounds) == (1, (1, 1))
