@@ -226,6 +226,9 @@ def test_a_window_is_judged_under_each_seed_where_speeds_are_drawn() -> None:
             with pytest.raises(Impossible, match=r"hold 0\.1 of all importance .* 10 or more rounds can"):
                 play(strategy, where, seed)
     assert not fast[0] and any(fast)  # seed 0 alone does not tell
+    problem = {"name": "quadratic", "centres": [[0.0], [1.0]], "importance": [9, 1]}
+    two = Scenario.model_validate(where.model_dump(serialize_as_any=True) | {"problem": problem})
+    assert strategy.refuses(two) is None  # there are but two ways to draw one of two clients
 
 
 def test_choosing_by_loss_has_no_error_terms() -> None:

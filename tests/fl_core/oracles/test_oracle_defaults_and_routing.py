@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fl_core.arrangements.arrangement import Arrangement
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
 from fl_core.scenario import Scenario
@@ -59,6 +60,18 @@ SLOW, FAST = 4, 1  # mean service times
 def test_defaults_are_those_of_the_papers(name: str) -> None:
     strategy = Strategy.model_validate(name)
     assert {field: getattr(strategy, field) for field in PRINTED[name]} == PRINTED[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("iteration_delay", {"mean": 5.0, "history": 500}),  # arXiv 2511.19066, §5: β = 5, 500 iterations
+        ("rounds", {"workers": 5, "history": 5}),  # Yang et al., ICML 2022, §E: 5 of 10, the last five models
+    ],
+)
+def test_arrangements_are_those_of_the_papers(name: str, fields: dict[str, Any]) -> None:
+    arrangement = Arrangement.model_validate(name)
+    assert {field: getattr(arrangement, field) for field in fields} == fields
 
 
 @pytest.mark.parametrize("name", OURS)
