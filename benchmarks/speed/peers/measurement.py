@@ -31,7 +31,7 @@ UPDATES = 2_000  # of ours, in one measurement
 REPEATS = 5
 
 FEDBUFF, FEDAVG = "FedBuff", "FedAvg in rounds"
-STRATEGIES = {
+STRATEGIES: dict[str, dict[str, Any]] = {
     FEDBUFF: {"name": "fedbuff", "concurrency": CLIENTS, "buffer": BUFFER},
     FEDAVG: {"name": "fedavg"},
 }

@@ -65,8 +65,8 @@ def _work(problem: Problem) -> Work:
 
     if isinstance(problem, Quadratic):
         centres = torch.tensor(problem.centres, dtype=torch.float64)
-        data = plain.Split(centres, torch.zeros(len(centres), dtype=torch.int64))
-        return plain.Distance(centres.shape[1]), plain.half_square, data, data
+        whole = plain.Split(centres, torch.zeros(len(centres), dtype=torch.int64))
+        return plain.Distance(centres.shape[1]), plain.half_square, whole, whole
     if not isinstance(problem, Classification):
         raise TypeError(f"no script for {problem.reference()}")
     data = problem.load()

@@ -59,7 +59,8 @@ def measure(
 
 
 def _measured(case: RunCase, report: Report, tell: Tell, repeats: int) -> dict[str, Any]:
-    runs, scripts = [], []
+    runs: list[dict[str, float]] = []
+    scripts: list[dict[str, float]] = []
     while len(runs) < repeats:
         tell(f"{case.suite}, {case.strategy}: a run")
         with TemporaryDirectory() as folder:
