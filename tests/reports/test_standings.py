@@ -21,7 +21,7 @@ NAMES = ("ACE", "FedAvg", "FedBuff", "FedFix")
 def suite(finals: np.ndarray, **more: object) -> RecordedSuite:
     """Final values [scenarios, strategies, seeds]."""
     fakes = [
-        Fake(f"scenario {at}", NAMES[who], seed, curve=curve([0.1, finals[at, who, seed]], [0, 10]))
+        Fake(f"scenario {at}", NAMES[who], seed, curve=curve([0.1, float(finals[at, who, seed])], [0, 10]))
         for at, who, seed in np.ndindex(*finals.shape)
     ]
     return records(*(replace(one, **more) for one in fakes))  # type: ignore[arg-type]
@@ -88,7 +88,9 @@ def test_diverged_runs_share_the_last_ranks() -> None:
     runs = [
         diverged(one, 1) if one.strategy == "FedBuff" and one.scenario == "scenario 0" else one
         for one in [
-            Fake(f"scenario {at}", NAMES[who], seed, curve=curve([0.1, finals[at, who, seed]], [0, 10]))
+            Fake(
+                f"scenario {at}", NAMES[who], seed, curve=curve([0.1, float(finals[at, who, seed])], [0, 10])
+            )
             for at, who, seed in np.ndindex(*finals.shape)
         ]
     ]
