@@ -185,12 +185,11 @@ class Recorder:
     def end(self) -> None:
         """Evaluate the final model as at a mark; for a simulation that has ended or been stopped."""
         simulation, record = self.simulation, self.record
-        if simulation.status == "diverged":
-            return
         model, version, updates, time = self._now()
         if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:
             time = float(simulation.budget.time)
-        self._evaluate(model, version, updates, time)
+        if simulation.status != "diverged":
+            self._evaluate(model, version, updates, time)
         end = self._clocks(version, updates, time)
         if simulation.status != "diverged" and not end.items() <= record.curve[-1].items():
             record.curve.append({**record.curve[-1], **end})
