@@ -9,9 +9,12 @@ import pytest
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.experiment import Experiment
+from fl_core.local.work import LocalWork
 from fl_core.loop.simulation import Simulation
+from fl_core.parts import Part
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
+from fl_core.timing.durations import Durations
 
 # Where a paper or its published code gives a number.
 PRINTED: dict[str, dict[str, Any]] = {
@@ -72,6 +75,16 @@ def test_defaults_are_those_of_the_papers(name: str) -> None:
 def test_arrangements_are_those_of_the_papers(name: str, fields: dict[str, Any]) -> None:
     arrangement = Arrangement.model_validate(name)
     assert {field: getattr(arrangement, field) for field in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "field"), [(LocalWork, "sgd", "weight_decay"), (Durations, "fx", "spread")]
+)
+def test_numbers_below_zero_are_refused(family: type[Part], name: str, field: str) -> None:
+    """A half, since whole numbers would not tell 0 from −1."""
+    assert getattr(family.model_validate({"name": name, field: 0}), field) == 0
+    with pytest.raises(ValueError, match="greater than or equal to 0"):
+        family.model_validate({"name": name, field: -0.5})
 
 
 @pytest.mark.parametrize("name", OURS)
