@@ -143,10 +143,8 @@ def feed(nodes: int, runs: int, tracking_uri: str | None) -> None:
         assert away.waiting == runs
         taken_in = f"{runs / clock.seconds:.0f} runs a second handed out and taken in"
         say(f"{nodes} nodes of {CORES} cores, {runs} runs: {taken_in}")
-        few = load(
-            str(write_suite(folder, "asgd, fedbuff", seeds=RECORDED // 2, updates=200, name="feeding"))
-        )
-        there = Session(load(str(few)), Store(folder / "there", tracking_uri), baselines=False)
+        few = load(str(write_suite(folder, seeds=RECORDED // 2, updates=200, name="feeding")))
+        there = Session(few, Store(folder / "there", tracking_uri), baselines=False)
         if tracking_uri is None:
             database.create(there.store.tracking_uri)
         began = time.monotonic()
