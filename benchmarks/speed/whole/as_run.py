@@ -145,6 +145,7 @@ def _watched(world: World, spent: Spent) -> World:
 
 def _amount(run: PlannedRun, record: Record) -> Amount:
     local = run.experiment.strategy.local
+    assert isinstance(local.steps, int)  # the same for all clients, as in all cases
     return Amount(
         updates=len(record.arrivals["time"]),
         steps=local.steps,
