@@ -41,7 +41,7 @@ from fl_core.problems.problem import World
 from fl_core.recording.recorder import Record
 from fl_core.recording.together import advance
 
-EVALUATES = ("evaluate", "test", "losses")  # methods of a world
+EVALUATES = ("evaluate", "test", "estimate", "losses")  # methods of a world
 
 Report = Callable[[Store, str], None]  # shows a suite, as after the last of its runs
 
