@@ -1,0 +1,37 @@
+"""The choice of an engine, and what a node has to be like; no cluster is needed."""
+
+import pytest
+
+from benchmarks import engine as module
+from benchmarks.engine import Local, engine, libraries, must_be_fit
+from benchmarks.errors import UserError
+from fl_core.problems.data.data import DataMissing
+from fl_core.problems.digits import Digits
+
+
+def test_local_is_worker_processes() -> None:
+    assert engine("local", None, 3) == Local(3)
+    with pytest.raises(UserError, match=r"^--address 10\.0\.0\.1:6379: is for --engine ray$"):
+        engine("local", "10.0.0.1:6379", None)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    with pytest.raises(
+        UserError, match=r"^--engine ray: needs the package ray: pip install 'asyncfl-bench\[ray\]'$"
+    ):
+        engine("ray", None, None)
+
+
+def test_a_node_has_the_same_libraries_and_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    must_be_fit(libraries(), {Digits(): 0})
+    other = {**libraries(), "torch": "1.0"}
+    with pytest.raises(UserError, match=r"^has other versions than the driver: torch .*, not 1\.0$"):
+        must_be_fit(other, {})
+
+    def missing(*_: object) -> None:
+        raise DataMissing("digits: not here")
+
+    monkeypatch.setattr(Digits, "check", missing)
+    with pytest.raises(DataMissing):
+        must_be_fit(libraries(), {Digits(): 0})
