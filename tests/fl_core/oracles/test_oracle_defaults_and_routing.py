@@ -78,13 +78,26 @@ def test_arrangements_are_those_of_the_papers(name: str, fields: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("family", "name", "field"), [(LocalWork, "sgd", "weight_decay"), (Durations, "fx", "spread")]
+    ("family", "name", "field"),
+    [
+        (LocalWork, "sgd", "weight_decay"),
+        (LocalWork, "adamw", "weight_decay"),
+        (Durations, "fx", "spread"),
+    ],
 )
 def test_numbers_below_zero_are_refused(family: type[Part], name: str, field: str) -> None:
     """A half, since whole numbers would not tell 0 from −1."""
     assert getattr(family.model_validate({"name": name, field: 0}), field) == 0
     with pytest.raises(ValueError, match="greater than or equal to 0"):
         family.model_validate({"name": name, field: -0.5})
+
+
+def test_two_speeds_may_be_equal() -> None:
+    """A slowdown of 1 is the end of its range."""
+    law = Durations.model_validate({"name": "two_speed", "slow": 1})
+    assert law.means(4, 0) == (1, 1, 1, 1)
+    with pytest.raises(ValueError, match="slow: must not be below"):
+        Durations.model_validate({"name": "two_speed", "slow": 0.9})
 
 
 @pytest.mark.parametrize("name", OURS)
