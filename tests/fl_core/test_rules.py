@@ -546,6 +546,7 @@ def test_13_evaluation_marks() -> None:
     # The last row has the time of the end, not that of a budget that was not used up.
     assert rows(ASGD(), times=[1], updates=3, time=100, evaluations=1) == [(0, 0, 0), (3, 3, 3)]
     # The end is a row even where nothing changed since the last.
+    assert rows(FedAvg(), times=[1, 2], updates=5, evaluations=5)[-2:] == [(2, 4, 4), (2, 5, 5)]
     assert rows(FedAvg(), times=[1, 2], updates=5, evaluations=1)[-1] == (2, 5, 5)
 
 

@@ -17,6 +17,7 @@ from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import run
+from fl_core.server.jobs import Job
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.streams import stream
 
@@ -55,6 +56,15 @@ def test_jobs_are_shuffled_afresh_and_the_beginning_does_not_depend_on_the_end()
     epochs = WORLD.shuffled(3, 5, 2, int(WORLD.sizes[3]))
     assert not torch.equal(epochs[0], epochs[1])
     assert torch.equal(epochs[0].sort().values, epochs[1].sort().values)
+
+
+def test_only_by_epochs_is_each_data_point_drawn_once() -> None:
+    """As many draws as the client has data points: all of them, or, with replacement, hardly ever."""
+    size, model = int(WORLD.sizes[3]), WORLD.initial()
+    job = Job(3, 0, 0, model, {}, size, 0.1, 0)
+    drawn = {how: SGD(sampling=how, batch=1).samples(WORLD, job) for how in ("epochs", "replacement")}
+    assert sorted(drawn["epochs"].flatten().tolist()) == sorted(held(3).tolist())
+    assert size > 20 and len(set(drawn["replacement"].flatten().tolist())) < size
 
 
 def test_a_batch_of_all_data_is_the_full_gradient() -> None:
