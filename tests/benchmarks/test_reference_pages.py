@@ -31,7 +31,9 @@ def test_every_key_of_a_suite_is_described(made: dict[str, str]) -> None:
     keys = re.findall(r"^\| `(\w+)` \| \S", made["suite"], re.MULTILINE)
     assert keys[: len(SuiteFile.model_fields)] == list(SuiteFile.model_fields)
     headings = re.findall(r"^## (\S+)$", made["suite"], re.MULTILINE)
-    assert headings == ["timing", "budget", "lr", "tuning", "tuning.budget", "tuning.space", "diagnostics"]
+    assert headings == [
+        *("timing", "budget", "evaluate", "lr", "tuning", "tuning.budget", "tuning.space", "diagnostics")
+    ]
 
 
 def test_every_suite_and_every_command_is_there(made: dict[str, str]) -> None:
