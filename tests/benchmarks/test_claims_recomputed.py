@@ -243,4 +243,4 @@ def test_verdicts_are_those_of_the_plain_rules(name: str, scale: str) -> None:
 def test_there_is_something_to_recompute() -> None:
     numbers = [one for name in papers() for scale in SCALES for one in kept.read(kept.path(name, scale))]
     assert len({one.claim for one in numbers}) > 300
-    assert sum(isfinite(one.value) for one in numbers) > 3000
+    assert sum(isfinite(one.value) for one in numbers) > 2500
