@@ -235,7 +235,7 @@ class RayPool(Dispatcher[J, WorkerOnNode[J]]):
 
 def _nodes() -> list[dict[str, Any]]:
     """All nodes that the cluster ever had, as Ray describes them."""
-    return ray.nodes()  # type: ignore[no-untyped-call]
+    return ray.nodes()
 
 
 def _last_line(error: Exception) -> str:
