@@ -90,7 +90,7 @@ class Session:
                 self.waiting = len(list(outbox.waiting()))
                 self.away = delivery.away
                 self.why_waiting = delivery.why_waiting
-                if not (self.waiting or self.away):
+                if not (self.waiting or self.away or delivery.unread):
                     outbox.heard()
 
     def _left(self, outbox: Outbox, delivery: Delivery) -> list[Task]:

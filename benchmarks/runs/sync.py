@@ -41,6 +41,6 @@ def sync(store: Store) -> Synced:
         finally:
             delivery.close()
         waiting = len(list(outbox.waiting()))
-        if not (waiting or delivery.away):
+        if not (waiting or delivery.away or delivery.unread):
             outbox.heard()
         return Synced(before - waiting, waiting, delivery.why_waiting)

@@ -31,6 +31,7 @@ class Delivery:
         database.check(store.tracking_uri)
         self.store, self.outbox = store, outbox
         self.away = ""  # why the store cannot be used, for now
+        self.unread = False  # whether a group has no sums, since a curve could not be read
         self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
         self._empty = database.is_new(store.tracking_uri)
         self._announced: tuple[str, str, Mapping[str, Place]] | None = None
@@ -95,6 +96,7 @@ class Delivery:
             self.away = what_happened(error)
             return otherwise
         self.away = ""
+        self.unread |= self._tracking.unread
         return answer
 
     def _open(self) -> Tracking:

@@ -112,6 +112,7 @@ class Tracking:
         self._artifacts = None if store.is_server else store.artifacts
         self._client = MlflowClient(store.tracking_uri)
         self._experiments: dict[str, TrackedExperiment] = {}
+        self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
 
     def finished(self, suite: str, wanted: Mapping[str, str] | None = None) -> set[str]:
         """Keys of what need not be computed again: all but errors, and runs evaluated on too little.
@@ -235,6 +236,7 @@ class Tracking:
         try:
             metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
         except groups.unreadable():  # a lost artifact must not hold up the other writes
+            self.unread = True
             return
         self._write_group(experiment, group, runs, metrics, of)
         self._paint(experiment)
