@@ -75,7 +75,7 @@ def asyncfl(folder: Path, *arguments: str) -> tuple[int, str]:
 @pytest.mark.slow
 def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: Path) -> None:
     """Room for some of the runs: the others are computed when there is more."""
-    path = write_suite(tmp_path, seeds=3, updates=15_000)
+    path = write_suite(tmp_path, seeds=4, updates=15_000)
     store = Store(small_disk / "results")
     store.folder.mkdir()
     shutil.copy(empty_database, store.database)
@@ -84,10 +84,11 @@ def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: 
     filler.write_bytes(bytes(SIZE - 2_500_000))
 
     code, said = asyncfl(tmp_path, *command)
-    assert code == 2 and "Traceback" not in said, said
-    assert re.search(
-        r"^Error: .*No space left on device: \d of 9 runs finished and kept; make room", said, re.MULTILINE
-    )
+    if code == 2:
+        line = r"^Error: .*No space left on device: \d+ of 12 runs finished and kept; make room"
+        assert re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
+    else:  # MLflow's database was the first to find no room: its records wait on the disk
+        assert code == 0 and re.search(r"not in MLflow: \d+ records? ", said), said
     assert not list(store.outbox.glob("*/*.partial"))
 
     filler.unlink()
