@@ -5,12 +5,19 @@ And a real MLflow database, made once; the fork server, started once.
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from benchmarks.tracking.store import Store
+
+ROOT = Path(__file__).parents[1]
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; subprocesses inherit all three
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -48,3 +55,28 @@ def fork_server() -> None:
     from benchmarks.pool.fork_server import warm_up
 
     warm_up("benchmarks.runs.jobs", "tuning.trials_job")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `asyncfl` with some arguments, as the leader of a process group of its own."""
+    begun: list[subprocess.Popen[str]] = []
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "benchmarks")])
+
+    def _start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from benchmarks.cli import main; main()", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        begun.append(process)
+        return process
+
+    yield _start
+    for process in begun:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -37,8 +37,15 @@ def same_import_path() -> Iterator[None]:
     shadow it.
     """
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    before = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
-    os.environ.update(PYTHONPATH=path, PYTHONSAFEPATH="1")
+    with environment(PYTHONPATH=path, PYTHONSAFEPATH="1"):
+        yield
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """Processes started meanwhile inherit these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from benchmarks.errors import UserError
 from reports.leaderboard import results
 from reports.leaderboard.profiles import ratios, score
 from reports.leaderboard.results import SCENARIO
-from reports.leaderboard.standings import ranks, standings
+from reports.leaderboard.standings import standings
 
 POPULATION = ["timing", "partition"]
 
@@ -35,11 +35,6 @@ class Board:
         return cls(pd.concat(map(results.load, files), ignore_index=True))
 
     @cached_property
-    def ranked(self) -> pd.DataFrame:
-        """The runs with their ranks."""
-        return ranks(self.runs)
-
-    @cached_property
     def ratios(self) -> pd.DataFrame:
         """Times to target as multiples of the fastest strategy's, [scenario, strategy]; maybe no scenario."""
         return ratios(self.runs)
@@ -59,9 +54,9 @@ class Board:
                 "diverged": by_strategy["status"].agg(lambda status: (status == "diverged").mean()),
             }
         )
-        return standings(self.ranked).join(found, on="strategy")
+        return standings(self.runs).join(found, on="strategy")
 
     @cached_property
     def populations(self) -> pd.DataFrame:
         """The standing in each population of clients, over problems."""
-        return standings(self.ranked, POPULATION)
+        return standings(self.runs, POPULATION)

@@ -19,9 +19,9 @@ HOW = """\
 - Every strategy is tuned in every scenario by `asyncfl tune`: equal numbers of trials and seeds, judged on
   validation data, on seeds that the leaderboard does not use.
 - All strategies of a scenario get the same virtual time, and in each seed the same data, first model and job
-  lengths. They are ranked by {metric} on test data at the end; a run that diverged is last.
+  lengths. They are ranked by the metric of the suite at the end; a run that diverged is last.
 - A **rank** is the mean over scenarios, with a 95 % interval over seeds. In bold: the first, and all that are
-  not shown to be behind it (paired differences of ranks, simultaneous 95 % intervals).
+  not shown to be behind it (paired differences of ranks over seeds, Holm, 5 %).
 - The **score** is AlgoPerf's: the share of scenarios in which the target is met within a factor τ of the
   fastest one, averaged over τ from 1 to {latest:g}; 1 is a strategy that is the fastest everywhere.
 - **Uploads** are what clients send until the target, as a multiple of the least, median over scenarios; ∞
@@ -51,7 +51,7 @@ def page(board: Board, command: str, ranks: str, profiles: str) -> str:
         "Mean rank over problems, by job lengths and availability; under it how the data are split.",
         _populations(board.populations),
         *(["## Time to target", PROFILES.format(profiles)] if len(board.ratios) else []),
-        HOW.format(metric="accuracy", latest=LATEST),
+        HOW.format(latest=LATEST),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

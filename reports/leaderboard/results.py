@@ -51,7 +51,9 @@ def _row(run: RecordedRun) -> dict[str, object]:
         "seed": run.seed,
         "status": run.status,
         "value": np.nan if run.diverged else run.final(run.metric),
-        "worst_client": np.nan if run.diverged else run.final("worst_client/accuracy"),
+        "worst_client": np.nan
+        if run.diverged
+        else run.final(f"worst_client/{run.metric.rpartition('/')[2]}"),
         "time_to_target": time_to_target(run, "time", run.target),
         "uploads": time_to_target(run, "uploads_bytes", run.target),
         "server_bytes": run.totals.get("kept_bytes/server", np.nan),

@@ -1,50 +1,45 @@
-"""Ranks over scenarios, with intervals over seeds.
-
-In every scenario and seed the strategies are ranked by the metric at the end, 1 the best; equal values share
-their mean rank, and runs that diverged share the last places. A seed's value is the mean of a strategy's
-ranks over the scenarios. Intervals are Student's over seeds, since all scenarios of a seed share initial
-models and job lengths.
-"""
+"""Mean ranks in a table of results, over all scenarios or over those of each group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from reports.leaderboard.results import SCENARIO
-from reports.statistics.paired import LEVEL, student
+from reports.statistics.standings import Finals, Standing, by_rank
 
 
-def ranks(results: pd.DataFrame) -> pd.DataFrame:
-    """The results of the seeds that all strategies of a scenario have, with a column `rank`."""
-    wanted = results.groupby(SCENARIO)["strategy"].transform("nunique")
-    held = results.groupby([*SCENARIO, "seed"])["strategy"].transform("nunique")
-    shared = results[held == wanted]
-    rank = shared.groupby([*SCENARIO, "seed"])["value"].rank(ascending=False, na_option="bottom")
-    return shared.assign(rank=rank)
-
-
-def standings(ranked: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Mean rank of each strategy over all scenarios, or over those of each group; the best first.
+def standings(results: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """The standing of each strategy over all scenarios, or over those of each group; the best first.
 
     Columns: those of `by`; strategy; rank, low, high: the mean with its interval; separated: whether it is
-    shown to be behind the first, by the interval of the paired difference, simultaneous for all strategies
-    (Bonferroni); seeds; scenarios.
+    shown to be behind the first; seeds; scenarios. A group in which nothing can be compared is left out.
     """
-    groups = ranked.groupby(list(by), sort=False) if by else [((), ranked)]
-    rows = [(*group, *row) for group, of in groups for row in _standing(of)]
+    groups = results.groupby(list(by), sort=False) if by else [((), results)]
+    rows = []
+    for group, of in groups:
+        if found := by_rank(finals(of)):
+            rows += [
+                (*group, *_row(one, len(found.lines)), found.seeds, found.scenarios) for one in found.lines
+            ]
     columns = [*by, "strategy", "rank", "low", "high", "separated", "seeds", "scenarios"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _standing(ranked: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    per_seed = ranked.pivot_table("rank", "seed", "strategy", aggfunc="mean")
-    order = per_seed.mean().sort_values().index
-    scenarios = ranked.groupby(SCENARIO).ngroups
-    level = 1 - (1 - LEVEL) / max(1, len(order) - 1)
-    for strategy in order:
-        own = student(per_seed[strategy].to_numpy())
-        low, high = max(1.0, own.low), min(float(len(order)), own.high)  # there are no other ranks
-        behind = student((per_seed[strategy] - per_seed[order[0]]).to_numpy(), level)
-        yield strategy, own.mean, low, high, behind.low > 0, own.n, scenarios
+def _row(one: Standing, last: int) -> tuple[str, float, float, float, bool]:
+    low, high = max(1.0, one.score.low), min(float(last), one.score.high)  # there are no other ranks
+    return one.strategy, one.score.mean, low, high, one.behind is not None and one.behind.worse
+
+
+def finals(results: pd.DataFrame) -> Finals:
+    """Final values of the strategies that all scenarios have, over the seeds that all of them ended."""
+    worth = results["value"].where(results["status"] != "diverged", -np.inf)
+    known = results.assign(value=worth).dropna(subset="value")
+    everywhere = known.groupby("strategy")[SCENARIO].apply(lambda of: len(of.drop_duplicates()))
+    strategies = tuple(everywhere.index[everywhere == known.groupby(SCENARIO).ngroups])
+    wide = known.pivot(index=SCENARIO, columns=["seed", "strategy"], values="value").dropna(axis=1)
+    held = [seed for seed in known["seed"].unique() if {(seed, name) for name in strategies} <= set(wide)]
+    values = [[wide[seed, name].to_numpy() for seed in sorted(held)] for name in strategies]
+    return Finals(strategies, tuple(sorted(held)), np.moveaxis(np.array(values), -1, 0))

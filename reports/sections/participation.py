@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reports import numbers
 from reports.figures import svg
-from reports.records.records import Cell, RecordedRun, RecordedScenario
+from reports.records.records import Cell, RecordedRun
 from reports.records.steps import Array
-from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section, figures, once, together
+from reports.sections.rows import Rows, cards, paint_names
+from reports.sections.section import Results, Section, figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,35 +44,16 @@ def fifths(share: Array) -> tuple[float, float]:
 
 def section(results: Results) -> Section | None:
     """One card for all scenarios in which the same clients took part."""
-    found = [
-        (scenario, [(cell, its) for cell in scenario.cells if len(its := shares(cell))])
-        for scenario, _ in results.scenarios
-    ]
-    groups = once([one for one in found if one[1]], _content)
-    cards = [_card(results, scenarios, rows) for scenarios, rows in groups]
-    if not cards:
+    drawn = cards(
+        results, shares, _paint, row=ROW, about="Share of updates by client and strategy", words=_unequal
+    )
+    if not drawn:
         return None
     note = (
         f"Share of all updates that came from each client{results.mean_over_seeds}; the line: equal parts. "
         "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
     )
-    return Section("participation", "Participation", "cards.html.j2", note, {"cards": cards}, figures(cards))
-
-
-def _content(rows: Sequence[tuple[Cell, Array]]) -> tuple[tuple[str, bytes], ...]:
-    """What is drawn."""
-    return tuple((cell.strategy, its.tobytes()) for cell, its in rows)
-
-
-def _card(
-    results: Results, scenarios: Sequence[RecordedScenario], rows: Sequence[tuple[Cell, Array]]
-) -> Card:
-    title, where = together(scenarios)
-    said = {cell.index: f"{cell.strategy}: {_unequal(its)}" for cell, its in rows}
-    description = f"Share of updates by client and strategy, {title}: {'; '.join(said.values())}"
-    drawing = draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description, said)
-    places = [results.place(one) for one in scenarios]
-    return Card(title, drawing, where, places=places, runs=sum(len(one.runs) for one in scenarios))
+    return Section("participation", "Participation", "cards.html.j2", note, {"cards": drawn}, figures(drawn))
 
 
 def _unequal(share: Array) -> str:
@@ -85,7 +64,7 @@ def _unequal(share: Array) -> str:
     return f"a fast client sent {numbers.number(fast / slow, 2)} times as much as a slow one"
 
 
-def _paint(axes: Axes, rows: Sequence[tuple[Cell, Array]]) -> None:
+def _paint(rows: Rows, axes: Axes) -> None:
     from matplotlib.ticker import LogLocator
 
     drawn = [_points(share) for _, share in rows]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reports.figures import svg
 from reports.records.records import Cell
+from reports.records.steps import Array
+from reports.sections.section import Card, Results, once, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
 
 WIDTH = svg.SIZE[0]
 TOP, BOTTOM, RIGHT = 8, 44, 16
@@ -17,6 +22,38 @@ LETTER, LEADING = 7.2, 13.5  # pixels, about
 LONGEST = 17  # letters per line
 MANY = 10  # rows; more are lower, and names have one line
 LOW = 0.76  # height of a row among many
+
+
+def cards(
+    results: Results,
+    of: Callable[[Cell], Array],
+    paint: Callable[[Rows, Axes], None],
+    *,
+    row: float,
+    about: str,
+    words: Callable[[Array], str],
+) -> list[Card]:
+    """A figure for all scenarios with the same numbers: a row for each strategy of which `of` finds some.
+
+    `about` says what is drawn, and `words` what a strategy's numbers show, for those who do not see them.
+    """
+    found = [
+        (scenario, [(cell, numbers) for cell in scenario.cells if len(numbers := of(cell))])
+        for scenario, _ in results.scenarios
+    ]
+    drawn = []
+    for scenarios, rows in once([one for one in found if one[1]], _content):
+        title, where = together(scenarios)
+        said = {cell.index: f"{cell.strategy}: {words(numbers)}" for cell, numbers in rows}
+        description = f"{about}, {title}: {'; '.join(said.values())}"
+        figure = draw([cell for cell, _ in rows], row, partial(paint, rows), description, said)
+        places = [results.place(one) for one in scenarios]
+        drawn.append(Card(title, figure, where, places=places, runs=sum(len(one.runs) for one in scenarios)))
+    return drawn
+
+
+def _content(rows: Rows) -> tuple[tuple[str, bytes], ...]:
+    return tuple((cell.strategy, numbers.tobytes()) for cell, numbers in rows)
 
 
 def draw(

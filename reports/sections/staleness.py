@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reports.figures import svg
 from reports.numbers import tick
-from reports.records.records import Cell, RecordedScenario
+from reports.records.records import Cell
 from reports.records.steps import Array
-from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section, figures, once, together
+from reports.sections.rows import Rows, cards, paint_names
+from reports.sections.section import Results, Section, figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,38 +42,16 @@ def bin_text(at: int) -> str:
 
 def section(results: Results) -> Section | None:
     """One card per scenario."""
-    found = [
-        (scenario, [(cell, its) for cell in scenario.cells if len(its := shares(cell))])
-        for scenario, _ in results.scenarios
-    ]
-    cards = [
-        _card(results, scenarios, rows)
-        for scenarios, rows in once([one for one in found if one[1]], _content)
-    ]
-    if not cards:
+    drawn = cards(
+        results, shares, _paint, row=ROW, about="Distribution of staleness by strategy", words=_typical
+    )
+    if not drawn:
         return None
     note = (
         f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows share one scale. "
         "Bins double in width and are named by their last value: “8” holds 5 to 8."
     )
-    return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": cards}, figures(cards))
-
-
-def _content(rows: Sequence[tuple[Cell, Array]]) -> tuple[tuple[str, bytes], ...]:
-    """What is drawn."""
-    return tuple((cell.strategy, its.tobytes()) for cell, its in rows)
-
-
-def _card(
-    results: Results, scenarios: Sequence[RecordedScenario], rows: Sequence[tuple[Cell, Array]]
-) -> Card:
-    title, where = together(scenarios)
-    means = {cell.index: f"{cell.strategy}: {_typical(its)}" for cell, its in rows}
-    finding = "; ".join(means.values())
-    description = f"Distribution of staleness by strategy, {title}: {finding}"
-    drawing = draw([cell for cell, _ in rows], ROW, partial(_paint, rows=rows), description, means)
-    places = [results.place(one) for one in scenarios]
-    return Card(title, drawing, where, places=places, runs=sum(len(one.runs) for one in scenarios))
+    return Section("staleness", "Staleness", "cards.html.j2", note, {"cards": drawn}, figures(drawn))
 
 
 def _typical(its: Array) -> str:
@@ -86,7 +62,7 @@ def _typical(its: Array) -> str:
     return f"{100 * its[top]:.0f} % of updates have staleness {bounds}"
 
 
-def _paint(axes: Axes, rows: Sequence[tuple[Cell, Array]]) -> None:
+def _paint(rows: Rows, axes: Axes) -> None:
     tallest = max(float(found.max()) for _, found in rows)
     bins = max(len(found) for _, found in rows)
     for y, (cell, found) in enumerate(rows):

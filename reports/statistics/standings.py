@@ -71,7 +71,7 @@ def standings(scenarios: Sequence[tuple[RecordedScenario, Sequence[Row]]]) -> St
     """None where fewer than two strategies have a number that can be compared."""
     if not scenarios:
         return None
-    return _by_value(*scenarios[0]) if len(scenarios) == 1 else _by_rank(scenarios)
+    return _by_value(*scenarios[0]) if len(scenarios) == 1 else by_rank(Finals.of(scenarios))
 
 
 def _by_value(scenario: RecordedScenario, rows: Sequence[Row]) -> Standings | None:
@@ -91,10 +91,10 @@ def _by_value(scenario: RecordedScenario, rows: Sequence[Row]) -> Standings | No
     return Standings(tuple(lines), 1, min(one.score.n for one in lines), by_rank=False)
 
 
-def _by_rank(scenarios: Sequence[tuple[RecordedScenario, Sequence[Row]]]) -> Standings | None:
+def by_rank(table: Finals) -> Standings | None:
+    """The standings by mean rank; None where fewer than two strategies, or no seed, can be compared."""
     from reports.statistics.paired import effect
 
-    table = Finals.of(scenarios)
     if len(table.strategies) < 2 or not table.seeds:
         return None
     ranks = table.ranks.mean(0)  # [strategies, seeds]
@@ -106,7 +106,7 @@ def _by_rank(scenarios: Sequence[tuple[RecordedScenario, Sequence[Row]]]) -> Sta
         for at in order
         if (name := table.strategies[at])
     )
-    return Standings(lines, len(scenarios), len(table.seeds), by_rank=True)
+    return Standings(lines, len(table.worth), len(table.seeds), by_rank=True)
 
 
 @dataclass(frozen=True, eq=False)

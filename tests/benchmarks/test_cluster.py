@@ -1,13 +1,9 @@
 """A suite on a Ray cluster of two nodes: a node lost, the driver killed, and the numbers of one machine."""
 
-import os
 import re
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,31 +31,6 @@ def cluster() -> Iterator[Cluster]:
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     yield found
     found.shutdown()
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts `asyncfl` with some arguments, as the leader of a process group of its own."""
-    begun: list[subprocess.Popen[str]] = []
-    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
-
-    def _start(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        begun.append(process)
-        return process
-
-    yield _start
-    for process in begun:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def finished(driver: subprocess.Popen[str], runs_: int) -> str:

@@ -3,10 +3,8 @@
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,31 +17,6 @@ PROGRAM = "from benchmarks.cli import main; main()"
 PATIENCE = 60.0  # seconds, on a machine that does many things
 
 Start = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts `asyncfl` with some arguments, as the leader of a process group of its own."""
-    begun: list[subprocess.Popen[str]] = []
-    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
-
-    def _start(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        begun.append(process)
-        return process
-
-    yield _start
-    for process in begun:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def eventually(what: Callable[[], bool]) -> bool:

@@ -17,7 +17,7 @@ from reports.leaderboard.board import Board
 from reports.leaderboard.markdown import page
 from reports.leaderboard.profiles import profile, ratios, score
 from reports.leaderboard.results import COLUMNS
-from reports.leaderboard.standings import ranks, standings
+from reports.leaderboard.standings import finals, standings
 from reports.records.store import load as recorded
 
 VALUES = {  # (problem, strategy) → value for each seed
@@ -43,20 +43,24 @@ def table(timing: str = "exponential") -> pd.DataFrame:
 
 def test_ranks_in_every_scenario_and_seed() -> None:
     """Equal values share their mean rank; what diverged is last."""
-    ranked = ranks(table()).set_index(["problem", "strategy", "seed"])["rank"]
-    assert [ranked["a", "X", seed] for seed in range(3)] == [1, 1.5, 1]
-    assert [ranked["a", "Y", seed] for seed in range(3)] == [2, 1.5, 2]
-    assert [ranked["a", "Z", seed] for seed in range(3)] == [3, 3, 3]
+    found = finals(table())
+    assert found.strategies == ("X", "Y", "Z") and found.seeds == (0, 1, 2)
+    assert found.ranks[0].tolist() == [[1, 1.5, 1], [2, 1.5, 2], [3, 3, 3]]
+    assert found.ranks[1].tolist() == [[2, 2, 1], [1, 1, 2], [3, 3, 3]]
 
 
 def test_seeds_that_a_strategy_lacks_are_left_out() -> None:
     lacking = table().query("not (problem == 'b' and strategy == 'Y' and seed == 1)")
-    assert set(ranks(lacking).query("problem == 'b'")["seed"]) == {0, 2}
+    assert finals(lacking).seeds == (0, 2)
+
+
+def test_a_strategy_that_a_scenario_lacks_is_left_out() -> None:
+    assert finals(table().query("not (problem == 'b' and strategy == 'Y')")).strategies == ("X", "Z")
 
 
 def test_mean_ranks_and_who_is_separated() -> None:
     """Per seed: X 1.5, 1.75, 1; Y 1.5, 1.25, 2; Z 3 throughout."""
-    found = standings(ranks(table())).set_index("strategy")
+    found = standings(table()).set_index("strategy")
     assert list(found.index) == ["X", "Y", "Z"]
     assert found["rank"].tolist() == pytest.approx([4.25 / 3, 4.75 / 3, 3])
     spread = np.std([1.5, 1.75, 1], ddof=1) / 3**0.5
@@ -64,13 +68,13 @@ def test_mean_ranks_and_who_is_separated() -> None:
         4.25 / 3 + 4.302652729911275 * spread
     )  # Student's, 2 degrees
     assert found.loc["X", "low"] == 1  # there is no better rank
-    # Z is behind by 1.5, 1.25, 2: 1.583 ± 6.205 · .2205 at 97.5 %, two comparisons
+    # Z is behind by 1.5, 1.25, 2: t = 1.583 / .2205 = 7.18, p = .019 of two degrees, twice that by Holm
     assert found["separated"].tolist() == [False, False, True]
     assert found["scenarios"].tolist() == [2, 2, 2]
 
 
 def test_standings_of_groups() -> None:
-    found = standings(ranks(table()), ["problem"])
+    found = standings(table(), ["problem"])
     assert found.groupby("problem")["strategy"].first().to_dict() == {"a": "X", "b": "Y"}
 
 

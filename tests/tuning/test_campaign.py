@@ -4,11 +4,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -263,28 +263,9 @@ Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts `asyncfl tune` on a suite whose server takes its time, as the leader of a process group."""
-    begun: list[subprocess.Popen[str]] = []
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "benchmarks")])
-
-    def _start(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "tune", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        begun.append(process)
-        return process
-
-    yield _start
-    for process in begun:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+def start(start: Start) -> Start:
+    """Starts `asyncfl tune`."""
+    return partial(start, "tune")
 
 
 def eventually(what: Callable[[], bool]) -> bool:

@@ -13,7 +13,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, TypeVar
 
-from benchmarks.pool.fork_server import THREADS, cores, same_import_path
+from benchmarks.pool.fork_server import THREADS, cores, environment, same_import_path
 from benchmarks.speed.whole import as_run, as_script
 from benchmarks.speed.whole.as_run import Report
 from benchmarks.speed.whole.case import CASES, RunCase
@@ -46,16 +46,8 @@ def measure(
     report: Report, tell: Tell, cases: Sequence[RunCase] | None = None, repeats: int = REPEATS
 ) -> list[dict[str, Any]]:
     """A row for each case: seconds of each part of the run and of the script, and what follows from them."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
+    with environment(**dict.fromkeys(THREADS, "1")):
         return [_measured(case, report, tell, repeats) for case in cases or CASES]
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _measured(case: RunCase, report: Report, tell: Tell, repeats: int) -> dict[str, Any]:
