@@ -22,7 +22,7 @@ COMMANDS = {  # name → its module in `benchmarks.commands`
     "baseline": "baseline",
     "list": "lookup.list",
     "show": "lookup.show",
-    "claims": "claims",
+    "claims": "claims.group",
     "theory": "lookup.theory",
     "errata": "lookup.errata",
     "speed": "speed",

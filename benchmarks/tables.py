@@ -29,6 +29,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         _plain(rows)
 
 
+def print_headed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose header matters to a file or a pipe too."""
+    print_table(header, rows if sys.stdout.isatty() else [header, *rows])
+
+
 def print_rich(renderable: RenderableType) -> None:
     """Print what rich can render; as wide as it needs to be where the output is a file or a pipe."""
     from rich.console import Console

@@ -96,7 +96,7 @@ class Drawing:
         return inline(text.getvalue(), self.description, self.said)
 
     def save(self, path: Path) -> None:
-        """Write it to a .svg or .pdf file, with its legend; same data give same bytes."""
+        """Write it to a .svg or .pdf file, on paper and with its legend; same data give same bytes."""
         path.write_bytes(self._file(path.suffix))
 
     def _repr_svg_(self) -> str:
@@ -116,7 +116,7 @@ class Drawing:
             if rows:
                 self._add_legend(figure, columns)
             _halo(figure)
-            figure.savefig(content, format=suffix[1:], metadata={date: None})
+            figure.savefig(content, format=suffix[1:], metadata={date: None}, facecolor=PAPER)
         return content.getvalue()
 
     def _drawn(self, height: float) -> Figure:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from benchmarks.claims import kept
 from benchmarks.claims.files import papers
 from benchmarks.claims.plan import ClaimPlan
-from benchmarks.commands.claims import command
+from benchmarks.commands.claims.group import command
 from benchmarks.errors import UserError
 from benchmarks.suite.code import ALLOWED
 from benchmarks.tracking.store import Store
@@ -214,7 +214,7 @@ def test_the_cost_of_a_larger_scale_has_its_command(
         return 7200.0
 
     monkeypatch.setattr("benchmarks.runs.estimate.core_seconds", seconds)
-    monkeypatch.setattr("benchmarks.commands.claims.ESTIMATES", {})
+    monkeypatch.setattr("benchmarks.commands.claims.cost.ESTIMATES", {})
     at = ["--claims", str(toy), "--store", str(tmp_path / "store")]
     said = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
     [line] = [line for line in said.splitlines() if line.startswith("Toy et al.")]
@@ -249,7 +249,7 @@ def test_the_summary_waits_for_no_heavy_import(toy: Path) -> None:
     """Torch, pandas, MLflow and scipy.stats take seconds; what is stored is summed up without them."""
     program = (
         "import sys\n"
-        "from benchmarks.commands.claims import command\n"
+        "from benchmarks.commands.claims.group import command\n"
         "command.main(sys.argv[1:], standalone_mode=False)\n"
         "print('heavy:', *{'torch', 'pandas', 'mlflow', 'scipy.stats'} & sys.modules.keys())"
     )

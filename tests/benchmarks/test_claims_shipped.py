@@ -15,7 +15,7 @@ from benchmarks.claims.claim import SCALES, Claim, Exact, Value
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kept import COMPUTED
 from benchmarks.claims.plan import ClaimPlan, mistakes
-from benchmarks.commands.claims import command
+from benchmarks.commands.claims.group import command
 from reports.claims.claims import recipe
 from reports.claims.stored import counts, judged, scales
 

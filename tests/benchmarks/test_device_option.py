@@ -18,7 +18,8 @@ from click.testing import CliRunner
 from torch.autograd import DeviceType
 
 from benchmarks import device, options
-from benchmarks.commands import claims, run, speed, tune
+from benchmarks.commands import run, speed, tune
+from benchmarks.commands.claims import run as claims_run
 from benchmarks.errors import UserError
 from benchmarks.pool.fork_server import TRAINING
 from benchmarks.speed import gpu
@@ -89,7 +90,7 @@ def test_from_the_shell(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("command", [run.command, tune.command, claims.run, speed.command])
+@pytest.mark.parametrize("command", [run.command, tune.command, claims_run.command, speed.command])
 def test_every_command_that_trains_has_it(command: click.Command) -> None:
     """The same option, with its default and its variable."""
     (option,) = (one for one in command.params if one.name == "device")
