@@ -38,6 +38,7 @@ class Driver:
         self.before = self.ended
         self.log = store.log  # of worker processes
         self._pending: dict[tuple[str, int], Pending] = {}  # by study and number
+        self._prepared: TrialsJob | None = None  # begun, for the worker that is idle next
 
     @property
     def ended(self) -> int:
@@ -80,25 +81,33 @@ class Driver:
                 if self.finished:
                     return
                 told = pool.messages(PULSE)
+                self._submit_prepared(pool)  # before what has ended is written: no worker waits for that
                 ended = [self._take_in(job, message, pool) for job, message in told]
                 if any(ended) or not told:  # meanwhile, other processes may have progressed
                     show(self.ended)
 
     def _submit(self, pool: Pool[TrialsJob]) -> None:
-        """As many trials as can be begun at once, as long as there are any."""
+        """Begin trials for every idle worker, as long as there are any, and prepare those that come next."""
+        self._submit_prepared(pool)
         for _ in range(pool.idle):
-            ledger, trials = self._next()
-            if not trials:
+            if not (job := self._next(self.ledgers)):
                 return
-            pool.submit(self._begun(ledger, trials))
+            pool.submit(job)
+        if self._prepared is None:  # a study at rest: its sampler knows all that came before
+            at_work = {study for study, _ in self._pending}
+            self._prepared = self._next([one for one in self.ledgers if one.plan.name not in at_work])
 
-    def _next(self) -> tuple[Ledger, list[Trial]]:
-        """The next trials, of the study that is furthest from its end."""
-        ledgers = sorted(self.ledgers, key=lambda one: len(one.counted()) / one.plan.trials)
-        for ledger in ledgers:
+    def _submit_prepared(self, pool: Pool[TrialsJob]) -> None:
+        if self._prepared and pool.idle:
+            pool.submit(self._prepared)
+            self._prepared = None
+
+    def _next(self, ledgers: Sequence[Ledger]) -> TrialsJob | None:
+        """The next trials of these studies: of the one that is furthest from its end."""
+        for ledger in sorted(ledgers, key=lambda one: len(one.counted()) / one.plan.trials):
             if trials := ledger.take(self.campaign.spec.batch):
-                return ledger, trials
-        return ledgers[0], []
+                return self._begun(ledger, trials)
+        return None
 
     def _begun(self, ledger: Ledger, trials: Sequence[Trial]) -> TrialsJob:
         plan = ledger.plan
