@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.claims.computed import ace_theorems
 from benchmarks.claims.files import FOLDER, Paper, papers
-from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.plan import ClaimPlan, expanded
 from benchmarks.suite import tuned as tuned_values
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.experiment import Experiment
@@ -81,38 +81,41 @@ def alike(one: Experiment, other: Experiment) -> bool:
     return scenes[0] == scenes[1] and one.strategy == other.strategy
 
 
-def rates(run_or_entry: str) -> str:
-    return run_or_entry.partition(" (")[0]
-
-
 @pytest.mark.parametrize(
-    ("suite", "tuned"),
+    ("scenario", "tuned", "delay"),
     [
-        ("ace_together", "ace_together"),
-        ("ace_cifar100", "ace_together"),
-        ("ace_dropouts", "ace_together"),
-        ("ace_iterations", "ace_iterations"),
+        ("together", "ace_together", "Exp(5)"),
+        ("late", "ace_together", "Exp(30)"),
+        ("corners", "ace_together", "Exp(1)"),
+        ("corners_late", "ace_together", "Exp(30)"),
+        ("dropouts", "ace_together", "Exp(5)"),
+        ("jobs", "ace", "exponential"),
+        ("persistent", "ace", "persistent"),
+        ("text", "ace_newsgroups", "Exp(5)"),
+        ("iterations", "ace_iterations", "Exp(5)"),
     ],
 )
-def test_small_rates_are_those_that_were_tuned_for_500_iterations(suite: str, tuned: str) -> None:
-    """Matched by what tells strategies of one name apart; no optimum at an end of its grid."""
-    file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec
+def test_small_rates_are_those_that_were_tuned_for_500_iterations(
+    paper: Paper, scenario: str, tuned: str, delay: str
+) -> None:
+    """Matched by delay and by what tells strategies of one name apart; no optimum at an end of its grid."""
+    file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", tuned).spec
     assert file.budget.startswith("500 server iterations or ")
     grid = load(tuned, scale="small").spec.tuning.space["local_lr"]
     assert isinstance(grid, tuple)
-    found = {one.strategy: one.parameters["local_lr"] for one in file.tuned}
-    assert all(min(grid) < rate < max(grid) for rate in found.values())
+    assert all(min(grid) < one.parameters["local_lr"] < max(grid) for one in file.tuned)
     steps = np.array(grid[1:], float) / np.array(grid[:-1], float)
     assert steps.max() < 1.6
-    for run in load(suite, scale="small").runs():
+    for run in expanded(paper, scenario, "small").runs():
         strategy = run.experiment.strategy
         same = {
-            label: rate
-            for label, rate in found.items()
-            if rates(label) == rates(run.strategy)
-            and all(f"{key} {getattr(strategy, key, None)}" in label for key in told(label))
+            one.parameters["local_lr"]
+            for one in file.tuned
+            if one.strategy.partition(" (")[0] == run.strategy.partition(" (")[0]
+            and all(f"{key} {getattr(strategy, key, None)}" in one.strategy for key in told(one.strategy))
+            and delay in one.scenario
         }
-        assert set(same.values()) == {strategy.local_lr}, (run.strategy, same)
+        assert same == {strategy.local_lr}, (run.strategy, same)
 
 
 def told(label: str) -> list[str]:
