@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
@@ -52,6 +52,8 @@ class Scenario(Frozen):
     arrangement: SerializeAsAny[Arrangement] | None = None
     budget: Budget  # where a run ends
     evaluations: Count = 20  # E: marks at k/E of every budget
+    # An update that is not finite ends the run as diverged, or is refused: the strategy does not see it
+    non_finite: Literal["end", "refuse"] = "end"
 
     @model_validator(mode="after")
     def _times_fit_the_clients(self) -> Self:

@@ -101,7 +101,7 @@ class TestOwnStrategy:
         )
         passed = re.search(r"^(\d+) passed", said, re.MULTILINE)
         assert passed is not None, said
-        assert int(passed[1]) == 15
+        assert int(passed[1]) == 16
 
 
 @pytest.mark.slow

@@ -65,11 +65,16 @@ class Recording:
 
 
 def summary(record: Record) -> dict[str, float]:
-    """Metrics of a whole run: staleness, bytes kept by server and clients, means of what was diagnosed."""
+    """Metrics of a whole run: staleness, bytes kept by server and clients, means of what was diagnosed.
+
+    So is the number of updates that were not finite, if there were any.
+    """
     found = {f"kept_bytes/{where}": float(count) for where, count in record.kept_bytes.items()}
     staleness = np.asarray(record.arrivals["staleness"])
     if len(staleness):
         found |= {"staleness/mean": float(staleness.mean()), "staleness/max": float(staleness.max())}
+    if record.non_finite:
+        found["non_finite_updates"] = float(record.non_finite)
     diagnosed = diagnostics.summary(record.diagnostics, len(record.clients["client"]))
     return found | {f"diagnostics/{name}": value for name, value in diagnosed.items()}
 

@@ -115,6 +115,9 @@ class SuiteFile(Frozen):
     # a fixed sample of so many points, with standard errors: {sample: 5000}. Left out, all of them where a
     # metric of their losses is shown or ranks, else none. The end of a run has all.
     evaluate: EvaluateOrNone = None
+    # What an update with an infinity or NaN does: it is counted and the run `end`s as diverged; or the server
+    # is to `refuse` it, so that the strategy does not see it, and its client is sent a new job
+    non_finite: Literal["end", "refuse"] = "end"
     # What a client does with a model; strategies may say otherwise
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
     # Learning rates: a number for all, rates by strategy (`*`: all others), or `tuned`
@@ -165,6 +168,7 @@ class SuiteFile(Frozen):
             arrangement=self.arrangement,
             budget=self.budget,
             evaluations=self.evaluations,
+            non_finite=self.non_finite,
         )
 
 

@@ -50,6 +50,8 @@ class Terms:
 
 def refuses(experiment: Experiment) -> str | None:
     """One sentence why the error terms of this experiment cannot be measured, or None."""
+    if experiment.scenario.non_finite == "refuse":
+        return "which updates are refused depends on their content"
     linear = (experiment.strategy.linear, experiment.strategy.local.linear)
     return next((reason for reason in linear if isinstance(reason, str)), None)
 

@@ -56,6 +56,7 @@ class Simulation:
         self.sender = self.arrangement or strategy
         self.budget = scenario.budget
         self.together = scenario.timing.durations.together
+        self.refuses = scenario.non_finite == "refuse"
         timing, n = scenario.timing, self.world.n
         exact_times = (*strategy.times(), *timing.availability.times())
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
@@ -130,8 +131,10 @@ class Simulation:
             writes = model._version  # torch's count of what was written into it in place
             if kind is ARRIVAL:
                 if not item.finite:  # (14)
-                    self.diverge(f"the update of client {client} at time {self.time:g} is not finite")
-                    continue
+                    state.non_finite += 1
+                    if not self.refuses:
+                        self.diverge(f"the update of client {client} at time {self.time:g} is not finite")
+                        continue
                 start, before = item.start, item.start._version
                 event = self._arrive(item)
                 if start is not model and start._version != before:
@@ -172,7 +175,7 @@ class Simulation:
         assert job.delta is not None and job.gradient is not None and job.began is not None
         state.serving -= 1
         staleness = state.version - job.version  # (3)
-        state.land(job, heard=state.version)
+        state.land(job, heard=state.version if job.finite else -1)
         state.updates += 1
         update = Update(
             client,
@@ -189,22 +192,25 @@ class Simulation:
             state.now,
         )
         self.arrived = job
-        if update.steps:  # (19)
+        if not job.finite:  # (14)
+            self.strategy.lost(server, client)
+        elif update.steps:  # (19)
             self.local.receive(server, update)
-        self._hand_over(update)
+        self._hand_over(update if job.finite else None)
         if client in state.flight:
             self._begin_next(client)
         self._settle()
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
-    def _hand_over(self, update: Update) -> None:
-        """To the strategy, at once or with all others of this server iteration (20)."""
-        if not self.together:
-            self.strategy.receive(self.server, update)
-            return
+    def _hand_over(self, update: Update | None) -> None:
+        """To the strategy, at once or with all others of this server iteration (20); None if refused."""
         state = self.state
-        state.gathered.append(update)
-        if not self._more_arrive():
+        if update is not None:
+            if not self.together:
+                self.strategy.receive(self.server, update)
+                return
+            state.gathered.append(update)
+        if state.gathered and not self._more_arrive():
             self.strategy.receive_together(self.server, state.gathered)
             state.gathered = []
 
@@ -296,10 +302,13 @@ class Simulation:
     def _sends(self) -> Iterable[int | Send]:
         """Clients and the versions they get now.
 
-        Nothing is sent until the first pass has stepped (16), and amid the arrivals of an iteration (20).
+        Until the first pass has stepped, only clients whose update was refused (14, 16); amid the arrivals of
+        an iteration, none (20).
         """
-        if self.state.gathered or (self.state.version == 0 and self.strategy.first_pass):
+        if self.together and self._more_arrive():
             return ()
+        if self.state.version == 0 and self.strategy.first_pass:
+            return self.server.due
         return self.sender.next(self.server)
 
     def _freeze_broadcast(self) -> None:

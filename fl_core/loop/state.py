@@ -27,6 +27,7 @@ class RunState(ServerState):
     returns: int = 0  # absent clients that will come back
     gone: list[int] = field(default_factory=list)  # clients that are away for good
     alarm_queued: int | None = None  # the tick of the last alarm put into the queue
+    non_finite: int = 0  # updates that were not finite
     gathered: list[Update] = field(default_factory=list)  # of this server iteration, more of which arrive
     started: bool = False
     status: Status = "running"

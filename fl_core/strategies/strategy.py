@@ -112,6 +112,12 @@ class Strategy(Part):
         """
         raise NotImplementedError  # a strategy without it refuses such a scenario
 
+    def lost(self, server: Server, client: int) -> None:
+        """This client's update was refused: step if it was the last one that a step waited for.
+
+        Strategies that wait for a number of jobs, not of updates, define it. The client is due.
+        """
+
     def tick(self, server: Server) -> None:
         """The time set by `server.wake(at)` has come."""
 

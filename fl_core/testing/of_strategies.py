@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fl_core.diagnostics.shadow import Content, Shadow
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
+from fl_core.local.sgd import SGD
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run
+from fl_core.server.jobs import Job
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import changed, experiment, must, scenario
 
@@ -124,6 +129,27 @@ def lost_clients_end_nothing_early(strategy: Strategy) -> None:
         )
 
 
+class Faulty(SGD):
+    """Local work in which the gradients of every third job of a client are NaN."""
+
+    def samples(self, world: World, job: Job) -> Tensor:
+        """The mini-batches, here noise, with NaN in the faulty jobs."""
+        drawn = super().samples(world, job)
+        return drawn * math.nan if job.index % 3 == 2 else drawn
+
+
+def refused_updates_end_nothing_early(strategy: Strategy) -> None:
+    """Where every third update of a client is refused, the budget is spent all the same."""
+    where = scenario().model_copy(update={"non_finite": "refuse"})
+    record = run(experiment(where, changed(strategy).model_copy(update={"local": Faulty()})))
+    must(record.non_finite > 0, "no client was sent a third job")
+    must(
+        record.reason == "budget of client updates",
+        f"with updates that are refused it ended as {record.status}: {record.reason}; if it waits for a "
+        "number of jobs, define `lost`, which is called in place of `receive`",
+    )
+
+
 def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
     """The step on the mean of two updates is the mean of the steps: the basis of the error terms."""
     if strategy.linear is not True:
@@ -158,5 +184,6 @@ CHECKS = (
     stacked_execution_changes_nothing,
     a_resumed_run_equals_an_uninterrupted_one,
     lost_clients_end_nothing_early,
+    refused_updates_end_nothing_early,
     its_steps_are_as_linear_as_it_says,
 )

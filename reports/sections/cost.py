@@ -17,7 +17,8 @@ from reports.statistics.ranking import RankingEntry
 
 NOTE = (
     "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "
-    "updates until the target was met (∞: the median run never met it). Kept are tensors other than "
+    "updates until the target was met (∞: the median run never met it). Not finite are updates with an "
+    "infinity or NaN, over the runs that had any. Kept are tensors other than "
     "models and updates at the end of the run, such as caches and buffers, those of "
     "the clients in total. Wall time depends on the machine and on how jobs were computed."
 )
@@ -56,6 +57,7 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
     runs = {strategy: of for strategy, of in sorted(runs.items(), key=lambda one: one[0].casefold()) if of}
     columns: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
         "Updates": (lambda run: at_end(run, "updates"), numbers.count),
+        "Not finite": (lambda run: run.totals.get("non_finite_updates", nan), numbers.count),
         "Local steps": (local_steps, numbers.count),
         "Sent": (lambda run: at_end(run, "uploads_bytes"), numbers.size),
         "Sent to target": (sent_to_target, numbers.size),

@@ -34,6 +34,13 @@ def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
     return record
 
 
+def done(folder: Path, outbox: Outbox) -> RunTask:
+    """A run of the suite as it stands, computed."""
+    task = one_run(folder)
+    compute(task, outbox, {})
+    return task
+
+
 def stopped_after(events: int, task: Task, outbox: Outbox) -> dict[str, Finished]:
     """Compute the task until so many events have happened; how it ended by then."""
     asked = iter([False] * (events - 1) + [True])
@@ -55,6 +62,19 @@ def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) 
     assert len(result.evaluated) == len(truth.curve) and result.evaluated == sorted(result.evaluated)
     assert result.began <= result.evaluated[0] <= result.evaluated[-1] <= result.ended
     assert finished.value == truth.curve[-1]["distance"]
+
+
+@pytest.mark.parametrize("non_finite", ["end", "refuse"])
+def test_updates_that_are_not_finite_are_counted(tmp_path: Path, outbox: Outbox, non_finite: str) -> None:
+    """Rates so large that models overflow: such an update ends the run, or the next evaluation."""
+    suite = load(str(write_suite(tmp_path)), ["lr=1e200", f"non_finite={non_finite}"])
+    task = next(task for task in tasks(suite.runs()) if isinstance(task, RunTask))
+    compute(task, outbox, {})
+    result, truth = record_of(outbox, task).result, measure.run(task.run.experiment)
+    assert result.status == "diverged" and ("update" in result.reason) == (non_finite == "end")
+    assert result.metrics["non_finite_updates"] == truth.non_finite
+    assert (truth.non_finite == 1) == (non_finite == "end")
+    assert "non_finite_updates" not in record_of(outbox, done(tmp_path, outbox)).result.metrics
 
 
 @pytest.mark.parametrize("events", [1, 17, 59])

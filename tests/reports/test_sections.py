@@ -202,7 +202,20 @@ def test_costs_are_those_of_the_runs() -> None:
     assert (texts["Sent to target"].text, texts["Sent to target"].detail) == ("120 B", "(40 B to ∞)")
     assert texts["Server keeps"].text == "2.0 kB"
     assert (texts["Clients keep"].text, texts["Clients keep"].detail) == ("10 MB", "(5.0 MB to 15 MB)")
-    assert table.numbers["run"].nunique() == 3
+    assert table.numbers["run"].nunique() == 3 and "Not finite" not in texts
+
+
+def test_updates_that_were_not_finite_are_counted() -> None:
+    """Over the runs that had any; the column is absent where none had."""
+    made = [
+        replace(one, totals={"non_finite_updates": 2.0 * one.seed} if one.seed else {})
+        for one in reach([FAST, SLOW, NEVER])
+    ]
+    section = cost.section(Results.of(records(*made)))
+    assert section is not None
+    (table,) = section.tables
+    texts = dict(zip(table.headings, table.lines[0], strict=True))
+    assert (texts["Not finite"].text, texts["Not finite"].detail) == ("3", "(2 to 4)")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,16 @@ class AsGrad(Strategy):
         memory = server.memory
         memory.total += update.delta
         memory.count += 1
+        self.fill(server)
+
+    def lost(self, server: Server, client: int) -> None:
+        server.memory.free += server.version > 0  # before the first step the client itself is due
+        if server.memory.count:
+            self.fill(server)
+
+    def fill(self, server: Server) -> None:
+        """Step if b gradients are in, or no more can come."""
+        memory = server.memory
         if memory.count == self.buffer or server.in_flight == 0:  # fewer than b are left
             server.step(self.server_lr * memory.total / memory.count)
             memory.free += memory.count

@@ -57,6 +57,15 @@ class FedAvg(Strategy):
         weight = memory.round.get(update.client, float(server.p[update.client]))
         memory.total += weight * update.delta
         memory.share += weight
+        self.end_round(server)
+
+    def lost(self, server: Server, client: int) -> None:
+        if server.memory.share:  # else none has answered: the next round is from the same model
+            self.end_round(server)
+
+    def end_round(self, server: Server) -> None:
+        """Step if all clients of the round have answered."""
+        memory = server.memory
         if server.in_flight == 0:
             # A sampled round's weights are unbiased; a round that an arrangement sent is averaged.
             server.step(self.server_lr * memory.total / (1 if memory.round else memory.share))

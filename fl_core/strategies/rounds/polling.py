@@ -54,8 +54,15 @@ class Polling(Strategy):
         server.wake(server.now + server.ticks(self.period))
 
     def receive(self, server: Server, update: Update) -> None:
+        self.take(server, self.answer(server, update))
+
+    def lost(self, server: Server, client: int) -> None:
+        self.take(server, server.model)
+
+    def take(self, server: Server, answer: Tensor) -> None:
+        """Add a polled client's model [d]; step if it was the last one."""
         memory = server.memory
-        memory.total += self.answer(server, update)
+        memory.total += answer
         memory.missing -= 1
         if memory.missing == 0:
             mean = (server.model + memory.total) / (memory.polled + 1)

@@ -31,8 +31,15 @@ class MIFA(TableStrategy):
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         memory.cache[update.client] = -update.delta / update.lr
-        if self.complete(server, update) and server.in_flight == 0:
-            server.step(-self.server_lr * server.local_lr * memory.cache.mean(0))
+        self.end_round(server, update)
+
+    def lost(self, server: Server, client: int) -> None:
+        self.end_round(server)
+
+    def end_round(self, server: Server, *heard: Update) -> None:
+        """Step if all clients of the round have answered."""
+        if self.complete(server, *heard) and server.in_flight == 0:
+            server.step(-self.server_lr * server.local_lr * server.memory.cache.mean(0))
             server.local_lr = self.local_lr / (server.version + 1)  # η_t
 
     def next(self, server: Server) -> list[int]:
