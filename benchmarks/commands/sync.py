@@ -26,7 +26,8 @@ def command(*, folder: Path, tracking_uri: str | None) -> None:
     if not folder.is_dir():
         raise UserError(f"--store {folder}: no such folder")
     found = sync(Store(folder, tracking_uri))
-    click.echo(f"{many(found.sent, 'record')} sent." if found.sent else "Nothing to send.")
+    some = found.sent or found.waiting
+    click.echo(f"{many(found.sent, 'record')} sent." if some else "Nothing to send.")
     if found.waiting or found.why:
         click.echo(f"Error: {many(found.waiting, 'record')} still waiting: {found.why}", err=True)
         sys.exit(1)

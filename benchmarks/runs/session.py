@@ -92,6 +92,8 @@ class Session:
                 self.why_waiting = delivery.why_waiting
                 if not (self.waiting or self.away or delivery.unread):
                     outbox.heard()
+            if delivery.full:
+                raise self._no_room(delivery.full)
 
     def _left(self, outbox: Outbox, delivery: Delivery) -> list[Task]:
         """The tasks that are neither in MLflow nor on their way there; errors are tried again.
@@ -140,18 +142,24 @@ class Session:
             for task in left:
                 pool.submit(job_of(task, outbox, about))
             while pool.busy:
+                if delivery.full:
+                    raise self._no_room(delivery.full)
                 messages = pool.messages(PULSE)
                 for job, message in messages:
                     told = job.failed(message.reason) if isinstance(message, GivenUp) else message
                     if isinstance(told, NoRoom):
-                        done = f"{self.finished} of {many(len(self.tasks), 'run')} finished and kept"
-                        raise UserError(f"{told.reason}: {done}; make room, and go on with the same command")
+                        raise self._no_room(told.reason)
                     if isinstance(told, Finished):
                         self.now[told.status] += 1
                         delivery.send()
                     progress.see((job.task, told))
                 if not messages:
                     progress.see(None)
+
+    def _no_room(self, where: str) -> UserError:
+        """The end of a session for which a disk has no room."""
+        done = f"{self.finished} of {many(len(self.tasks), 'run')} finished and kept"
+        return UserError(f"{where}: {done}; make room, and go on with the same command")
 
 
 def check(left: Sequence[Task]) -> None:

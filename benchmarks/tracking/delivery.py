@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import UserError, summarised
+from benchmarks.redaction import one_line
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -31,6 +34,7 @@ class Delivery:
         database.check(store.tracking_uri)
         self.store, self.outbox = store, outbox
         self.away = ""  # why the store cannot be used, for now
+        self.full = ""  # which disk of this machine is full, if that is why
         self.unread = False  # whether a group has no sums, since a curve could not be read
         self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
         self._empty = database.is_new(store.tracking_uri)
@@ -93,11 +97,24 @@ class Delivery:
                 raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
             self._tracking = None  # its state may be out of date after the failure
             self._next_try = monotonic() + AGAIN
-            self.away = what_happened(error)
+            self.full = self._no_room(error)
+            self.away = self.full or what_happened(error)
             return otherwise
-        self.away = ""
+        self.away = self.full = ""
         self.unread |= self._tracking.unread
         return answer
+
+    def _no_room(self, error: Exception) -> str:
+        """Where this machine has no room for the database or for artifacts, if that is the error; else empty.
+
+        By their words: MLflow keeps no number of an error, nor does shutil, which copies artifacts.
+        """
+        words = os.strerror(errno.ENOSPC)
+        if "database or disk is full" in str(error):  # SQLite's
+            return f"{database.file(self.store.tracking_uri)}: {words}"
+        if not self.store.is_server and words in str(error):
+            return f"{self.store.artifacts}: {words}"
+        return ""
 
     def _open(self) -> Tracking:
         from benchmarks.tracking.tracking import Tracking, keep_quiet
@@ -149,7 +166,9 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def what_happened(error: Exception) -> str:
-    """The start of an MLflow error's message, in one line."""
+    """The start of an MLflow error's message, in one line; of a file's, the file and what is wrong."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return one_line(f"{error.filename}: {error.strerror}")
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
     return str(error).strip().partition("\n")[0].partition(". ")[0][:300]

@@ -13,6 +13,7 @@ To be used from one thread.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -100,6 +101,8 @@ class TrackedExperiment:
 def keep_quiet() -> None:
     """To be called before MLflow is imported."""
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
+    # It prints the traceback of every error of the database, and raises the error as well.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
 
 class Tracking:

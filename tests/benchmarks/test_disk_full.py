@@ -1,18 +1,31 @@
-"""A disk that fills up in mid-suite: one clear line, nothing lost, and the next session goes on."""
+"""No room on a disk, or no right to write there: one clear line, nothing lost, the next command goes on."""
 
 import errno
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from in_process import compute
 from recorded import computed, keys, runs, tables, write_suite
+from sqlalchemy import Pool, event
 
-from benchmarks.errors import users_mistake
+from benchmarks.cli import asyncfl
+from benchmarks.engine import Local
+from benchmarks.errors import UserError, users_mistake
+from benchmarks.runs.progress import Quiet
+from benchmarks.runs.session import Session
+from benchmarks.runs.sync import Synced, sync
+from benchmarks.runs.tasks import tasks
+from benchmarks.suite.suite import load
 from benchmarks.tracking import outbox as module
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.store import Store
@@ -47,6 +60,119 @@ def test_a_record_without_room_leaves_nothing(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.fixture
+def room(store: Store) -> Iterator[Callable[[int], None]]:
+    """Sets how many pages SQLite finds room for beyond those that the database has; first there is plenty."""
+    with closing(sqlite3.connect(store.database)) as database:
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+    most = [1_000_000]
+
+    def limit(connection: Any, *_: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {most[0]}")
+
+    def leave(count: int) -> None:
+        most[0] = pages + count
+
+    event.listen(Pool, "checkout", limit)
+    yield leave
+    event.remove(Pool, "checkout", limit)
+
+
+def waiting(path: Path, store: Store) -> list[str]:
+    """The keys of a suite's tasks, computed in this process, whose records wait."""
+    for task in tasks(load(str(path)).runs()):
+        compute(task, Outbox(store.outbox))
+    return sorted(record.key for record in Outbox(store.outbox).waiting())
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_a_database_without_room_ends_the_session(
+    tmp_path: Path, store: Store, room: Callable[[int], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """MLflow's own database is the first to be full: as where the outbox is, in one line."""
+    path = write_suite(tmp_path)
+    session = Session(load(str(path)), store)
+    line = rf"{store.database}: No space left on device: \d of 6 runs finished and kept; make room, and go on"
+    room(1)
+    with pytest.raises(UserError, match=line):
+        session.run(Local(2), lambda _: Quiet())
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+    room(10_000)
+    Session(load(str(path)), store).run(Local(2), lambda _: Quiet())
+    wanted = computed(path)
+    assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
+    assert not list(Outbox(store.outbox).waiting())
+
+
+def test_sync_says_that_a_database_has_no_room(
+    tmp_path: Path, store: Store, room: Callable[[int], None]
+) -> None:
+    there = waiting(write_suite(tmp_path, seeds=1), store)
+    room(1)
+    found = sync(store)
+    assert found.waiting and found.sent + found.waiting == len(there)
+    assert found.why == f"{store.database}: No space left on device"
+    room(10_000)
+    assert sync(store) == Synced(found.waiting, 0, "")
+
+
+@pytest.fixture
+def forbidden(store: Store) -> Iterator[Path]:
+    """A folder of artifacts into which nobody may write, root neither."""
+    store.artifacts.mkdir()
+    if os.geteuid():
+        store.artifacts.chmod(0o500)
+        yield store.artifacts
+        store.artifacts.chmod(0o700)
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", store.artifacts]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("disks cannot be mounted here, and root may write everywhere")
+    yield store.artifacts
+    subprocess.run(["umount", "--lazy", store.artifacts], check=True)
+
+
+def refused(path: Path, store: Store, why: str) -> list[str]:
+    """What waits since the artifacts cannot be written, which `asyncfl sync` says in one line."""
+    there = waiting(path, store)
+    said = CliRunner().invoke(asyncfl, ["sync", "--store", str(store.folder)])
+    assert (said.exit_code, said.stdout) == (1, "0 records sent.\n")
+    line = f"Error: {len(there)} records still waiting: {store.artifacts}/small"
+    assert said.stderr.startswith(line) and said.stderr.endswith(f": {why}\n")
+    assert said.stderr.count("\n") == 1
+    assert sorted(record.key for record in Outbox(store.outbox).waiting()) == there
+    return there
+
+
+def brought(path: Path, store: Store) -> None:
+    """All records are sent once the artifacts can be written."""
+    assert CliRunner().invoke(asyncfl, ["sync", "--store", str(store.folder)]).exit_code == 0
+    wanted = computed(path)
+    assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
+    assert not list(Outbox(store.outbox).waiting())
+
+
+def test_artifacts_that_may_not_be_written(tmp_path: Path, store: Store, forbidden: Path) -> None:
+    path = write_suite(tmp_path, seeds=1)
+    refused(path, store, "Permission denied" if os.geteuid() else "Read-only file system")
+    if os.geteuid():
+        forbidden.chmod(0o700)
+    else:
+        subprocess.run(["mount", "-o", "remount,rw", forbidden], check=True)
+    brought(path, store)
+
+
+@pytest.mark.parametrize("where", ["artifacts", "artifacts/small"])
+def test_a_file_where_artifacts_should_be(tmp_path: Path, store: Store, where: str) -> None:
+    path = write_suite(tmp_path, seeds=1)
+    (store.folder / where).parent.mkdir(exist_ok=True)
+    (store.folder / where).write_text("something else")
+    refused(path, store, "Not a directory")
+    (store.folder / where).unlink()
+    brought(path, store)
+
+
+@pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of six megabytes."""
     folder = tmp_path / "disk"
@@ -58,7 +184,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", folder], check=True)  # processes may still be ending
 
 
-def asyncfl(folder: Path, *arguments: str) -> tuple[int, str]:
+def command(folder: Path, *arguments: str) -> tuple[int, str]:
     path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
@@ -79,21 +205,18 @@ def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: 
     store = Store(small_disk / "results")
     store.folder.mkdir()
     shutil.copy(empty_database, store.database)
-    command = ("run", path.name, "--store", str(store.folder), "--workers", "2", "--no-report")
+    words = ("run", path.name, "--store", str(store.folder), "--workers", "2", "--no-report")
     filler = small_disk / "filler"
     filler.write_bytes(bytes(SIZE - 2_500_000))
 
-    code, said = asyncfl(tmp_path, *command)
-    if code == 2:
-        line = r"^Error: .*No space left on device: \d+ of 12 runs finished and kept; make room"
-        assert re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
-    else:  # MLflow's database was the first to find no room: its records wait on the disk
-        assert code == 0 and re.search(r"not in MLflow: \d+ records? ", said), said
+    code, said = command(tmp_path, *words)
+    line = r"^Error: .*No space left on device: \d+ of 12 runs finished and kept; make room"
+    assert code == 2 and re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
     assert not list(store.outbox.glob("*/*.partial"))
 
     filler.unlink()
     subprocess.run(["mount", "-o", "remount,size=100m", small_disk], check=True)
-    code, said = asyncfl(tmp_path, *command)
+    code, said = command(tmp_path, *words)
     assert code == 0, said
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
