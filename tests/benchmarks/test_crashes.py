@@ -1,0 +1,282 @@
+"""Killed again and again at random moments, a command leaves the records of one that was never disturbed.
+
+Killed are whole process trees, drivers alone and single workers, in `asyncfl run` here and on Ray, in `tune`
+and `claims run`. ASYNCFL_KILLS says how often in each, ASYNCFL_SEED at which moments; `--junitxml` keeps counts.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mlflow import MlflowClient
+from recorded import computed, keys, runs, tables, write_suite
+
+from benchmarks.tracking.store import Store
+
+KILLS = int(os.environ.get("ASYNCFL_KILLS", "3"))
+SEED = int(os.environ.get("ASYNCFL_SEED", "0"))
+PATIENCE = 240.0  # seconds, on a machine that does many things
+SPREAD = 3.0  # seconds from a command's first write, about as long as it takes undisturbed
+EARLY = 0.15  # share of kills that come while it starts
+VICTIMS = ("tree", "driver", "worker")
+SLOW = (
+    "{name: 'sluggish:Slow', pause: 0.004}"  # with 400 updates: longer than from one checkpoint to the next
+)
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[..., subprocess.Popen[str]]
+Tell = Callable[[str, object], None]
+Outcome = dict[str, Any]  # what each record holds, by a name that is its identity
+
+
+@dataclass
+class Tally:
+    """What came of it."""
+
+    kills: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VICTIMS, 0))
+    rounds: int = 0  # stores that were filled, and compared with the reference
+    records: int = 0
+
+    @property
+    def killed(self) -> int:
+        return sum(self.kills.values())
+
+
+def crash(
+    start: Start, words: tuple[str, ...], fresh: Callable[[], Store], outcome: Callable[[Store], Outcome]
+) -> Tally:
+    """Kill the command and start it again, in a fresh store whenever it came to its end; compare each."""
+    draw, tally, wanted = random.Random(f"{SEED} {words[0]}"), Tally(), None
+    while wanted is None or tally.killed < KILLS:
+        store = fresh()
+        command = (*words, "--store", str(store.folder))
+        if wanted is None:  # the reference
+            _, said = to_its_end(start(*command))
+        else:
+            said = with_kills(lambda: start(*command), store, draw, tally)  # noqa: B023
+        found = outcome(store)
+        wanted = wanted or found
+        assert found == wanted and not list(store.outbox.glob("*/*")), said
+        tally.rounds, tally.records = tally.rounds + 1, tally.records + len(found)
+    return tally
+
+
+def with_kills(
+    begin: Callable[[], subprocess.Popen[str]], store: Store, draw: random.Random, tally: Tally
+) -> str:
+    """Start and kill until it ends well, or enough were killed and it is left alone; what it said last."""
+    while True:
+        began, process = time.time(), begin()
+        while tally.killed < KILLS and process.poll() is None:
+            wait_for_a_moment(process, store, began, draw)
+            victim = draw.choice(VICTIMS)
+            tally.kills[victim] += kill(process, victim, draw)
+            if victim == "worker":  # one a session: three deaths of a job are an error of the job's
+                break
+        code, said = to_its_end(process)
+        assert code in (0, -signal.SIGKILL), said
+        if code == 0:
+            return said
+
+
+def wait_for_a_moment(
+    process: subprocess.Popen[str], store: Store, began: float, draw: random.Random
+) -> None:
+    """A random moment since its start, or since it first wrote something."""
+    if draw.random() >= EARLY:
+        while process.poll() is None and newest(store.folder) <= began:
+            time.sleep(0.02)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(draw.uniform(0, SPREAD))
+
+
+def newest(folder: Path) -> float:
+    """When something in it last changed."""
+    found = 0.0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            found = max(found, path.stat().st_mtime)
+    return found
+
+
+def kill(process: subprocess.Popen[str], victim: str, draw: random.Random) -> bool:
+    """Whether the victim was there."""
+    with suppress(ProcessLookupError):
+        if victim == "tree":
+            os.killpg(process.pid, signal.SIGKILL)
+        elif victim == "driver":
+            process.kill()
+        elif found := workers(process.pid):
+            os.kill(draw.choice(found), signal.SIGKILL)
+        else:
+            return False
+        return process.returncode is None
+    return False
+
+
+def workers(driver: int) -> list[int]:
+    """Processes that a helper of the driver's has started, or Ray for us."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            text = stat.read_text()
+            parents[int(stat.parent.name)] = int(text.rpartition(")")[2].split()[1])
+    local = [one for one, parent in parents.items() if parent != driver and is_below(one, driver, parents)]
+    ours = [one for one in parents if is_below(one, os.getpid(), parents) and name(one).startswith("ray::")]
+    return sorted(local + ours)
+
+
+def is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
+    """Whether it descends from another one."""
+    while (parent := parents.get(process)) is not None:
+        if parent == ancestor:
+            return True
+        process = parent
+    return False
+
+
+def name(process: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_text()
+    return ""
+
+
+def to_its_end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Its exit code, and what it said; of a killed one nothing, as its workers may still hold the line."""
+    if process.wait(PATIENCE) < 0:
+        return process.returncode, ""
+    said, _ = process.communicate(timeout=PATIENCE)
+    return process.returncode, said
+
+
+@pytest.fixture
+def tell(record_testsuite_property: Tell) -> Tell:
+    """Keeps the counts of a test in the file of `--junitxml`."""
+    return lambda command, tally: record_testsuite_property(command, str(tally))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, empty_database: Path) -> Callable[[], Store]:
+    """Makes one store after the other."""
+    made: list[Store] = []
+
+    def _fresh() -> Store:
+        made.append(Store(tmp_path / f"results{len(made)}"))
+        made[-1].folder.mkdir()
+        made[-1].database.write_bytes(empty_database.read_bytes())
+        return made[-1]
+
+    return _fresh
+
+
+def of_suite(path: Path) -> Callable[[Store], Outcome]:
+    """What MLflow holds of a suite: the runs that one process computes in one go, each once."""
+    wanted = computed(path)
+
+    def outcome(store: Store) -> Outcome:
+        assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
+        assert {run.info.status for run in runs(store)} == {"FINISHED"}
+        return wanted
+
+    return outcome
+
+
+def test_run(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
+    path = write_suite(tmp_path, f"asgd, {SLOW}", seeds=3, updates=400)
+    words = ("run", path.name, "--workers", "2", "--no-report")
+    tell("run", crash(start, words, fresh, of_suite(path)))
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    """The address of a Ray cluster with two cores."""
+    cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
+    found = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
+    yield found.address
+    found.shutdown()
+
+
+def test_run_on_ray(
+    tmp_path: Path, start: Start, cluster: str, fresh: Callable[[], Store], tell: Tell
+) -> None:
+    path = write_suite(tmp_path, f"asgd, {SLOW}", seeds=3, updates=400)
+    words = ("run", path.name, "--engine", "ray", "--address", cluster, "--no-report")
+    tell("run on Ray", crash(start, words, fresh, of_suite(path)))
+
+
+def test_tune(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
+    path = write_suite(tmp_path, SLOW, updates=200)
+    suite = yaml.safe_load(path.read_text())
+    rates = {"local_lr": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]}
+    path.write_text(
+        yaml.safe_dump(suite | {"tuning": {"sampler": "grid", "seeds": 2, "batch": 2, "space": rates}})
+    )
+
+    def outcome(store: Store) -> Outcome:
+        client = MlflowClient(store.tracking_uri)
+        experiment = client.get_experiment_by_name("small.tuning")
+        assert experiment is not None
+        where = "tags.`asyncfl.kind` = 'trial' AND tags.`asyncfl.state` = 'complete'"
+        trials = client.search_runs([experiment.experiment_id], where)
+        found = {str(trial.data.params): trial.data.metrics for trial in trials}
+        assert len(found) == len(trials) == 6, "a trial is missing, or there twice"
+        return found
+
+    words = ("tune", path.name, "--workers", "2")
+    tell("tune", crash(start, words, fresh, outcome))
+
+
+CLAIMS = """
+paper: toy
+title: Toy et al.
+scenarios:
+  pair:
+    seeds: 3
+    problem: {name: quadratic, centres: [[-1.0], [1.0], [0.5]], noise: 0.1}
+    timing: {durations: {name: fx, spread: 80}}
+    budget: {updates: 400}
+    evaluations: 4
+    strategies: [fedavg, {name: "sluggish:Slow", pause: 0.004}]
+claims:
+  - id: T-better/slow
+    place: §1
+    statement: Synchronous averaging ends nearer to the optimum.
+    kind: better
+    clock: updates
+    rates: stated
+    arrangement: paper
+    looks: [3]
+    scenario: pair
+    metric: distance
+    a: {strategy: fedavg}
+    b: {strategy: "sluggish:Slow"}
+"""
+
+
+def test_claims_run(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    (folder / "toy.yaml").write_text(CLAIMS)
+    numbers = folder / "results" / "toy-small.csv"
+
+    def outcome(store: Store) -> Outcome:
+        assert len(runs(store, "claims-toy-small")) == 6
+        found = tables(store, "claims-toy-small")
+        rows = [line.split(",") for line in numbers.read_text().splitlines() if line.startswith("T-")]
+        numbers.unlink()
+        return found | {",".join(row[:3]): row[3:5] for row in rows}
+
+    words = ("claims", "run", "--claims", str(folder), "--allow-code", "--workers", "2")
+    tell("claims run", crash(start, words, fresh, outcome))
