@@ -125,7 +125,7 @@ def forbidden(store: Store) -> Iterator[Path]:
         yield store.artifacts
         store.artifacts.chmod(0o700)
         return
-    mount = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", store.artifacts]
+    mount = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(store.artifacts)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("disks cannot be mounted here, and root may write everywhere")
     yield store.artifacts
@@ -177,7 +177,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of six megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("disks cannot be mounted here")
     yield folder
