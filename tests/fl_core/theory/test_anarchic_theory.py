@@ -1,6 +1,7 @@
 """Anarchic FL: bounds dominate what AFA-CD and AFA-CS do on quadratics, and fall as the corollaries say."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -126,6 +127,10 @@ def test_corollaries_2_and_3(theorem, clients):
     assert limits[0] == pytest.approx(limits[1], rel=1e-3)
 
 
+def test_learning_rates_of_the_corollaries():
+    assert anarchic.learning_rates(100, 9) == pytest.approx((1 / 10, 3))
+
+
 def test_corollary_1_up_to_the_floor():
     values = []
     for rounds in (10**10, 10**14):
@@ -155,26 +160,29 @@ WORKED = AnarchicSetting(  # Lηη_L = 1/5, L²η_L² = 1/100
     arrivals=2,
     noise=0.5,
     dissimilarity=0.25,
-    delay=2,
-    steps=3,
+    delay=3,
+    steps=4,
     smoothness=2.0,
 )
 
 
 @pytest.mark.parametrize(
-    ("bound", "alpha_noise", "alpha_dissimilarity", "conditions"),
+    ("theorem", "alpha_noise", "alpha_dissimilarity", "conditions"),
     [
-        # 1/10 + 3·4/25/4 + 15/2·3/100; 3/2 + 45·9/100; 180·9·3/100 ≥ 1, 2/5 + 12/25 ≤ 1
-        (anarchic.general(WORKED), 0.445, 5.55, [False, True]),
-        # path 1/5 + 4/25 = .36, missing 3/8: .18 + .15 + .135·.45; 2.7 + .135·11.1; 6·10/100 ≤ 1, …, .36 ≤ .8
-        (anarchic.uniform(WORKED), 0.39075, 4.1985, [True, False, True]),
-        # stale 9·16/25·6/5 = 6.912, spread 9.012: .06 + .15·9.012; 2.7·9.012
-        (anarchic.silo(WORKED, fresh=1), 1.4118, 24.3324, [False, False]),
+        # 1/10 + 3·9/25/4 + 15/2·4/100; 3/2 + 45·16/100; 180·16·4/100 ≥ 1, 2/5 + 27/25 > 1
+        (anarchic.general, 0.67, 8.7, [False, False]),
+        # path 1/5 + 9/25 = .56, missing 3/8: .28 + .2 + .21·.6; 4.8 + .21·17.4; 6·21/100 > 1, …, .56 ≤ .8
+        (anarchic.uniform, 0.606, 8.454, [False, False, True]),
+        # stale 9·6/5 = 10.8, spread 12.9: .06 + .2·12.9; 4.8·12.9
+        (anarchic.silo, 2.64, 61.92, [False, False]),
+        # stale 9·16/25·6/5 = 6.912, spread 9.012: .06 + .2·9.012; 4.8·9.012
+        (lambda run: anarchic.silo(run, fresh=1), 1.8624, 43.2576, [False, False]),
     ],
-    ids=["theorem 2", "theorem 3", "theorem 4"],
+    ids=["theorem 2", "theorem 3", "theorem 4", "theorem 4, one of them fresh"],
 )
-def test_bounds_worked_by_hand(bound, alpha_noise, alpha_dissimilarity, conditions):
-    assert bound.start == pytest.approx(4 * 3 / (2 / 20 * 100))
+def test_bounds_worked_by_hand(theorem, alpha_noise, alpha_dissimilarity, conditions):
+    bound = theorem(WORKED)
+    assert bound.start == pytest.approx(1.2)  # 4·3/(2/20·100)
     assert bound.noise == pytest.approx(4 * alpha_noise * 0.5)
     assert bound.dissimilarity == pytest.approx(4 * alpha_dissimilarity * 0.25)
     assert bound.value == pytest.approx(1.2 + 2 * alpha_noise + alpha_dissimilarity)
@@ -182,43 +190,101 @@ def test_bounds_worked_by_hand(bound, alpha_noise, alpha_dissimilarity, conditio
     assert bound.holds is False
 
 
-def rates(step, local, **fields):
-    """A setting with these Lηη_L and L²η_L²."""
-    return replace(WORKED, smoothness=1.0, lr=local**0.5, server_lr=step / local**0.5, **fields)
+def test_without_delay_one_local_step_and_unit_smoothness_unless_said():
+    run = AnarchicSetting(1 / 20, 2.0, 100, 3.0, 2, 1, 0.5, 0.25)  # Lηη_L = 1/10, L²η_L² = 1/400
+    bound = anarchic.general(run)
+    assert bound.noise == pytest.approx(4 * (1 / 10 + 15 / 800) * 0.5)
+    assert bound.dissimilarity == pytest.approx(4 * (3 / 2 + 45 / 400) * 0.25)
+    assert list(bound.conditions.values()) == [True, True]  # 180/400 < 1, 1/5 ≤ 1
 
 
 @pytest.mark.parametrize(
-    ("bound", "which", "met", "missed"),
+    ("workers", "alpha_noise", "alpha_dissimilarity"),
     [
-        # 180 K²L²η_L² (τ+1): .99 and 1.008
-        (anarchic.general, 0, rates(0.1, 0.0055, steps=1, delay=0), rates(0.1, 0.0056, steps=1, delay=0)),
-        # 2 s + 3τ²s²: .9867 and 1.0268
-        (anarchic.general, 1, rates(0.33, 0.01, delay=1), rates(0.34, 0.01, delay=1)),
-        # 6 (2·4 − 6 + 1) L²η_L²: .99 and 1.008
-        (anarchic.uniform, 0, rates(0.1, 0.055, steps=2), rates(0.1, 0.056, steps=2)),
-        # all take part: 120 K²L²η_L² (τ+1) alone, .996 and 1.02
-        (
-            anarchic.uniform,
-            1,
-            rates(0.1, 0.00415, steps=1, delay=1, arrivals=5),
-            rates(0.1, 0.00425, steps=1, delay=1, arrivals=5),
-        ),
-        # s + s²τ² ≤ 2·4/(2·5·1) = .8: .786 and .8024
-        (anarchic.uniform, 2, rates(0.336, 0.01), rates(0.34, 0.01)),
-        # no slot is stale: 12 s + (180 + 360 s) L²η_L², .996 and 1.0158
-        (
-            lambda run: anarchic.silo(run, fresh=5),
-            0,
-            rates(0.05, 0.002, steps=1),
-            rates(0.05, 0.0021, steps=1),
-        ),
-        # all are: 12 s + 60·9 (1+s) L²η_L² (1+τ) + (180 + 360 s) L²η_L², .9866 and 1.0121
-        (anarchic.silo, 0, rates(0.01, 0.00068, steps=1, delay=1), rates(0.01, 0.0007, steps=1, delay=1)),
-        # 27/2 (1+s) (τs)² < 1/2: .4957 and .5057
-        (anarchic.silo, 1, rates(0.0917, 0.01), rates(0.0926, 0.01)),
+        (1, 0.76, 4.8),  # none is missing: .56 + .2; 4.8
+        (2, 1.096, 14.544),  # one of two: .56 + .2 + .56·.6; 4.8 + .56·17.4
     ],
 )
-def test_conditions_on_both_sides(bound, which, met, missed):
-    """By one or two per cent."""
-    assert list(bound(met).conditions.values())[which]
-    assert not list(bound(missed).conditions.values())[which]
+def test_theorem_3_of_one_arrival(workers, alpha_noise, alpha_dissimilarity):
+    bound = anarchic.uniform(replace(WORKED, workers=workers, arrivals=1))
+    assert bound.noise == pytest.approx(4 * alpha_noise * 0.5)
+    assert bound.dissimilarity == pytest.approx(4 * alpha_dissimilarity * 0.25)
+
+
+@pytest.mark.parametrize("changed", [WORKED, anarchic.general(WORKED)], ids=["setting", "bound"])
+def test_settings_and_bounds_stay_as_they_are(changed):
+    with pytest.raises(FrozenInstanceError):
+        changed.noise = 0.0
+    assert anarchic.general(WORKED).noise == pytest.approx(4 * 0.67 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "squares", "share"),
+    [
+        # 3·2/(2·3) = 1 against 1/2 − 27/2·7/6·(1/6)² = 1/16
+        ({}, (15.99, 16.01, 17.0, 40.0), 3 / 4),
+        # against 1/2 − 4/9·7/16 = 11/36
+        ({"fresh": 1}, (3.272, 3.273, 17.0, 40.0), 3 / 4),
+        # against 1/2
+        ({"fresh": 3}, (1.99, 2.0, 17.0, 40.0), 3 / 4),
+    ],
+)
+def test_share_of_loud_rounds(fresh, squares, share):
+    run = replace(WORKED, workers=3, noise=2.0, delay=1, smoothness=1.0, lr=1 / 12)  # Lηη_L = 1/6
+    assert anarchic.loud(run, np.array(squares), **fresh) == share
+
+
+def exact(local, step, **fields):
+    """A setting in fractions with these KLη_L and Lηη_L."""
+    run = replace(WORKED, smoothness=2, **fields)
+    lr = Fraction(local) / run.steps / 2
+    return replace(run, lr=lr, server_lr=Fraction(step) / lr / 2)
+
+
+HAIR = 1 + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "which", "local", "step", "fields"),
+    [
+        # (1/30)² 180 (4+1) = 1
+        (anarchic.general, 0, "1/30", "1/99", {"delay": 4}),
+        # 2/8 + 3·16/64 = 1
+        (anarchic.general, 1, "1/99", "1/8", {"delay": 4}),
+        # K = 25: 6 (2·625 − 75 + 1) (1/84)² = 1
+        (anarchic.uniform, 0, "25/84", "1/99", {"steps": 25}),
+        # all take part: 120/60² (29+1) = 1
+        (anarchic.uniform, 1, "1/60", "1/99", {"delay": 29, "arrivals": 5}),
+        # path 1/44 + 16/44² = 15/484, missing 8/18: (120/60² + 4·15/484·8/18·(90/60² + 3)) (4+1) = 1
+        (anarchic.uniform, 1, "1/60", "1/44", {"delay": 4, "workers": 10}),
+        # 1/2 + 1/4 = 2·3/(2·4·1)
+        (anarchic.uniform, 2, "1/99", "1/2", {"delay": 1, "workers": 4}),
+        # all take part: 1/4 + 4/16 = 1/2
+        (anarchic.uniform, 2, "1/99", "1/4", {"delay": 2, "arrivals": 5}),
+        # none is stale: 12/68 + (180 + 360/68)/15² = 1
+        (lambda run: anarchic.silo(run, fresh=5), 0, "1/15", "1/68", {}),
+        # stale 9·4/25·825/793: 12·32/793 + (60·1.44·825/793·3 + 180 + 360·32/793)/30² = 1
+        (lambda run: anarchic.silo(run, fresh=3), 0, "1/30", "32/793", {"delay": 2}),
+        # 27/2/36² (1+2) (2·2)² = 1/2
+        (lambda run: anarchic.silo(run, fresh=35), 1, "1/99", "2", {"delay": 2, "workers": 36}),
+    ],
+)
+def test_where_a_condition_ends(theorem, which, local, step, fields):
+    met = exact(Fraction(local) / HAIR, Fraction(step) / HAIR, **fields)
+    missed = exact(Fraction(local) * HAIR, Fraction(step) * HAIR, **fields)
+    assert list(theorem(met).conditions.values())[which]
+    assert not list(theorem(missed).conditions.values())[which]
+
+
+@pytest.mark.parametrize(
+    ("theorem", "run", "conditions"),
+    [
+        (anarchic.general, exact("1/30", "1/8", delay=4), [False, True]),
+        (anarchic.uniform, exact("25/84", "1/4", delay=2, steps=25, arrivals=5), [True, False, True]),
+        (anarchic.uniform, exact("1/60", "1/2", delay=1, workers=4), [True, False, True]),
+        (anarchic.uniform, exact("1/60", "1/99", delay=29, arrivals=5), [True, False, True]),
+    ],
+)
+def test_at_the_bound(theorem, run, conditions):
+    """As printed: 180 K²L²η_L² τ and Theorem 3's second are < 1, the others ≤."""
+    assert list(theorem(run).conditions.values()) == conditions
