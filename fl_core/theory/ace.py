@@ -113,7 +113,7 @@ def ace(run: Caching, clients: int) -> float:
     once and fresh; E‖w̃ − w‖² ≤ η²τ²σ²/n; descend on F(w̃), bound ‖∇F(w̃) − ū‖² by 2L²‖w̃ − w‖² + 2‖C‖²,
     and return to w.
     """
-    _check(run, min(1 / 2, 1 / (math.sqrt(8) * max(run.delay, 1))))
+    _check(run, 1 / max(2, math.sqrt(8) * run.delay))
     return _bound(run, 14 / clients)
 
 
@@ -123,7 +123,7 @@ def aced(run: Caching, clients: int, fewest: int, bias: float) -> float:
     4Δ/(ηT) + 2ρLησ² + (16/n_min + 6n/n_min²) L²η²τ²σ² + 8 bias for η ≤ min(1/(2L), 1/(4Lτ)), with a_t clients
     active in iteration t: only iterations with some clients inactive contribute to the bias.
     """
-    _check(run, min(1 / 2, 1 / (4 * max(run.delay, 1))))
+    _check(run, 1 / max(2, 4 * run.delay))
     return _bound(run, 16 / fewest + 6 * clients / fewest**2) + 8 * bias
 
 

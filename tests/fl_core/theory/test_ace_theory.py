@@ -1,6 +1,6 @@
 """ACE's errors and theorems, derived anew: identities, dominance on quadratics, and what the paper's miss."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -245,3 +245,74 @@ def test_claimed_rates_at_equal_uploads():
     rates = ace.claimed_rates(1000, 100, local_steps=4)
     assert rates["ca2fl"] / rates["ace"] == pytest.approx((100 / 4) ** 0.5)
     assert rates["asgd"] / rates["fedbuff"] == pytest.approx(2)
+
+
+def test_errors_worked_by_hand():
+    # 3/(5·4) (1 + 2/10)^6
+    noise = ace.sampling_noise(3.0, 5, local_steps=4, local_lr=0.1, smoothness=2.0)
+    assert noise == pytest.approx(0.15 * 2.985984)
+    assert ace.sampling_noise(3.0, 5) == pytest.approx(0.6)  # one local step: 3/5
+    # 2 (1 − 2/5)² (4·3 + 7)
+    assert ace.participation_bias(2, 5, 3.0, spread=7.0) == pytest.approx(13.68)
+    assert ace.participation_bias(2, 5, 3.0) == pytest.approx(8.64)
+    # 3² (1 + 4 + 49)/3
+    assert ace.delay_error(3.0, np.array([1.0, 2.0, 7.0])) == pytest.approx(162)
+    # 2·.2² (3·5 + 9·7), and (9·5 + 9·7)
+    assert ace.drift(0.2, 3, 5.0, 7.0, reused=False) == pytest.approx(6.24)
+    assert ace.drift(0.2, 3, 5.0, 7.0, reused=True) == pytest.approx(8.64)
+    # (1 + 1 + (2/3)² + 0)/4, times 3
+    assert ace.partial_bias(np.array([1, 2, 3, 5]), 5, 3.0) == pytest.approx(3 * 22 / 36)
+
+
+def test_mean_squared_error_bound_worked_by_hand():
+    # 4·3/(20/8) + 3·7, up to 1/(4·2) and no further
+    assert ace.mse_bound(3.0, 1 / 8, 20, 7.0, 2.0) == pytest.approx(25.8)
+    with pytest.raises(ValueError, match=r"above 1/\(4L\) = 0.125"):
+        ace.mse_bound(3.0, 0.1251, 20, 7.0, 2.0)
+
+
+RUN = ace.Caching(lr=0.01, rounds=50, gap=3.0, noise=5.0, delay=4, reuse=0.7, smoothness=2.0)
+
+
+def test_theorems_worked_by_hand():
+    # 4·3/.5 + 5 (2·.7/50 + 14/6·.08²)
+    assert ace.ace(RUN, 6) == pytest.approx(24 + 0.14 + 0.448 / 6)
+    # 16/3 + 6·6/9 = 28/3 for 14/6, and 8·11
+    assert ace.aced(RUN, 6, 3, 11.0) == pytest.approx(24 + 0.14 + 0.032 * 28 / 3 + 88)
+    # L = 1 unless said: 24 + 5 (2·.7/100 + 14/6·.04²)
+    plain = ace.Caching(lr=0.01, rounds=50, gap=3.0, noise=5.0, delay=4, reuse=0.7)
+    assert ace.ace(plain, 6) == pytest.approx(24 + 0.07 + 0.112 / 6)
+    # 2·3/(.7·2·5·50)
+    assert ace.learning_rate(RUN) == pytest.approx((6 / 350) ** 0.5)
+    # 1/√100, 1/√(4·100) twice and 1/√(25·100)
+    rates = ace.claimed_rates(100, 25, local_steps=4)
+    assert rates == pytest.approx({"asgd": 1 / 10, "fedbuff": 1 / 20, "ca2fl": 1 / 20, "ace": 1 / 50})
+    assert ace.claimed_rates(100, 25)["fedbuff"] == pytest.approx(1 / 10)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "delay", "limit"),
+    [
+        (lambda run: ace.ace(run, 6), 0, 1 / 2),
+        (lambda run: ace.ace(run, 6), 1, 1 / 8**0.5),
+        (lambda run: ace.ace(run, 6), 5, 1 / (5 * 8**0.5)),
+        (lambda run: ace.aced(run, 6, 3, 11.0), 0, 1 / 2),
+        (lambda run: ace.aced(run, 6, 3, 11.0), 1, 1 / 4),
+        (lambda run: ace.aced(run, 6, 3, 11.0), 5, 1 / 20),
+    ],
+)
+def test_where_a_theorem_ends(theorem, delay, limit):
+    """ηL: at the limit and a hair above it."""
+    run = replace(RUN, delay=delay)
+    theorem(replace(run, lr=limit / 2))
+    with pytest.raises(ValueError, match="above the theorem's"):
+        theorem(replace(run, lr=limit / 2 * (1 + 1e-9)))
+
+
+@pytest.mark.parametrize(
+    "changed", [RUN, ace.errors(*np.eye(4, 3)[:2], np.eye(3), np.ones(3))], ids=["run", "errors"]
+)
+def test_runs_and_errors_stay_as_they_are(changed):
+    with pytest.raises(FrozenInstanceError):
+        changed.noise = 0.0
+    assert ace.learning_rate(RUN) > 0
