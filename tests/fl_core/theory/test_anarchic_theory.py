@@ -259,6 +259,8 @@ HAIR = 1 + Fraction(1, 10**9)
         (anarchic.uniform, 1, "1/60", "1/44", {"delay": 4, "workers": 10}),
         # 1/2 + 1/4 = 2·3/(2·4·1)
         (anarchic.uniform, 2, "1/99", "1/2", {"delay": 1, "workers": 4}),
+        # three of four, no delay: 9/16 = 3·3/(2·4·2)
+        (anarchic.uniform, 2, "1/99", "9/16", {"delay": 0, "workers": 4, "arrivals": 3}),
         # all take part: 1/4 + 4/16 = 1/2
         (anarchic.uniform, 2, "1/99", "1/4", {"delay": 2, "arrivals": 5}),
         # none is stale: 12/68 + (180 + 360/68)/15² = 1
@@ -283,8 +285,11 @@ def test_where_a_condition_ends(theorem, which, local, step, fields):
         (anarchic.uniform, exact("25/84", "1/4", delay=2, steps=25, arrivals=5), [True, False, True]),
         (anarchic.uniform, exact("1/60", "1/2", delay=1, workers=4), [True, False, True]),
         (anarchic.uniform, exact("1/60", "1/99", delay=29, arrivals=5), [True, False, True]),
+        (lambda run: anarchic.silo(run, fresh=5), exact("1/15", "1/68"), [False, True]),
+        # 27/2/2² (1 + 1/3)/9 = 1/2
+        (lambda run: anarchic.silo(run, fresh=1), exact("1/99", "1/3", delay=1, workers=2), [False, False]),
     ],
 )
 def test_at_the_bound(theorem, run, conditions):
-    """As printed: 180 K²L²η_L² τ and Theorem 3's second are < 1, the others ≤."""
+    """Theorem 2's first, Theorem 3's second and Theorem 4's are strict, the others are not."""
     assert list(theorem(run).conditions.values()) == conditions
