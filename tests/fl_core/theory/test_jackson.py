@@ -120,3 +120,12 @@ def test_draws_follow_the_law():
 def test_loads_that_make_no_network(load):
     with pytest.raises(ValueError, match="positive, finite loads"):
         Occupancy(np.array(load), 3)
+
+
+def test_a_network_without_tasks():
+    empty = Occupancy(np.array([2.0, 1.0]), 0)
+    assert empty.throughput == 0
+    assert empty.mean.tolist() == [0, 0]
+    assert empty.covariance.tolist() == [[0, 0], [0, 0]]
+    assert empty.log_normalizer == 0
+    assert empty.draw(np.random.default_rng(0)).tolist() == [0, 0]

@@ -110,3 +110,83 @@ def test_best_concurrency():
         ]
         assert found == wanted
     assert best_concurrency(PER_ROUND, SLIGHT, 50) == 1
+
+
+class Squares:
+    """Σ (μ_i p_i)², least where p_i ∝ 1/μ_i²."""
+
+    def value(self, network):
+        return np.sum(network.speeds**2 * network.p**2)
+
+    def gradient(self, network):
+        return 2 * network.speeds**2 * network.p
+
+
+def plain_adam(speeds, theta, *, lr, steps):
+    """Algorithm 1 of Kingma & Ba on Σ (μ_i p_i)², p = softmax(θ): the p of its last gradient."""
+    m, v = np.zeros(len(speeds)), np.zeros(len(speeds))
+    for t in range(1, steps + 1):
+        p = np.exp(theta) / np.exp(theta).sum()
+        jacobian = np.diag(p) - np.outer(p, p)  # ∂p_i/∂θ_j
+        g = jacobian @ (2 * speeds**2 * p)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        theta = theta - lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return p
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_the_path_of_each_start(steps):
+    speeds = [3, 1, 2, 4]
+    ends = optimise(Squares(), speeds, 5, tied=True, lr=0.03, steps=steps)
+    assert {end.start for end in ends} == {"uniform", "slowest", "fastest"}
+    for end in ends:
+        theta = 2.0 * np.array(
+            {"uniform": [0] * 4, "slowest": [0, 1, 0, 0], "fastest": [0, 0, 0, 1]}[end.start]
+        )
+        plain = plain_adam(np.array(speeds), theta, lr=0.03, steps=steps)
+        np.testing.assert_allclose(end.p, plain, rtol=1e-10)
+        assert end.value == pytest.approx(np.sum((np.array(speeds) * plain) ** 2))
+        assert (end.steps, end.settled) == (steps, False)
+    assert [end.value for end in ends] == sorted(end.value for end in ends)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_every_start_finds_a_minimum_in_closed_form(tied):
+    weight = np.array([1 / 9, 1, 1 / 4, 1])
+    ends = optimise(Squares(), [3, 1, 2, 1], 5, tied=tied)
+    assert len(ends) == 3
+    for end in ends:
+        assert end.settled
+        np.testing.assert_allclose(end.p, weight / weight.sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("difference", "settled"), [(0.99e-7, True), (1.01e-7, False)])
+def test_when_a_search_has_settled(difference, settled):
+    """μ = (1, 1 + δ), p = 1/2: the parts are 1/2 and δ more, the slopes ∓δ/2."""
+    (end,) = optimise(Squares(), [1, 1 + difference], 5, tied=True, restarts=False, steps=1)
+    assert (end.settled, end.steps) == (settled, 1)
+
+
+def test_a_slight_noise_parts_clients_of_equal_speed():
+    def first(**seed):
+        (end,) = optimise(Squares(), np.ones(500), 5, restarts=False, steps=1, **seed)
+        return np.log(end.p)
+
+    assert first().std() == pytest.approx(1e-6, rel=0.1)
+    assert np.array_equal(first(), first(seed=0))
+    assert not np.array_equal(first(), first(seed=1))
+
+
+def test_best_concurrency_is_within_its_limit():
+    class Share:
+        """The first client's share of the tasks, with a sign."""
+
+        def __init__(self, sign):
+            self.sign = sign
+
+        def value(self, network):
+            return self.sign * network.p[0] * network.tasks
+
+    assert best_concurrency(Share(-1), np.ones(3), 7) == 7
+    assert best_concurrency(Share(1), np.ones(3), 7) == 1
+    assert best_concurrency(Share(-1), np.ones(2), 7, np.array([-0.5, 1.5])) == 1

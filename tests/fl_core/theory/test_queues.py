@@ -1,5 +1,7 @@
 """The plain simulation against the formulas, and the paper's lemmas on every path."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,3 +83,42 @@ def test_tasks_are_conserved_and_served_in_order(seed):
         assert np.all(np.diff(done) > 0)
         assert np.all(path.completed[done] == client)
     assert np.all(path.lengths >= 0)
+
+
+def test_a_path_worked_by_hand():
+    """Services take 1 at client 0, 5/2 at client 1; two tasks are at client 0.
+
+    Client 0 completes them at 1 and 2. It gets the third task, at 2, and the fourth, at 2.5. Client 1 gets the
+    first, at 0, and the second, at 1, and completes the first at 2.5. Client 0 completes the third at 3.
+    """
+
+    class Routed:
+        """Stands in for the random stream."""
+
+        def choice(self, n, rounds, p):
+            assert (n, rounds, list(p)) == (2, 4, [0.3, 0.7])
+            return np.array([1, 1, 0, 0])
+
+    path = simulate(
+        np.array([0.3, 0.7]),
+        np.ones(2),
+        np.array([2, 0]),
+        4,
+        Routed(),
+        service=lambda client, _: (1.0, 2.5)[client],
+    )
+    assert path.routed.tolist() == [1, 1, 0, 0]
+    assert path.completed.tolist() == [0, 0, 1, 0]
+    assert path.lengths.tolist() == [1, 1, 0.5, 0.5]
+    assert path.left.tolist() == [[1, 1], [0, 2], [1, 1], [1, 1]]
+    assert path.delays.tolist() == [2, -1, 1, -1]  # two were in flight at the end
+    assert path.relative_delay().tolist() == [3 / 4, 5 / 4]
+    # covariances of X: (1 + 9 + 1 + 1)/16/3 and its opposite, over p
+    slope = np.array([[1, -1], [-1, 1]]) / 4 / np.array([0.3, 0.7])
+    np.testing.assert_allclose(path.relative_delay_slope(np.array([0.3, 0.7])), slope)
+
+
+def test_paths_stay_as_they_are():
+    path = simulate(P, SPEEDS, np.array([1, 0, 0]), 3, np.random.default_rng(0))
+    with pytest.raises(FrozenInstanceError):
+        path.left = path.routed

@@ -1,6 +1,7 @@
 """Bounds G and H: published numbers, finite differences, closed forms, and dominance on quadratics."""
 
 import time
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -160,3 +161,50 @@ def test_eight_g_and_eight_h_dominate(shares):
     h = H(lr=lr, gap=network.throughput * np.mean(decrease), noise=noise**2 + 2 * spread)
     assert np.mean(squares) < 8 * g.value(network)
     assert np.mean(weighted) < 8 * h.value(network)
+
+
+WORKED = Network(np.array([1 / 4, 3 / 4]), np.array([1.0, 1 / 2]), 3)  # loads as 1 to 6
+STEEP = {"lr": 0.1, "gap": 3, "noise": 5, "smoothness": 2}
+
+
+def test_network_worked_by_hand():
+    """4^k Z_k = Σ 6^j, j ≤ k: 1, 7, 43, 259."""
+    assert WORKED.throughput == pytest.approx(4 * 43 / 259)
+    # (7 + 1)/43 and (6·7 + 36)/43
+    assert WORKED.relative_delay == pytest.approx([8 / 43, 78 / 43])
+    assert WORKED.staleness == pytest.approx([32 / 43, 104 / 43])
+    # E[ξ] = (43 + 7 + 1)/259 and (6·43 + 36·7 + 216)/259, over 4·43/259 (1/4, 3/4)
+    assert WORKED.sojourn == pytest.approx([51 / 43, 726 / 129])
+
+
+def test_bounds_worked_by_hand():
+    # 3/(.1·10) + .2·5/4 (4 + 4/3) + .04·5·3/4 (8·16 + 78·16/9)/43
+    g = G(**STEEP, rounds=9)
+    assert g.value(WORKED) == pytest.approx(3 + 4 / 3 + 40 / 43)
+    # 3/.1 + .2·5/4 (4 + 4/3) + .04·5·3/4 (51·16 + 726·16/9)/259, over 4·43/259
+    assert H(**STEEP).value(WORKED) == pytest.approx((30 + 4 / 3 + 316 / 259) * 259 / 172)
+    # 3 + .2·5 (1 + .2·3·2)
+    assert g.uniform(7, 3) == pytest.approx(5.2)
+    # 3 + .2·5·7/9 (1 + 1/2 + 1/4) + .04·5·3·2·49/27 (1 + 1/4 + 1/16)
+    assert g.balanced(np.array([1.0, 2.0, 4.0]), 3) == pytest.approx(3 + 49 / 36 + 1.2 * 343 / 144)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "limit"),
+    [
+        (1, 3 / 16),  # S₁ = (4 + 4/3)/4, and no delay
+        (2, 3 / 16),  # S₂ = 2/4 (16 + 6·16/9)/7 = 40/21, and 1/√(8 S₂) = .256
+        (3, 43**0.5 / 40),  # S₂ = 3/4 (8·16 + 78·16/9)/43 = 200/43
+    ],
+)
+def test_step_limit_worked_by_hand(tasks, limit):
+    network = Network(WORKED.p, WORKED.speeds, tasks)
+    assert step_limit(network) == pytest.approx(limit)
+    assert step_limit(network, smoothness=5.0) == pytest.approx(limit / 5)
+
+
+@pytest.mark.parametrize(("changed", "field"), [(WORKED, "tasks"), (PER_ROUND, "lr"), (PER_TIME, "lr")])
+def test_networks_and_bounds_stay_as_they_are(changed, field):
+    with pytest.raises(FrozenInstanceError):
+        setattr(changed, field, 2)
+    assert WORKED.left.tasks == 2

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import pytest
@@ -153,3 +154,60 @@ def test_rounds_have_no_delay_and_are_unbiased_each():
     ):
         assert (scheme.delay, scheme.delay_bounds) == (0, (0, 0))
         assert (scheme.window, scheme.window_bounds) == (1, (1, 1))
+
+
+SHARES, LENGTHS = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], [Fraction(3), Fraction(2), Fraction(5, 2)]
+
+
+def test_asynchronous_fedavg_worked_by_hand():
+    """30 is the least common multiple, of 6, 4 and 5 halves; 1/3 + 1/2 + 2/5 = 37/30."""
+    assert schemes.async_fedavg(SHARES, LENGTHS) == schemes.Scheme(
+        weights=(Fraction(37, 20), Fraction(37, 45), Fraction(37, 72)),
+        alpha=Fraction(0),
+        beta=Fraction(37, 20),
+        periods=tuple(LENGTHS),
+        delay=1 + 2 + 2 - 1,
+        delay_bounds=(2, 2 * 2),
+        window=10 + 15 + 12,
+        window_bounds=(3, 3 * 6**2),
+    )
+
+
+def test_fedfix_worked_by_hand():
+    """Δt = 1: every third, second and third aggregation."""
+    assert schemes.fedfix(SHARES, LENGTHS, Fraction(1)) == schemes.Scheme(
+        weights=(Fraction(3, 2), Fraction(2, 3), Fraction(1, 2)),
+        alpha=Fraction(1),
+        beta=Fraction(0),
+        periods=(Fraction(1),),
+        delay=2,
+        delay_bounds=(0, 3),
+        window=6,
+        window_bounds=(1, 3**3),
+    )
+    assert schemes.fedfix_printed(LENGTHS) == (2, 3 * 2**3)  # ⌈3/2⌉
+
+
+def test_rates_worked_by_hand():
+    scheme = schemes.async_fedavg(SHARES, LENGTHS)
+    assert scheme.rate == Fraction(37, 30)
+    assert scheme.aggregations(Fraction(10)) == 3 + 5 + 4
+
+
+def test_sampling_worked_by_hand():
+    # α = 3·1/(2·2); 1/2 (3/2 − 3/4); the longest of two is 3 twice and 5/2 once
+    uniform = schemes.uniform_sampling(SHARES, LENGTHS, 2)
+    assert (uniform.alpha, uniform.beta) == (Fraction(3, 4), Fraction(3, 8))
+    assert uniform.periods == (Fraction(17, 6),)
+    # 2 (1/3)² + 5/2 ((1/2)² − (1/3)²) + 3 (1 − (1/2)²)
+    md = schemes.md_sampling(SHARES, LENGTHS, 2)
+    assert (md.alpha, md.beta, md.periods) == (Fraction(1, 2), Fraction(1, 2), (Fraction(203, 72),))
+    # one client alone
+    alone = schemes.uniform_sampling([Fraction(1)], [Fraction(2)], 1)
+    assert alone == schemes.centralised(Fraction(2))
+
+
+def test_schemes_stay_as_they_are():
+    scheme = schemes.centralised(Fraction(2))
+    with pytest.raises(FrozenInstanceError):
+        scheme.delay = 1
