@@ -182,6 +182,9 @@ def test_what_the_terms_scale_with():
 def test_corollary_5():
     assert fraboni.corollary_5(window=0.3, delay=0.2, lr=0.5)
     assert not fraboni.corollary_5(window=0.6, delay=0.2, lr=0.5)
+    assert not fraboni.corollary_5(window=0.3, delay=0.6, lr=0.5)
+    assert not fraboni.corollary_5(window=0.5, delay=0.2, lr=0.5)
+    assert not fraboni.corollary_5(window=0.3, delay=0.5, lr=0.5)
     assert not fraboni.corollary_5(window=0.0, delay=0.0, lr=1.0)
     assert not fraboni.corollary_5(window=1.0, delay=0.0, lr=0.9)  # W = N: no rate will do
 
@@ -286,7 +289,9 @@ def test_theorem_2_worked_by_hand():
     wanted = np.array([0.5, 0.3, 0.2])
     given = np.array([[0.25, 0.75, 0.0], [0.2, 0.3, 0.5]])
     # .25²/.25 + .45²/.75, .3²/.2 + .3²/.5
-    assert fraboni.chi_square(wanted, given) == pytest.approx([0.52, 0.63])
+    with np.errstate(all="raise"):  # an importance of 0 is not divided by
+        assert fraboni.chi_square(wanted, given) == pytest.approx([0.52, 0.63])
+        assert fraboni.chi_square(wanted, given[0]) == pytest.approx(0.52)
     value = fraboni.theorem_2(
         3.0,
         5.0,
