@@ -88,8 +88,8 @@ def test_tasks_are_conserved_and_served_in_order(seed):
 def test_a_path_worked_by_hand():
     """Services take 1 at client 0, 5/2 at client 1; two tasks are at client 0.
 
-    Client 0 completes them at 1 and 2. Client 1 gets the first task, at 0, and the second, at 1, and completes
-    the first at 2.5. Client 0 gets the third, at 2, and the fourth, at 2.5, and completes the third at 3.
+    Client 0 completes them at 1 and 2. Client 1 gets the first task at 0, the second at 1, and completes
+    the first at 2.5. Client 0 gets the third at 2, the fourth at 2.5, and completes the third at 3.
     """
 
     class Routed:
