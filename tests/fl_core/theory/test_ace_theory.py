@@ -254,7 +254,7 @@ def test_errors_worked_by_hand():
     assert ace.sampling_noise(3.0, 5) == pytest.approx(0.6)  # one local step: 3/5
     # 3/(5·4), not amplified where η_l or L is 0, as both are unless given
     assert ace.sampling_noise(3.0, 5, local_steps=4, local_lr=0.1) == pytest.approx(0.15)
-    assert ace.sampling_noise(3.0, 5, local_steps=4, smoothness=2.0) == pytest.approx(0.15)
+    assert ace.sampling_noise(3.0, 5, local_steps=4, smoothness=3.0) == pytest.approx(0.15)
     # 2 (1 − 2/5)² (4·3 + 7)
     assert ace.participation_bias(2, 5, 3.0, spread=7.0) == pytest.approx(13.68)
     assert ace.participation_bias(2, 5, 3.0) == pytest.approx(8.64)

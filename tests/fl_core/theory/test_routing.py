@@ -183,6 +183,9 @@ def test_bounds_worked_by_hand():
     assert g.value(WORKED) == pytest.approx(3 + 4 / 3 + 40 / 43)
     # 3/.1 + .2·5/4 (4 + 4/3) + .04·5·3/4 (51·16 + 726·16/9)/259, over 4·43/259
     assert H(**STEEP).value(WORKED) == pytest.approx((30 + 4 / 3 + 316 / 259) * 259 / 172)
+    # L = 1 unless given: half and a quarter
+    assert G(0.1, 3, 5, 9).value(WORKED) == pytest.approx(3 + 2 / 3 + 10 / 43)
+    assert H(0.1, 3, 5).value(WORKED) == pytest.approx((30 + 2 / 3 + 79 / 259) * 259 / 172)
     # 3 + .2·5 (1 + .2·3·2)
     assert g.uniform(7, 3) == pytest.approx(5.2)
     # 3 + .2·5·7/9 (1 + 1/2 + 1/4) + .04·5·3·2·49/27 (1 + 1/4 + 1/16)
