@@ -206,3 +206,9 @@ def test_a_time_of_leaving_that_no_job_has_refines_the_clock() -> None:
     assert common_unit([Fraction(1), *availability.times()]) == Fraction(1, 2)
     clock = Lengths(Fixed(), 2, 0, availability.times()).clock
     assert (clock.unit, clock.round(Fraction(5, 2))) == (Clock(Fraction(1, 2)).unit, 5)
+
+
+def test_chances_in_a_range_of_no_width() -> None:
+    """`up_to` may be the probability itself: then it changes nothing."""
+    one, other = law("bernoulli", probability=0.4), law("bernoulli", probability=0.4, up_to=0.4)
+    assert list(islice(one.absences(1, 3, 7), 20)) == list(islice(other.absences(1, 3, 7), 20))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_core.timing.clock import Clock, common_unit
-from fl_core.timing.durations import FX, Lengths
+from fl_core.timing.durations import FX, Exponential, Iterations, Lengths
 
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
 
@@ -45,6 +45,21 @@ def test_rounding_is_to_the_nearest_tick_and_never_to_none(unit: Fraction, time:
     assert ticks >= 1
     if ticks > 1 or Fraction(time) >= unit:
         assert abs(ticks * unit - Fraction(time)) <= unit / 2
+
+
+@pytest.mark.parametrize(
+    ("time", "ticks"),
+    [(0.1, 1), (0.74, 1), (Fraction(3, 4), 2), (1.2, 2), (1.25, 3), (10, 20), (0, 1)],
+)
+def test_rounding_by_hand(time: Fraction | float, ticks: int) -> None:
+    """Ticks of 1/2: a half goes up, and none is less than one."""
+    assert Clock(Fraction(1, 2)).round(time) == ticks
+
+
+def test_units_of_laws_that_draw() -> None:
+    """Millionths of virtual time; whole iterations, where delays are counted in these."""
+    assert Lengths(Exponential(), 3, 0).clock.unit == Fraction(1, 1_000_000)
+    assert Lengths(Iterations(), 3, 0).clock.unit == 1
 
 
 def test_a_clock_needs_a_positive_unit() -> None:

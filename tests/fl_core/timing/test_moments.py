@@ -169,3 +169,22 @@ def test_dropouts_leave_and_come_back_at_their_instants() -> None:
     left = [list(islice(gone.absences(client, 6, 0), 2)) for client in range(6)]
     assert sorted(map(len, left)) == [0, 0, 0, 1, 1, 1]
     assert {absence for own in left for absence in own} == {(Fraction(7, 3), None)}
+
+
+def test_the_ends_of_uniform_times() -> None:
+    """U(1/5, 1): all of 4,000 times are above 1/5 + 1/200 with a chance of (1 − 1/160)^4000 = 10^−11."""
+    law = Durations.model_validate({"name": "fx", "reading": "uniform"})
+    times = law.means(4000, 0)
+    assert 0.2 <= min(times) < 0.205
+    assert 0.995 < max(times) <= 1
+
+
+def test_mean_lengths_unless_said() -> None:
+    """1, also of an exponential law by client; half of a shifted one's is the part that every job takes."""
+    assert Durations.model_validate("exponential").means(2, 0) == (1, 1)
+    shifted = Durations.model_validate("shifted_exponential")
+    assert shifted.means(2, 0) == (1, 1)
+    least = min(Lengths(shifted, 1, 0)(0, job) for job in range(200))
+    assert (
+        500_000 <= least < 530_000
+    )  # of 200, the least rest is Exp(1/400): above .03 with a chance of e^−12
