@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from worlds import Everyone, play, scenario
@@ -9,6 +13,7 @@ from worlds import Everyone, play, scenario
 from fl_core.arrangements.iteration_delay import IterationDelay
 from fl_core.arrangements.rounds import Rounds
 from fl_core.local.sgd import SGD
+from fl_core.server.jobs import Send
 from fl_core.strategies.buffered.afa_cd import AFACD
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.rounds.fedavg import FedAvg
@@ -41,6 +46,20 @@ def test_biased_arrivals_and_dynamic_steps() -> None:
     counts = np.bincount([event.client for event in seen], minlength=10) / 600
     assert min(counts[:2]) > max(counts[2:8]) > min(counts[2:8]) > max(counts[8:])
     assert max(counts[8:]) < 0.15
+
+
+def test_dynamic_steps_of_a_round_reach_from_one_to_2c() -> None:
+    """600 draws of 1 … 6: one of the six is missing with a chance below 6 (5/6)^600 = 10^−46."""
+    arrangement = Rounds(workers=600, most_steps=6)
+    server: Any = SimpleNamespace(
+        version=0,
+        in_flight=0,
+        stream=lambda *name: np.random.default_rng(0),
+        draw=lambda count, p, replace: [0] * count,
+    )
+    drawn = [send.steps for send in arrangement.next(server) if isinstance(send, Send)]
+    assert Counter(drawn).keys() == {1, 2, 3, 4, 5, 6}
+    assert len(drawn) == 600
 
 
 def test_delay_counted_in_server_iterations() -> None:

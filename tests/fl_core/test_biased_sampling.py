@@ -12,6 +12,7 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Impossible
 from fl_core.scenario import Scenario
+from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.sampling import Fastest, Full
 
@@ -243,6 +244,7 @@ def test_a_sampling_is_a_part_of_its_own() -> None:
     chosen = fedavg("fastest", window=2)
     assert chosen.sampling == Fastest(sample=2, window=2)
     assert chosen.label() == "FedAvg (sampling fastest, sample 2, window 2)"
+    assert AsyncFedAvg(weights=(0.5, 0.5, 2.0)).label() == "Async FedAvg (weights (2 × 0.5, 2.0))"
     assert FedAvg.model_validate(chosen.model_dump(mode="json")) == chosen
     with pytest.raises(ValueError, match=r"write sampling: \{name: uniform, sample: 10\}"):
         FedAvg.model_validate({"sampling": "uniform", "sample": 10})

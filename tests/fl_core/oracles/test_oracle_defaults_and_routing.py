@@ -9,6 +9,7 @@ import pytest
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.experiment import Experiment
+from fl_core.local.prox import Prox
 from fl_core.local.work import LocalWork
 from fl_core.loop.simulation import Simulation
 from fl_core.parts import Part
@@ -69,12 +70,18 @@ def test_defaults_are_those_of_the_papers(name: str) -> None:
     ("name", "fields"),
     [
         ("iteration_delay", {"mean": 5.0, "history": 500}),  # arXiv 2511.19066, §5: β = 5, 500 iterations
-        ("rounds", {"workers": 5, "history": 5}),  # Yang et al., ICML 2022, §E: 5 of 10, the last five models
+        # Yang et al., ICML 2022, §E: 5 of 10, each once, on the last five models
+        ("rounds", {"workers": 5, "history": 5, "replacement": False}),
     ],
 )
 def test_arrangements_are_those_of_the_papers(name: str, fields: dict[str, Any]) -> None:
     arrangement = Arrangement.model_validate(name)
     assert {field: getattr(arrangement, field) for field in fields} == fields
+
+
+def test_proximal_weight_is_that_of_the_paper() -> None:
+    """μ = .1 in the comparison with FedProx (Yang et al., ICML 2022, §E)."""
+    assert Prox().mu == 0.1
 
 
 @pytest.mark.parametrize(

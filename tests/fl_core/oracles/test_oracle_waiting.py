@@ -15,6 +15,7 @@ import pytest
 from quadratics import START, TIMES, Arrival, N, assert_same, experiment, local_sgd, played
 
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import surrogate_weights
 
 LR, STEPS = 0.05, 2  # η_l, K
 SGD = {"name": "sgd", "steps": STEPS}
@@ -100,6 +101,23 @@ def test_asgrad_gives_out_as_many_jobs_as_came_back(assignment: str, buffer: int
     else:
         share = np.bincount(sequence, minlength=N) / len(sequence)
         assert np.abs(share - 1 / N).max() < 4 * (0.2 * 0.8 / len(sequence)) ** 0.5
+        steps = [given[version] for version in sorted(given) if version]
+        apart = np.prod(1 - np.arange(buffer) / N)  # the chance that none comes twice
+        found = np.mean([len(set(clients)) == buffer for clients in steps])
+        assert abs(found - apart) <= 4 * (apart * (1 - apart) / len(steps)) ** 0.5
+
+
+def test_surrogate_importance_of_asgrad_and_fedast() -> None:
+    """∝ 1/τ_i where the clients that delivered go on; else all get equally many jobs."""
+    rates = np.array([float(1 / length) for length in LENGTHS])
+    for strategy, weights in (
+        (described("asgrad", assignment="pure"), rates / rates.sum()),
+        (described("asgrad", assignment="random"), np.full(N, 1 / N)),
+        (described("asgrad", assignment="shuffled"), np.full(N, 1 / N)),
+        (described("fedast"), np.full(N, 1 / N)),
+    ):
+        found = surrogate_weights(Simulation(experiment(strategy, updates=1)))
+        np.testing.assert_allclose(found, weights, rtol=1e-12)
 
 
 def test_asgrad_with_a_buffer_too_large_steps_when_nothing_is_left() -> None:
