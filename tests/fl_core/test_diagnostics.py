@@ -523,3 +523,20 @@ def test_overhead_in_bytes() -> None:
     rounded = kept(ACE(local_lr=0.01, form="direct", cache="int8"))
     assert rounded == {"server": table // 8 + 6 * 8 + model, "clients": 0}
     assert kept(ASGD(local_lr=0.01, local=Scaffold())) == {"server": model, "clients": table}
+
+
+def test_the_record_of_a_run_by_hand() -> None:
+    """Jobs of 2 and 3, until 7: arrivals at 2, 3, 4, 6 twice, of models of d = 3 numbers of 8 bytes."""
+    where = scenario([2, 3], centres=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], time=7)
+    record = run(Experiment(scenario=where, strategy=ACE(form="direct", local_lr=0.01)))
+    for row in record.curve:
+        assert row["uploads_bytes"] == row["updates"] * 24
+    assert (record.curve[-1]["updates"], record.curve[-1]["time"]) == (5, 7)  # the budget's end
+    assert record.kept_bytes == {"server": 2 * 24 + 24, "clients": 0}
+    assert (record.status, record.reason) == ("done", "budget of virtual time")
+
+
+def test_predicted_staleness_of_two_clients() -> None:
+    """While one of τ = 3 works, one of τ = 2 returns 3/2 times, and the other way round 2/3 times."""
+    record = run(Experiment(scenario=scenario([2, 3], updates=4), strategy=ASGD(local_lr=0.01)))
+    assert record.clients["staleness_predicted"] == pytest.approx([2 / 3, 3 / 2])
