@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from worlds import scenario
 
 from fl_core.experiment import Experiment
+from fl_core.loop.plain import checked
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
@@ -58,6 +59,15 @@ def test_what_is_kept_comes_back(value: Any) -> None:
         checkpoint.load(Recorder(loaded), Path(folder) / "run.pt")
     assert_same(loaded.server.memory.kept, value)
     assert_same(loaded.server.local.kept, value)
+
+
+def test_a_tensor_of_its_own_is_not_copied() -> None:
+    """A view of a larger one is."""
+    table = torch.arange(12.0, dtype=torch.float64).view(3, 4)
+    kept = checked({"table": table, "row": table[1]}, "memory")
+    assert kept["table"] is table
+    assert kept["row"].untyped_storage().nbytes() == 4 * 8
+    assert torch.equal(kept["row"], table[1])
 
 
 def test_a_row_of_a_table_is_saved_without_the_table(tmp_path: Path) -> None:

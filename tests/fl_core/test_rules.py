@@ -376,6 +376,34 @@ def test_8_dismiss() -> None:
     assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 0)
 
 
+def test_8_what_has_arrived_cannot_be_dismissed() -> None:
+    """Nor can it be dismissed by the way: the client's next job goes on."""
+    first: list[Any] = []
+
+    def following(server: Server) -> list[int]:
+        if server.updates == 1:
+            with pytest.raises(RuntimeError, match="only a job in flight"):
+                server.dismiss(first[0])
+        return server.due
+
+    def receive(server: Server, update: Update) -> None:
+        server.step(update.delta)
+
+    def begin(server: Server) -> None:
+        server.wake(server.ticks(Fraction(1, 2)))
+
+    strategy = Scripted(
+        on_begin=begin,
+        on_tick=lambda server: first.extend(server.jobs),
+        on_receive=receive,
+        on_next=following,
+        exact=(Fraction(1, 2),),
+    )
+    simulation, seen = play(strategy, scenario([1], updates=3))
+    assert [event.client for event in seen if event.kind is Kind.ARRIVAL] == [0, 0, 0]
+    assert (len(first), simulation.status) == (1, "done")
+
+
 def test_9_absent_clients_deliver_and_jobs_sent_to_them_wait() -> None:
     """Client 0 works through its absence; a job sent meanwhile begins at its return."""
     got: list[tuple[int, int, int, int]] = []

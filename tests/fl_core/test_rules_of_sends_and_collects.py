@@ -320,6 +320,30 @@ def test_19_results_thrown_away_are_counted() -> None:
     assert simulation.arrived is not None and simulation.arrived.steps == 1
 
 
+def test_8_results_of_dismissed_jobs_are_counted() -> None:
+    """Two were computed in company when the first arrived at 1, none when the second did at 2."""
+    simulation = Simulation(
+        Experiment(
+            scenario=scenario([1, 9, 9], updates=4),
+            strategy=Scripted(
+                on_receive=lambda server, update: [
+                    server.dismiss(job) for job in list(server.jobs) if server.updates < 3
+                ],
+                on_next=lambda server: list(server.idle),
+            ),
+        )
+    )
+    wasted, execution = [], AllInFlight()
+    for happened in simulation.events():
+        if not isinstance(happened, Event):
+            wasted.append(happened.wasted)
+            if len(wasted) == 2:
+                OneByOne().fill([happened])
+            else:
+                execution.fill([happened])
+    assert wasted == [0, 2, 0, 0]
+
+
 # -- both, whatever computes them ------------------------------------------------------------------
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from worlds import play
+from worlds import Scripted, play
 
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.stacked import AllInFlight
@@ -17,7 +19,9 @@ from fl_core.loop.events import Kind
 from fl_core.loop.plain import plain, restore
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
-from fl_core.scenario import Scenario
+from fl_core.scenario import Scenario, Timing
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
 from fl_core.strategies.buffered.ca2fl import CA2FL
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
@@ -26,6 +30,7 @@ from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.strategies.tables.aced import ACED
+from fl_core.timing.durations import Iterations
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
 FITTING: list[Strategy] = [
@@ -123,3 +128,29 @@ def test_20_a_strategy_without_a_rule_for_several_arrivals_is_refused(strategy: 
         ValidationError, match=f"durations 'iterations' need .*{strategy.reference()} does not"
     ):
         Experiment(scenario=where(), strategy=strategy)
+
+
+class Twos(Iterations):
+    """Every job arrives in the second iteration."""
+
+    def draw(self, mean: float, rng: np.random.Generator) -> float:
+        return 2
+
+
+def test_20_a_dismissed_job_is_not_waited_for() -> None:
+    """Three jobs would arrive at 2. That of client 2 is dismissed at 1, and the other two come together."""
+    came: list[list[int]] = []
+
+    class Heard(Scripted):
+        def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
+            came.append([update.client for update in updates])
+
+    strategy = Heard(
+        on_begin=lambda server: server.wake(1),
+        on_tick=lambda server: [server.dismiss(job) for job in list(server.jobs) if job.client == 2],
+        on_next=lambda server: [0, 1, 2] if server.now == 0 else [],
+    )
+    simulation, seen = play(strategy, where(timing=Timing(durations=Twos())))
+    assert came == [[0, 1]]
+    assert [event.time for event in seen] == [1, 2, 2]
+    assert simulation.server.in_flight == 0
