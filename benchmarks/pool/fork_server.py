@@ -14,7 +14,7 @@ from fl_core.problems.problem import Problem
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 # What worlds of data sets are built with, Lightning among it; else the first world of each worker imports it.
-TRAINING = ("sklearn.datasets", "fl_core.problems.training.pooled")
+TRAINING = ("fl_core.problems.training.pooled",)
 
 
 def warm_up(*modules: str, problems: Iterable[Problem] = ()) -> None:

@@ -1,7 +1,11 @@
-"""What the fork server imports first, so that workers begin at once; none of it may start a thread."""
+"""What the fork server imports first, so that workers begin at once; none of it may start a thread.
+
+It collects no garbage: what is imported stays for good. Workers collect theirs again (`benchmarks/pool/worker.py`).
+"""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -11,6 +15,7 @@ MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
 
 def _import_all() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
+    gc.disable()
     driver = os.getppid()
     for module in MODULES:
         importlib.import_module(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -143,6 +144,8 @@ def serve(pipe: Connection, log: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
+    gc.freeze()  # what was imported stays for good: it is not searched for garbage, nor its memory copied
+    gc.enable()
     ProcessWorker(pipe).work()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -54,10 +54,10 @@ class TaskJob(Generic[AnyTask]):
     outbox: Outbox
     provenance: dict[str, Any]
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The task's identity."""
-        return self.task.key
+        return self.task.key  # a hash of all its fields, which pools ask for again and again
 
     def retries(self) -> Sequence[Self]:
         """The job itself; a run goes on from its checkpoint."""
