@@ -1,6 +1,6 @@
 """What the fork server imports first, so that workers begin at once; none of it may start a thread.
 
-It collects no garbage: what is imported stays for good. Workers collect theirs again (`benchmarks/pool/worker.py`).
+It collects no garbage: what is imported stays for good. Workers collect theirs (`benchmarks/pool/worker.py`).
 """
 
 from __future__ import annotations
