@@ -139,7 +139,8 @@ class Session:
         worlds = {task.problem: task.seed for task in left}
         pool: Pool[RunJob | BaselineJob] = engine.pool(len(left), self.store.log, worlds)
         with show(len(left)) as progress, pool:
-            for task in left:
+            # Baselines, which are short, come last: they are computed while the last runs are written to MLflow.
+            for task in sorted(left, key=lambda task: not isinstance(task, RunTask)):
                 pool.submit(job_of(task, outbox, about))
             while pool.busy:
                 if delivery.full:
