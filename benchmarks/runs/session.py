@@ -139,7 +139,7 @@ class Session:
         worlds = {task.problem: task.seed for task in left}
         pool: Pool[RunJob | BaselineJob] = engine.pool(len(left), self.store.log, worlds)
         with show(len(left)) as progress, pool:
-            # Baselines, which are short, come last: they are computed while the last runs are written to MLflow.
+            # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
             for task in sorted(left, key=lambda task: not isinstance(task, RunTask)):
                 pool.submit(job_of(task, outbox, about))
             while pool.busy:
