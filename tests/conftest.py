@@ -3,6 +3,7 @@
 And a real MLflow database, made once; the fork server, started once.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; subprocesses inherit all three
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+gc.set_threshold(50_000, 20, 20)  # as commands do: torch and MLflow's objects are not searched all the time
 
 settings.register_profile("default", deadline=None)  # a loaded machine is slow, not wrong
 settings.register_profile("ci", deadline=None, derandomize=True)
