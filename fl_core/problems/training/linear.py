@@ -1,6 +1,11 @@
-"""Multinomial logistic regression by hand: gradients without autograd for many models at once, and logits."""
+"""Multinomial logistic regression by hand: gradients without autograd for many models at once, and logits.
+
+Inputs that are mostly zeros, such as the counts of words in a text, are a sparse matrix.
+"""
 
 from __future__ import annotations
+
+import warnings
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +13,8 @@ from torch import Tensor, nn
 from fl_core.problems.data.data import Data
 from fl_core.problems.training.task import Task
 from fl_core.problems.training.tasks import Classifier
+
+MOSTLY_ZERO = 0.1  # the largest share of other inputs; with many more a sparse product is no gain
 
 
 class LinearGradients:
@@ -79,3 +86,20 @@ class LinearGradients:
         """W [J, classes, D] and b [J, classes] as views of models [J, d]."""
         weight, bias = models[:, : -self.classes], models[:, -self.classes :]
         return weight.view(len(models), self.classes, -1), bias
+
+
+def sparse_inputs(task: Task, stored: Tensor) -> Tensor | None:
+    """What a linear layer gets of stored bytes, as a sparse matrix [N, D]; None if it would be no gain.
+
+    The layer may follow one without parameters, such as a scaling, whose outputs are computed once.
+    """
+    layers = list(task.network) if type(task) is Classifier and type(task.network) is nn.Sequential else []
+    if [type(layer) for layer in layers[1:]] != [nn.Linear] or layers[0].state_dict():
+        return None
+    if stored.dtype is not torch.uint8 or stored.count_nonzero() > MOSTLY_ZERO * stored.numel():
+        return None
+    first, dtype = layers[0].eval(), layers[1].weight.dtype
+    parts = [first(part.to(dtype)).to_sparse() for part in torch.split(stored, 128)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+        return torch.cat(parts).to_sparse_csr()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from fl_core.problems.data.sample import StratifiedSample
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.precision import gradients
 from fl_core.problems.problem import CPU, Evaluation, World
-from fl_core.problems.training.linear import LinearGradients
+from fl_core.problems.training.linear import LinearGradients, sparse_inputs
 from fl_core.problems.training.task import Batch, Loss, Task
 from fl_core.streams import Streams
 
@@ -78,6 +79,7 @@ class SupervisedWorld(World):
         self._bound = self.flat.bind(self.task)  # [d]; writing here sets the task's parameters
         self._parameters = self.flat.parameters(self.task)
         fast = self.task.channels_last and device.type == "cpu" and self.first.dtype is torch.float32
+        vars(self).pop("_test_inputs", None)
         self._format = torch.channels_last if fast else torch.preserve_format
         self.memory_format = "channels last" if fast else "contiguous"
         self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data set, and first or last model
@@ -180,12 +182,19 @@ class SupervisedWorld(World):
             name: metric.set_dtype(torch.float64).to(self.device) for name, metric in task.wholes().items()
         }
         with torch.inference_mode():
-            test = self._judge(task, data.x_test, data.y_test, wholes)
+            test = self._judge(task, self._test_inputs, data.y_test, wholes)
             others = {name: float(metric.compute()) for name, metric in wholes.items()}
         loss = test.pop("loss")
         metrics = {name: float(values.mean()) for name, values in test.items()}
         of_clients = {name: self.shares.on_test(values) for name, values in test.items()}
         return Evaluation({**metrics, "test/loss": float(loss.mean()), **others}, None, of_clients)
+
+    @cached_property
+    def _test_inputs(self) -> Tensor:
+        """The stored test data, or the sparse inputs that a linear layer gets of them."""
+        dense = self.device.type != "cpu" or self.data.mean
+        found = None if dense else sparse_inputs(self.task, self.data.x_test)
+        return self.data.x_test if found is None else found
 
     def _on_training(self, model: Tensor) -> np.ndarray:
         """L_i [n] on each client's training data."""
@@ -240,6 +249,8 @@ class SupervisedWorld(World):
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
         """The network's outputs for stored data points [B, ...]."""
+        if stored.layout is torch.sparse_csr:
+            return task.network[-1](stored)
         return self._by_hand.logits(self._bound, stored) if self._by_hand else task(self.normalise(stored))
 
     def _judge(
@@ -247,12 +258,18 @@ class SupervisedWorld(World):
     ) -> dict[str, np.ndarray]:
         """Loss and scores of each data point, as float64; `wholes` are updated with all outputs."""
         found: dict[str, list[Tensor]] = {}
-        on_cpu = PASS_LINEAR if self._by_hand else PASS
-        points = on_cpu if self.device.type == "cpu" else PASS_GPU
-        for x, target in zip(torch.split(stored, points), torch.split(targets, points), strict=True):
+        passes = self._passes(stored)
+        for x, target in zip(passes, torch.split(targets, [len(x) for x in passes]), strict=True):
             outputs, y = self._outputs(task, x), self.target(target)
             for name, values in {"loss": task.losses(outputs, y), **task.scores(outputs, y)}.items():
                 found.setdefault(name, []).append(values)
             for metric in wholes.values():
                 metric.update(*task.shown(outputs, y))
         return {name: torch.cat(values).double().cpu().numpy() for name, values in found.items()}
+
+    def _passes(self, stored: Tensor) -> Sequence[Tensor]:
+        """Stored data points, as many at a time as are evaluated fastest."""
+        if stored.layout is torch.sparse_csr:
+            return [stored]
+        on_cpu = PASS_LINEAR if self._by_hand else PASS
+        return torch.split(stored, on_cpu if self.device.type == "cpu" else PASS_GPU)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,8 @@ from torch.nn.functional import cross_entropy
 
 from fl_core.problems.data.data import Data
 from fl_core.problems.digits import Digits
-from fl_core.problems.training.linear import LinearGradients
+from fl_core.problems.models.linear import UnitLength
+from fl_core.problems.training.linear import LinearGradients, sparse_inputs
 from fl_core.problems.training.tasks import Classifier
 
 MEAN, STD = 33.3, 78.6  # MNIST's, in units of the stored bytes
@@ -83,3 +85,42 @@ def test_a_client_without_data_has_gradient_zero_in_a_stack() -> None:
     assert not found[1].any()
     for client in (0, 2):
         torch.testing.assert_close(found[client], world.gradient(models[client], client, samples[client]))
+
+
+def counts(share: float) -> Tensor:
+    """How often each of 50 words occurs in 300 texts [300, 50], each in about this share of them."""
+    random = torch.Generator().manual_seed(3)
+    occurs = torch.rand(300, 50, generator=random) < share
+    return occurs * torch.randint(1, 256, (300, 50), dtype=torch.uint8, generator=random)
+
+
+def test_sparse_inputs_give_the_logits_of_dense_ones() -> None:
+    """Those of W x + b with x of unit length, by NumPy; texts without a word among them."""
+    stored = counts(0.05)
+    assert (stored.sum(1) == 0).any()
+    layer = nn.Linear(50, 4).double()
+    inputs = sparse_inputs(Classifier(nn.Sequential(UnitLength(), layer), 0.1), stored)
+    assert inputs is not None and inputs.layout is torch.sparse_csr
+    x = np.log1p(stored.numpy().astype(float))
+    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    expected = x @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
+    assert np.abs(layer(inputs).detach().numpy() - expected).max() < 1e-13
+
+
+def test_inputs_that_are_no_gain_stay_dense() -> None:
+    linear = nn.Linear(50, 4)
+    scaled = Classifier(nn.Sequential(UnitLength(), linear), 0.1)
+    assert sparse_inputs(scaled, counts(0.2)) is None
+    assert sparse_inputs(scaled, counts(0.05).int()) is None
+    for layers in ([linear], [nn.Linear(50, 50), linear], [UnitLength(), linear, nn.ReLU()]):
+        assert sparse_inputs(Classifier(nn.Sequential(*layers), 0.1), counts(0.05)) is None
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-14), (torch.float32, 1e-6)])
+def test_losses_are_log_sum_exp_less_the_labels_logit(dtype: torch.dtype, bound: float) -> None:
+    random = torch.Generator().manual_seed(5)
+    logits, labels = torch.randn(300, 7, dtype=dtype, generator=random), torch.arange(300) % 7
+    z = logits.double().numpy()
+    expected = np.log(np.exp(z).sum(1)) - z[np.arange(300), labels.numpy()]
+    found = Classifier(nn.Identity(), 0.1).losses(logits, labels)
+    assert found.shape == (300,) and np.abs(found.double().numpy() - expected).max() < bound
