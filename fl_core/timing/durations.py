@@ -282,7 +282,7 @@ class Iterations(Durations):
     mean: Length = Fraction(5)  # β, before it is rounded down
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
-        return (1 + Fraction(1 / math.expm1(1 / float(self.mean))),) * n
+        return (1 + Fraction(1 / math.expm1(min(1 / float(self.mean), 700))),) * n  # e^700 is still a float
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
         return 1 + math.floor(rng.exponential(float(self.mean)))

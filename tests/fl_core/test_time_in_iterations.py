@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -154,3 +155,9 @@ def test_20_a_dismissed_job_is_not_waited_for() -> None:
     assert came == [[0, 1]]
     assert [event.time for event in seen] == [1, 2, 2]
     assert simulation.server.in_flight == 0
+
+
+def test_a_mean_delay_far_below_an_iteration_is_none() -> None:
+    """E⌊X⌋ of X ~ Exp(β) is 1/(e^(1/β) − 1), which vanishes as β does."""
+    assert Iterations(mean=Fraction(1, 1000)).means(2, seed=0) == (pytest.approx(1), pytest.approx(1))
+    assert Iterations(mean=Fraction(5)).means(1, seed=0)[0] == pytest.approx(1 + 1 / (np.exp(0.2) - 1))

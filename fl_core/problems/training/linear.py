@@ -94,7 +94,7 @@ def sparse_inputs(task: Task, stored: Tensor) -> Tensor | None:
     The layer may follow one without parameters, such as a scaling, whose outputs are computed once.
     """
     layers = list(task.network) if type(task) is Classifier and type(task.network) is nn.Sequential else []
-    if [type(layer) for layer in layers[1:]] != [nn.Linear] or layers[0].state_dict():
+    if len(layers) != 2 or not isinstance(layers[1], nn.Linear) or layers[0].state_dict():
         return None
     if stored.dtype is not torch.uint8 or stored.count_nonzero() > MOSTLY_ZERO * stored.numel():
         return None

@@ -249,8 +249,8 @@ class SupervisedWorld(World):
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
         """The network's outputs for stored data points [B, ...]."""
-        if stored.layout is torch.sparse_csr:
-            return task.network[-1](stored)
+        if stored.layout is torch.sparse_csr:  # inputs of the linear layer, after the one without parameters
+            return task.network.get_submodule("1")(stored)
         return self._by_hand.logits(self._bound, stored) if self._by_hand else task(self.normalise(stored))
 
     def _judge(
