@@ -526,12 +526,16 @@ def test_overhead_in_bytes() -> None:
 
 
 def test_the_record_of_a_run_by_hand() -> None:
-    """Jobs of 2 and 3, until 7: arrivals at 2, 3, 4, 6 twice, of models of d = 3 numbers of 8 bytes."""
-    where = scenario([2, 3], centres=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], time=7)
+    """Jobs of 2 and 3, until 7.5, of models of d = 3 numbers of 8 bytes.
+
+    ACE hears both, at 2 and 3, before it sends again: arrivals at 5, 6 and 7.
+    """
+    where = scenario([2, 3], centres=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], time=7.5)
     record = run(Experiment(scenario=where, strategy=ACE(form="direct", local_lr=0.01)))
+    assert list(record.arrivals["time"]) == [2, 3, 5, 6, 7]
     for row in record.curve:
         assert row["uploads_bytes"] == row["updates"] * 24
-    assert (record.curve[-1]["updates"], record.curve[-1]["time"]) == (5, 7)  # the budget's end
+    assert (record.curve[-1]["updates"], record.curve[-1]["time"]) == (5, 7.5)  # the budget's end
     assert record.kept_bytes == {"server": 2 * 24 + 24, "clients": 0}
     assert (record.status, record.reason) == ("done", "budget of virtual time")
 
