@@ -24,7 +24,7 @@ from recorded import computed, keys, runs, tables, write_suite
 
 from benchmarks.tracking.store import Store
 
-KILLS = int(os.environ.get("ASYNCFL_KILLS", "3"))
+KILLS = int(os.environ.get("ASYNCFL_KILLS", "1"))
 SEED = int(os.environ.get("ASYNCFL_SEED", "0"))
 PATIENCE = 240.0  # seconds, on a machine that does many things
 SPREAD = 3.0  # seconds from a command's first write, about as long as it takes undisturbed

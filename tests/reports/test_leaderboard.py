@@ -138,6 +138,16 @@ def test_the_command_writes_a_page_with_its_figures(store: str, tmp_path: Path) 
         assert (tmp_path / "page" / name).read_text().startswith("<?xml")
 
 
+def test_the_shipped_page_is_made_from_the_results_that_are_kept(tmp_path: Path) -> None:
+    shipped = Path(__file__).parents[2] / "docs"
+    made = CliRunner().invoke(leaderboard.command, ["--markdown", str(tmp_path)], catch_exceptions=False)
+    assert made.exit_code == 0, made.output
+    text = (tmp_path / "leaderboard.md").read_text().replace(str(tmp_path), "docs")
+    assert text == (shipped / "leaderboard.md").read_text()
+    board = Board.load(leaderboard.KEPT)
+    assert board.runs.groupby("strategy").size().nunique() == 1  # every strategy in every scenario and seed
+
+
 # -- advice ----------------------------------------------------------------------------------------
 
 
