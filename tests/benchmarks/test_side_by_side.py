@@ -322,5 +322,5 @@ class TestWorkers:
         with pytest.raises(KeyboardInterrupt):
             session(path, store, workers=1, hear=stop)
         assert len(list(store.outbox.glob("small/*.checkpoint"))) == 4, "all that were open are saved"
-        assert session(path, store, workers=2).now == {"done": 4}
+        assert session(path, store, workers=2).now == {"done": 8}, "four runs, then a baseline for each seed"
         assert len(tables(store)) == 4

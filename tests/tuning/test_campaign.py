@@ -253,7 +253,8 @@ def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in tuned.FOLDER.glob("*.yaml")))
 def test_shipped_values_fit_their_suites(name: str) -> None:
-    suite = load(name, tuned=True)
+    of, _, scale = name.partition("-")
+    suite = load(of, scale=scale or None, tuned=True)
     assert suite.tuned is not None
     places = {(run.scenario, run.strategy) for run in suite.runs()}  # raises where a digest does not fit
     assert places == {(entry.scenario, entry.strategy) for entry in suite.tuned.spec.tuned}
