@@ -130,6 +130,8 @@ def load(
         suite = build(path, document, map(assignment, overrides), scale)
     if tuned is False or (tuned is None and suite.spec.lr != TUNED):
         return suite
+    if tuned is None and not suite.tuned_values.is_file():
+        raise UserError(f"{path}: lr: tuned: there is no {suite.tuned_values}; make it with asyncfl tune")
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
     values.must_not_know(suite.spec.seeds)
     return replace(suite, tuned=values, as_variant=bool(tuned))

@@ -251,6 +251,16 @@ def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
         load(str(path), tuned=True)
 
 
+def test_a_suite_with_tuned_rates_names_itself_and_the_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "{name: a, seeds: 1, problem: {name: digits, clients: 4}, budget: {updates: 1}, strategies: [asgd], "
+        "lr: tuned}"
+    )
+    with pytest.raises(UserError, match=f"{path}: lr: tuned: there is no {path.with_name('tuned-a.yaml')}"):
+        load(str(path))
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in tuned.FOLDER.glob("*.yaml")))
 def test_shipped_values_fit_their_suites(name: str) -> None:
     of, _, scale = name.partition("-")
