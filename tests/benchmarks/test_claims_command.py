@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from toy_paper import CLAIMS
 
 from benchmarks.claims import kept
 from benchmarks.claims.files import papers
@@ -18,36 +21,14 @@ from benchmarks.errors import UserError
 from benchmarks.suite.code import ALLOWED
 from benchmarks.tracking.store import Store
 from fl_core.recording import recorder as measure
+from reports.records.store import load
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
 PATIENCE = 60.0  # seconds, on a machine that does many things
 
-TOY = """
-paper: toy
-title: Toy et al.
-scenarios:
-  pair:
-    seeds: 3
-    problem: {name: quadratic, centres: [[-1.0], [1.0], [0.5]], noise: 0.1}
-    timing: {durations: {name: fx, spread: 80}}
-    budget: {updates: 400}
-    evaluations: 4
-    strategies: [fedavg, {name: "sluggish:Slow", pause: 0.003}, fedbuff]
-  unused: {suite: quickstart, scales: {paper: {}}, needs: {paper: a fast computer}}
-claims:
-  - id: T-better/slow
-    place: §1
-    statement: Synchronous averaging ends nearer to the optimum.
-    kind: better
-    clock: updates
-    rates: stated
-    arrangement: paper
-    looks: [3]
-    scenario: pair
-    metric: distance
-    a: {strategy: fedavg}
-    b: {strategy: "sluggish:Slow"}
+LARGER = "  unused: {suite: quickstart, scales: {paper: {}}, needs: {paper: a fast computer}}\n"
+MORE = """\
   - id: T-large/digits
     place: §2
     statement: It trains.
@@ -64,8 +45,8 @@ claims:
     place: §3
     statement: Two and two make five.
     kind: exact
-    computed: operator:index
-    arguments: {}
+    computed: arithmetic:total
+    arguments: {of: [2, 2]}
     printed: 5
     seen: They make four.
 """
@@ -76,92 +57,82 @@ def toy(tmp_path: Path) -> Path:
     """A folder of claims."""
     (tmp_path / "claims").mkdir()
     (tmp_path / "arithmetic.py").write_text("def total(of):\n    return sum(of)\n")
-    text = TOY.replace("operator:index", "arithmetic:total").replace(
-        "arguments: {}", "arguments: {of: [2, 2]}"
-    )
-    (tmp_path / "claims" / "toy.yaml").write_text(text)
+    (tmp_path / "claims" / "toy.yaml").write_text(CLAIMS.replace("claims:", LARGER + "claims:") + MORE)
     return tmp_path / "claims"
 
 
-def asyncfl(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """`asyncfl` with some arguments, as the leader of a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-c", "from benchmarks.cli import main; main()", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": PATH},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+@pytest.fixture
+def done(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., str]:
+    """What `asyncfl` with some arguments prints, once it has ended well."""
 
+    def _done(*arguments: str) -> str:
+        process = start(*arguments)
+        output, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, output
+        return output
 
-def done(folder: Path, *arguments: str) -> str:
-    """What it printed, once it has ended well."""
-    process = asyncfl(folder, *arguments)
-    output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, output
-    return output
+    return _done
 
 
 @pytest.mark.slow
-def test_claims_are_run_interrupted_gone_on_with_and_shown(tmp_path: Path, toy: Path, store: Store) -> None:
-    run = (
-        "claims",
-        "run",
-        "--claims",
-        str(toy),
-        "--allow-code",
-        "--store",
-        str(store.folder),
-        "--workers",
-        "2",
-    )
-    assert "claims-toy-small: 1 claim, 6 runs, " in done(tmp_path, *run, "--dry-run")
+def test_claims_are_run_interrupted_gone_on_with_and_shown(
+    start: Callable[..., subprocess.Popen[str]], done: Callable[..., str], toy: Path, store: Store
+) -> None:
+    at = ("--claims", str(toy), "--store", str(store.folder))
+    run = ("claims", "run", *at, "--allow-code", "--workers", "2")
+    assert "claims-toy-small: 1 claim, 6 runs, " in done(*run, "--dry-run")
 
-    first = asyncfl(tmp_path, *run)
+    first = start(*run)
     end = time.monotonic() + PATIENCE
-    while not list(store.outbox.glob("claims-toy-small/*.checkpoint")):
+    while not finished_seeds(store):
         assert time.monotonic() < end and first.poll() is None
         time.sleep(0.02)
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does
     output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130 and "Traceback" not in output
     assert output.splitlines()[-1] == f"Go on with: asyncfl {' '.join(run)}"
-    assert not kept.path("toy", "small", toy / "results").exists()
+    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    assert {one.seed for one in stored} == finished_seeds(store) != {0, 1, 2}
 
-    assert "claims-toy-small: 6 runs, 6 of them finished." in done(tmp_path, *run)
+    assert "claims-toy-small: 6 runs, 6 of them finished." in done(*run)
     stored = kept.read(kept.path("toy", "small", toy / "results"))
     assert {(one.claim, one.sample, one.seed): one.value for one in stored} == _undisturbed(toy)
     assert all(one.origin and one.when and one.runs for one in stored)
 
-    summary = done(tmp_path, "claims", "--claims", str(toy))
+    summary = done("claims", "--claims", str(toy))
     assert "Toy et al.  1      1      –              –          1           3" in summary
     assert "2 of 3 published claims tested, 0 at paper scale and 1 computed without training." in summary
-    table = done(tmp_path, "claims", "--claims", str(toy), "--paper", "toy")
+    table = done("claims", "--claims", str(toy), "--paper", "toy")
     assert "Toy et al. · small\n" in table and "\nT-better/slow  confirmed  " in table
     assert "\nT-exact/sum  refuted  4.00" in table  # what is computed stands in a table of its own
     assert "T-large/digits" not in table
-    row = done(tmp_path, "claims", "show", "T-better", "--claims", str(toy))
+    row = done("claims", "show", "T-better", "--claims", str(toy))
     assert "small  T-better/slow  confirmed  " in row
-    shown = done(tmp_path, "claims", "show", "T-better/slow", "--claims", str(toy))
+    shown = done("claims", "show", "T-better/slow", "--claims", str(toy))
     assert "small (as the paper says): confirmed " in shown and all(
         f"seed {seed}: a " in shown for seed in range(3)
     )
     assert all(one.runs in shown for one in stored)
-    assert "needs    a fast computer" in done(
-        tmp_path, "claims", "show", "T-large/digits", "--claims", str(toy)
-    )
-    readme = done(tmp_path, "claims", "--markdown", "readme", "--claims", str(toy))
+    assert "needs    a fast computer" in done("claims", "show", "T-large/digits", "--claims", str(toy))
+    readme = done("claims", "--markdown", "readme", "--claims", str(toy))
     assert "| Toy et al. | 1 | 1 | – | – | 1 |\n" in readme
-    docs = done(tmp_path, "claims", "--markdown", "docs", "--claims", str(toy))
+    docs = done("claims", "--markdown", "docs", "--claims", str(toy))
     assert "| **refuted**: contradicts the paper; printed 5; They make four | 4.00 |" in docs
     assert "| as the paper says | **confirmed: ahead** |" in docs
     assert "Not run at scale paper: T-large (1)." in docs
 
-    again = done(tmp_path, *run)
+    again = done(*run)
     assert "seed 0" not in again  # nothing is computed twice
     assert kept.read(kept.path("toy", "small", toy / "results")) == stored
+
+
+def finished_seeds(store: Store) -> set[int]:
+    """The seeds of the toy's runs of which both strategies' runs are recorded."""
+    try:
+        ended = Counter(run.seed for run in load(store.tracking_uri, "claims-toy-small").runs if run.done)
+    except UserError:  # nothing was recorded yet
+        return set()
+    return {seed for seed, strategies in ended.items() if strategies == 2}
 
 
 def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:
@@ -224,24 +195,24 @@ def test_the_cost_of_a_larger_scale_has_its_command(
 
 @pytest.mark.slow
 def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
-    tmp_path: Path, toy: Path, store: Store
+    done: Callable[..., str], toy: Path, store: Store
 ) -> None:
     """Two strategies that differ by luck alone: three looks, each with fresh seeds; nothing is run twice."""
     text = (toy / "toy.yaml").read_text()
-    alike = text.replace('{name: "sluggish:Slow", pause: 0.003}', "{name: asgd}")
+    alike = text.replace('{name: "sluggish:Slow", pause: 0.004}', "fedbuff")
     alike = alike.replace('"sluggish:Slow"', "fedbuff").replace("looks: [3]", "looks: [2, 3, 5]")
     (toy / "toy.yaml").write_text(alike)
     at = ("--claims", str(toy), "--store", str(store.folder))
-    before = done(tmp_path, "claims", "cost", *at)
+    before = done("claims", "cost", *at)
     assert "Toy et al.  small  1 of 1       " in before
     run = ("claims", "run", *at, "--allow-code", "--until-decided")
-    ran = done(tmp_path, *run, "--workers", "2", "--hours", "1")
+    ran = done(*run, "--workers", "2", "--hours", "1")
     looks = [line.split(",")[0] for line in ran.splitlines() if " claim to " in line]
     assert looks and looks == [f"claims-toy-small: 1 claim to {n} seeds" for n in (2, 3, 5)][: len(looks)]
     stored = kept.read(kept.path("toy", "small", toy / "results"))
     seeds = [one.seed for one in stored if one.sample == "a"]
     assert seeds == list(range((2, 3, 5)[len(looks) - 1]))
-    again = done(tmp_path, *run)
+    again = done(*run)
     assert " claim to " not in again and "Toy et al.  small  0 of 1       0     –" in again
 
 

@@ -21,6 +21,7 @@ import pytest
 import yaml
 from mlflow import MlflowClient
 from recorded import computed, keys, runs, tables, write_suite
+from toy_paper import CLAIMS
 
 from benchmarks.tracking.store import Store
 
@@ -265,33 +266,6 @@ def test_tune(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Te
 
     words = ("tune", path.name, "--workers", "2")
     tell("tune", crash(start, lambda: words, fresh, outcome))
-
-
-CLAIMS = """
-paper: toy
-title: Toy et al.
-scenarios:
-  pair:
-    seeds: 3
-    problem: {name: quadratic, centres: [[-1.0], [1.0], [0.5]], noise: 0.1}
-    timing: {durations: {name: fx, spread: 80}}
-    budget: {updates: 400}
-    evaluations: 4
-    strategies: [fedavg, {name: "sluggish:Slow", pause: 0.004}]
-claims:
-  - id: T-better/slow
-    place: §1
-    statement: Synchronous averaging ends nearer to the optimum.
-    kind: better
-    clock: updates
-    rates: stated
-    arrangement: paper
-    looks: [3]
-    scenario: pair
-    metric: distance
-    a: {strategy: fedavg}
-    b: {strategy: "sluggish:Slow"}
-"""
 
 
 def test_claims_run(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:

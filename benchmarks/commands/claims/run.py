@@ -144,23 +144,34 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
 
 
 def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
-    """Run what claims need and keep its numbers; whether any run failed."""
-    from benchmarks.claims import kept
+    """Run what claims need and keep its numbers, even of a batch that is stopped; whether any run failed."""
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
+
+    session = Session(plan, store, baselines=False)
+    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
+    try:
+        session.run(computes, lambda tasks: display(tasks, quiet=quiet))
+    except KeyboardInterrupt:
+        if session.finished:
+            _keep(plan, store, results)
+        raise
+    _keep(plan, store, results)
+    click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
+    return bool(session.now["error"])
+
+
+def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
+    """Keep the numbers of the runs that are finished."""
+    from benchmarks.claims import kept
     from reports.claims.claims import measured
     from reports.claims.cost import merged
     from reports.records.store import load
 
-    session = Session(plan, store, baselines=False)
-    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
-    session.run(computes, lambda tasks: display(tasks, quiet=quiet))
-    click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
     numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
     file = kept.path(plan.paper.name, plan.scale, results)
     kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
-    return bool(session.now["error"])
 
 
 def _until_decided(
