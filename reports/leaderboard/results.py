@@ -43,6 +43,9 @@ def results(suite: RecordedSuite) -> pd.DataFrame:
 
 
 def _row(run: RecordedRun) -> dict[str, object]:
+    def final(metric: str) -> float:
+        return np.nan if run.diverged else run.final(metric)
+
     return {
         "problem": run.problem,
         "partition": run.partition,
@@ -50,10 +53,8 @@ def _row(run: RecordedRun) -> dict[str, object]:
         "strategy": run.strategy,
         "seed": run.seed,
         "status": run.status,
-        "value": np.nan if run.diverged else run.final(run.metric),
-        "worst_client": np.nan
-        if run.diverged
-        else run.final(f"worst_client/{run.metric.rpartition('/')[2]}"),
+        "value": final(run.metric),
+        "worst_client": final(f"worst_client/{run.metric.rpartition('/')[2]}"),
         "time_to_target": time_to_target(run, "time", run.target),
         "uploads": time_to_target(run, "uploads_bytes", run.target),
         "server_bytes": run.totals.get("kept_bytes/server", np.nan),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -79,9 +78,12 @@ class SupervisedWorld(World):
         self._bound = self.flat.bind(self.task)  # [d]; writing here sets the task's parameters
         self._parameters = self.flat.parameters(self.task)
         fast = self.task.channels_last and device.type == "cpu" and self.first.dtype is torch.float32
-        vars(self).pop("_test_inputs", None)
         self._format = torch.channels_last if fast else torch.preserve_format
         self.memory_format = "channels last" if fast else "contiguous"
+        # The stored test data, or the sparse inputs that a linear layer gets of them
+        dense = device.type != "cpu" or self.data.mean
+        sparse = None if dense else sparse_inputs(self.task, self.data.x_test)
+        self._test_inputs = self.data.x_test if sparse is None else sparse
         self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data set, and first or last model
 
     def at(self, model: Tensor) -> Task:
@@ -188,13 +190,6 @@ class SupervisedWorld(World):
         metrics = {name: float(values.mean()) for name, values in test.items()}
         of_clients = {name: self.shares.on_test(values) for name, values in test.items()}
         return Evaluation({**metrics, "test/loss": float(loss.mean()), **others}, None, of_clients)
-
-    @cached_property
-    def _test_inputs(self) -> Tensor:
-        """The stored test data, or the sparse inputs that a linear layer gets of them."""
-        dense = self.device.type != "cpu" or self.data.mean
-        found = None if dense else sparse_inputs(self.task, self.data.x_test)
-        return self.data.x_test if found is None else found
 
     def _on_training(self, model: Tensor) -> np.ndarray:
         """L_i [n] on each client's training data."""
