@@ -1,4 +1,4 @@
-"""The papers' networks: sizes, torch's own as reference, dropout by keys."""
+"""Networks: sizes, torch's own as reference, dropout by keys."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from fl_core.problems.models.alahyane import AlahyaneCNN
-from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN
+from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN, SmallCNN
 from fl_core.problems.models.keyed_dropout import KeyedDropout, mixed
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.lstm import LSTM, Layer
@@ -36,6 +36,7 @@ def dense(*widths: int) -> int:
         (AnarchicCNN(), COLOUR, 76 * 32 + (32 * 25 + 1) * 64 + dense(1600, 512, 128, 10)),
         (AnarchicCNN(), (1, 28, 28), 26 * 32 + (32 * 25 + 1) * 64 + dense(1024, 512, 128, 10)),
         (CNN7(), (1, 28, 28), 50 * 20 + (20 * 49 + 1) * 40 + dense(2560, 10)),
+        (SmallCNN(), (1, 28, 28), 26 * 8 + (8 * 25 + 1) * 16 + dense(256, 10)),
         (LSTM(), (80,), 10 * 8 + 400 * (8 + 100 + 2) + 400 * (100 + 100 + 2) + dense(100, 10)),
         (Linear(), (4096,), dense(4096, 10)),
     ],
@@ -72,7 +73,9 @@ def test_norms_without_sense_are_refused(fields: dict[str, object], sentence: st
         Model.model_validate({"name": "resnet18", **fields})
 
 
-@pytest.mark.parametrize("model", [FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), AlahyaneCNN()])
+@pytest.mark.parametrize(
+    "model", [FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), SmallCNN(), AlahyaneCNN()]
+)
 @pytest.mark.parametrize("side", [18, 29])
 def test_every_network_gives_one_logit_a_class(model: Model, side: int) -> None:
     shape = (2, side, side + 3)
@@ -80,7 +83,7 @@ def test_every_network_gives_one_logit_a_class(model: Model, side: int) -> None:
     assert model.build(shape, 7)(torch.zeros(2, *shape)).shape == (2, 7)
 
 
-@pytest.mark.parametrize("name", ["fraboni_cnn", "afl_cnn", "cnn7", "alahyane_cnn", "resnet18"])
+@pytest.mark.parametrize("name", ["fraboni_cnn", "afl_cnn", "cnn7", "small_cnn", "alahyane_cnn", "resnet18"])
 def test_the_smallest_image_works_and_what_is_no_image_is_refused(name: str) -> None:
     model = Model.model_validate(name)
     assert "not 80" in (model.refuses((80,), 10) or "")
