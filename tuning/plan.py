@@ -16,7 +16,7 @@ from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario
 from tuning.objective import TO_TARGET, Objective
-from tuning.space import Space, Values, read
+from tuning.space import Space, Values, space_of
 from tuning.study import Campaign, Study
 
 APART = 1000  # tuning seeds begin so far above the largest seed of the suite
@@ -62,11 +62,9 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
     strategy = run.experiment.strategy
     names = [one.reference() for one in suite.spec.strategies]
     try:
-        space = read(strategy, names, spec.space)
+        space = space_of(strategy, names, spec.space)
     except ValueError as error:
         raise UserError(f"tuning.space: {error}") from None
-    if not spec.space:  # a space that the suite states is not widened
-        space = space.widened(space.own()).widened(space.usual())
     first = list(_first(spec.sampler, space))
     for values in (*space.ends(), *(values for _, values in first)):
         _must_fit(space, values, scenario, seeds[0])

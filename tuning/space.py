@@ -92,15 +92,30 @@ class Space:
         }
 
 
-def read(strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]) -> Space:
-    """The space of a strategy: what a suite writes, or what the strategy declares where it writes nothing.
+def space_of(
+    strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]
+) -> Space:
+    """The space of a strategy: what a suite writes of its parameters, or else what the strategy declares.
 
-    `names` are those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone. Raises ValueError
-    with a sentence about the key that is wrong.
+    What is declared is widened until it holds the values that the strategy has, and the paper's. `names` are
+    those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone. Raises ValueError with a
+    sentence about the key that is wrong.
     """
-    if not written:
-        declared = strategy.tunable()
-        return Space(strategy, {name: _possible(strategy, name, of) for name, of in declared.items()})
+    stated = Space(strategy, _stated(strategy, names, written))
+    if stated.candidates:
+        return stated
+    own = declared(strategy)
+    return own.widened(own.own()).widened(own.usual())
+
+
+def declared(strategy: Strategy) -> Space:
+    """What a strategy says may be searched."""
+    return Space(strategy, {name: _possible(strategy, name, of) for name, of in strategy.tunable().items()})
+
+
+def _stated(
+    strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]
+) -> dict[str, Candidates]:
     known = [*fields_of(strategy), FACTOR]
     chosen: dict[str, Candidates] = {}
     for key, of in written.items():
@@ -112,11 +127,9 @@ def read(strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | 
         if key not in known:
             raise ValueError(f"{key}: {strategy.label()} has no such parameter{nearest(key, known)}")
         chosen[key] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
-    if not chosen:
-        raise ValueError(f"is empty for {strategy.label()}: name at least one of its parameters")
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
-    return Space(strategy, chosen)
+    return chosen
 
 
 def _possible(strategy: Strategy, name: str, of: Candidates) -> Candidates:

@@ -8,6 +8,7 @@ from benchmarks.documents import read
 from benchmarks.suite import summary
 from benchmarks.suite.shipped import recorded_name, shipped
 from benchmarks.suite.suite import PlannedRun, load
+from tuning.plan import plan
 
 AT_SCALES = [
     (name, scale) for name, path in shipped().items() for scale in read(path).get("scales") or [None]
@@ -38,6 +39,15 @@ def test_a_suite_is_a_whole_product(name: str, scale: str | None) -> None:
         {run.experiment.seed for run in found},
     )
     assert len(found) == len(scenarios) * len(strategies) * len(seeds)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_strategy_can_be_tuned_in_every_scenario(name: str) -> None:
+    suite = load(name)
+    campaign = plan(suite)
+    searched = {(one.scenario, one.strategy) for one in campaign.studies}
+    reused = {(run.scenario, run.strategy) for run, _ in campaign.reused}
+    assert searched | reused == {(run.scenario, run.strategy) for run in suite.runs()}
 
 
 @pytest.mark.parametrize("name", SCALED)

@@ -91,8 +91,3 @@ def test_one_mistake_is_one_line(write: Write, tuning: dict[str, Any], line: str
 def test_a_target_needs_the_budget_of_its_clock(make: Make) -> None:
     with pytest.raises(UserError, match=r"time_to_target needs budget\.time"):
         make(problem={**QUADRATIC, "target": 0.1}, tuning={"objective": "time_to_target"})
-
-
-def test_an_empty_space_is_refused(make: Make) -> None:
-    with pytest.raises(UserError, match="is empty for FedAvg: name at least one"):
-        make(strategies=["fedavg", "asgd"], tuning={"space": {"asgd.local_lr": [0.1]}})

@@ -14,7 +14,7 @@ from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.rounds.sampling import MD, Full, Uniform
 from fl_core.strategies.strategy import Strategy
-from tuning.space import read
+from tuning.space import declared, space_of
 
 SCENARIO = Scenario.model_validate({"problem": "quadratic", "budget": {"updates": 50, "iterations": 8}})
 NAMES = ["fedbuff", "fedfix"]
@@ -28,9 +28,9 @@ def test_what_a_strategy_declares_are_its_own_parameters(name: str) -> None:
         strategy = member.model_validate({})
     except ValueError:
         pytest.skip(f"{name} has fields without a default")
-    space = read(strategy, [name], {})
-    for values in space.ends():
-        assert space.apply(values, SCENARIO) != strategy
+    found = declared(strategy)
+    for values in found.ends():
+        assert found.apply(values, SCENARIO) != strategy
 
 
 RATES = {"local_lr": (0.001, 1), "server_lr": (0.1, 10)}
@@ -53,9 +53,9 @@ SPACES: dict[str, dict[str, tuple[float, ...]]] = {
 @pytest.mark.parametrize("name", SPACES)
 def test_the_space_of_every_strategy(name: str) -> None:
     """All ranges are logarithmic; parameters come in the order of the fields."""
-    space = read(Strategy.members()[name].model_validate({}), [name], {}).described()
+    own = declared(Strategy.members()[name].model_validate({})).described()
     found = {}
-    for parameter, of in space.items():
+    for parameter, of in own.items():
         assert of.pop("log", True)
         found[parameter] = tuple(of.get("choices", of.values()))
     assert list(found.items()) == list(SPACES[name].items())
@@ -63,21 +63,26 @@ def test_the_space_of_every_strategy(name: str) -> None:
 
 def test_a_suite_narrows_the_space_and_a_name_makes_it_one_strategys() -> None:
     written = {"local_lr": Span(low=0.01, high=1), "fedbuff.buffer": (1, 5, 10)}
-    assert read(FedBuff(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1), "buffer": (1, 5, 10)}
-    assert read(FedFix(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1)}
+    assert space_of(FedBuff(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1), "buffer": (1, 5, 10)}
+    assert space_of(FedFix(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1)}
+
+
+def test_a_strategy_for_which_a_suite_names_nothing_keeps_its_own() -> None:
+    written = {"fedfix.period": (1, 2)}
+    assert space_of(FedBuff(), NAMES, written) == space_of(FedBuff(), NAMES, {})
+    assert space_of(FedBuff(), NAMES, {}).described() == declared(FedBuff()).described()
 
 
 @pytest.mark.parametrize(
     ("written", "sentence"),
     [
         ({"bufer": (1, 2)}, "bufer: FedBuff has no such parameter; did you mean 'buffer'"),
-        ({"fedfix.period": (1, 2)}, "is empty for FedBuff"),
         ({"c": (1, 2), "local_lr": (0.1,)}, "leave out either it or local_lr"),
     ],
 )
 def test_mistakes_are_sentences(written: dict[str, tuple[float, ...]], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
-        read(FedBuff(), NAMES, written)
+        space_of(FedBuff(), NAMES, written)
 
 
 def test_applied_values_reach_strategy_and_local_work() -> None:
@@ -87,9 +92,9 @@ def test_applied_values_reach_strategy_and_local_work() -> None:
 
 def test_a_sampling_is_searched_and_set_by_dotted_keys() -> None:
     strategy = FedAvg(sampling=Uniform(sample=10))
-    space = read(strategy, ["fedavg"], {"fedavg.sampling.sample": (2, 5)})
-    assert space.own() == {"sampling.sample": 10} and space.usual() == {"sampling.sample": None}
-    assert space.apply({"sampling.sample": 5}, SCENARIO) == FedAvg(sampling=Uniform(sample=5))
+    found = space_of(strategy, ["fedavg"], {"fedavg.sampling.sample": (2, 5)})
+    assert found.own() == {"sampling.sample": 10} and found.usual() == {"sampling.sample": None}
+    assert found.apply({"sampling.sample": 5}, SCENARIO) == FedAvg(sampling=Uniform(sample=5))
 
 
 def test_the_digest_knows_the_sampling() -> None:
@@ -109,26 +114,25 @@ def test_c_is_the_factor_of_a_rate_that_falls_with_the_horizon() -> None:
 
 def test_the_suites_own_value_widens_what_is_declared() -> None:
     strategy = FedBuff(local_lr=30.0, buffer=100)
-    space = read(strategy, NAMES, {})
-    wide = space.widened(space.own())
-    assert not space.holds(space.own()) and wide.holds(space.own()) and wide.holds(space.usual())
+    narrow, wide = declared(strategy), space_of(strategy, NAMES, {})
+    assert not narrow.holds(narrow.own()) and wide.holds(wide.own()) and wide.holds(wide.usual())
     assert wide.candidates["local_lr"] == Tune(1e-3, 30.0) and wide.candidates["buffer"] == Tune(1, 100)
 
 
 def test_a_grid_is_every_combination_in_order() -> None:
-    space = read(FedBuff(), NAMES, {"local_lr": (0.1, 0.2), "buffer": (1, 5)})
-    points = [(values["local_lr"], values["buffer"]) for values in space.grid()]
+    grid = space_of(FedBuff(), NAMES, {"local_lr": (0.1, 0.2), "buffer": (1, 5)}).grid()
+    points = [(values["local_lr"], values["buffer"]) for values in grid]
     assert points == [(0.1, 1), (0.1, 5), (0.2, 1), (0.2, 5)]
     with pytest.raises(ValueError, match="a list of values for local_lr"):
-        read(FedBuff(), NAMES, {"local_lr": Span(low=0.1, high=1)}).grid()
+        space_of(FedBuff(), NAMES, {"local_lr": Span(low=0.1, high=1)}).grid()
 
 
 def test_whole_numbers_stay_whole() -> None:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    assert read(FedBuff(), NAMES, {}).distributions()["buffer"] == IntDistribution(1, 32, log=True)
-    assert read(FedFix(), NAMES, {}).distributions()["local_lr"] == FloatDistribution(1e-3, 1, log=True)
-    assert isinstance(read(FedFix(), NAMES, {}).distributions()["period"], CategoricalDistribution)
+    assert declared(FedBuff()).distributions()["buffer"] == IntDistribution(1, 32, log=True)
+    assert declared(FedFix()).distributions()["local_lr"] == FloatDistribution(1e-3, 1, log=True)
+    assert isinstance(declared(FedFix()).distributions()["period"], CategoricalDistribution)
 
 
 def test_the_digest_forgets_what_was_tuned_and_nothing_else() -> None:
