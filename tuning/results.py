@@ -7,11 +7,12 @@ from statistics import fmean, stdev
 
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import PlannedRun
-from benchmarks.suite.tuned import TunedEntry, TunedFile
+from benchmarks.suite.tuned import FACTOR, TunedEntry, TunedFile, fields_of
 from benchmarks.tracking.provenance import version, versions
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.study import Campaign
 
+GOOD = 0.02  # a trial is good if its objective differs by so little from the best one, relative to it
 LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
 
 
@@ -63,8 +64,20 @@ def _entry(ledger: Ledger) -> TunedEntry | None:
         diverged=result["diverged"],
         unreached=result["unreached"],
         before=first.value if first else None,
+        width=_width(ledger, best.value),
         study=plan.name,
     )
+
+
+def _width(ledger: Ledger, best: float) -> float:
+    """The greatest rate over the least one, local × server, of the good trials."""
+    fields = fields_of(ledger.plan.space.strategy)
+    rates = []
+    for trial in ledger.trials():
+        if trial.state.name == "COMPLETE" and abs((trial.value or 0.0) - best) <= GOOD * abs(best):
+            values = {**fields, **trial.params}
+            rates.append(values.get(FACTOR, values["local_lr"]) * values["server_lr"])
+    return float(max(rates) / min(rates))
 
 
 def _taken_over(run: PlannedRun, given: TunedEntry) -> TunedEntry:

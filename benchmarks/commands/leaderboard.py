@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from benchmarks import options
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
+    from benchmarks.suite.tuned import TunedEntry
     from reports.leaderboard.board import Board
 
 KEPT = Path(__file__).parents[1] / "leaderboard"  # results that are kept in the repository, a file per suite
@@ -51,7 +53,7 @@ def command(
         store = Store(folder, tracking_uri)
         store.must_exist()
         recorded = load(store.tracking_uri, suite)
-        board = Board(results.results(recorded))
+        board = Board(results.results(recorded, _tuned(suite)))
         if board.runs.empty:
             raise UserError(f"no run of '{suite}' has ended in {recorded.address}")
         if keep:
@@ -61,6 +63,15 @@ def command(
         _write(board, folder_of_page, suite)
     else:
         _print(board)
+
+
+def _tuned(suite: str) -> Sequence[TunedEntry]:
+    """What tuned a shipped suite; nothing for others."""
+    from benchmarks.suite import tuned
+
+    name = suite.removesuffix("-tuned")
+    path = tuned.FOLDER / f"{name}.yaml"
+    return tuned.load(path, name).spec.tuned if name != suite and path.is_file() else ()
 
 
 def _write(board: Board, folder: Path, suite: str | None) -> None:

@@ -41,6 +41,9 @@ class TunedEntry(Frozen):
     diverged: int = 0  # seeds
     unreached: int = 0  # seeds
     before: float | None = None  # the objective of the suite's own values
+    # How far apart the rates, local × server, of good trials are: the greatest over the least of those whose
+    # objective is within 2 % of the best
+    width: float | None = None
     study: str
     reused_from: str | None = None  # the strategy whose parameters, and values, these are
 

@@ -24,6 +24,9 @@ HOW = """\
   not shown to be behind it (paired differences of ranks over seeds, Holm, 5 %).
 - The **score** is AlgoPerf's: the share of scenarios in which the target is met within a factor τ of the
   fastest one, averaged over τ from 1 to {latest:g}; 1 is a strategy that is the fastest everywhere.
+- **Good rates**: how many times the greatest rate (local × server) that did well in tuning is the least one,
+  median over scenarios; well is within 2 % of the best trial. Wider is more forgiving. Trials gather around
+  the best, so that the true width may be larger.
 - **Uploads** are what clients send until the target, as a multiple of the least, median over scenarios; ∞
   where the target is missed in half of them. **Kept** is memory at the end beside models and updates.
 """
@@ -80,6 +83,7 @@ def _overall(overall: pd.DataFrame) -> str:
         "Uploads",
         "Server keeps",
         "Clients keep",
+        "Good rates",
     )
     rows = [
         (
@@ -91,6 +95,7 @@ def _overall(overall: pd.DataFrame) -> str:
             f"{numbers.number(one['uploads'], 2)} ×",
             numbers.size(one["server_bytes"]),
             numbers.size(one["clients_bytes"]),
+            numbers.MISSING if isnan(one["width"]) else f"{numbers.number(one['width'], 2)} ×",
         )
         for one in overall.to_dict("records")
     ]

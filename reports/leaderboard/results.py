@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.errors import UserError
+from benchmarks.suite.tuned import TunedEntry
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
@@ -23,12 +25,17 @@ COLUMNS = [
     "uploads",  # bytes sent to the server until then; inf as well
     "server_bytes",  # kept at the end beside models and updates
     "clients_bytes",  # of all clients together
+    "width",  # of the good rates, of the study that tuned it: the greatest over the least
 ]
 DIGITS = 6
 
 
-def results(suite: RecordedSuite) -> pd.DataFrame:
-    """The runs of a suite that have ended; UserError where it ranks by a metric of which less is better."""
+def results(suite: RecordedSuite, tuned: Iterable[TunedEntry] = ()) -> pd.DataFrame:
+    """The runs of a suite that have ended, with what tuned them.
+
+    UserError where the suite ranks by a metric of which less is better.
+    """
+    widths = {(one.scenario, one.strategy): one.width for one in tuned}
     runs = [
         run
         for scenario in suite.scenarios()
@@ -38,7 +45,9 @@ def results(suite: RecordedSuite) -> pd.DataFrame:
     ]
     if any(not run.higher_is_better for run in runs):
         raise UserError(f"{suite.name}: a leaderboard needs a metric of which more is better")
-    table = pd.DataFrame([_row(run) for run in runs], columns=COLUMNS)
+    table = pd.DataFrame(
+        [{**_row(run), "width": widths.get((run.scenario, run.strategy))} for run in runs], columns=COLUMNS
+    )
     return table.sort_values([*SCENARIO, "strategy", "seed"], ignore_index=True)
 
 
@@ -46,8 +55,9 @@ def _row(run: RecordedRun) -> dict[str, object]:
     def final(metric: str) -> float:
         return np.nan if run.diverged else run.final(metric)
 
+    model = run.params.get("problem.model.name")
     return {
-        "problem": run.problem,
+        "problem": f"{run.problem} ({model})" if model else run.problem,
         "partition": run.partition,
         "timing": run.timing,
         "strategy": run.strategy,

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from benchmarks.commands import advise, leaderboard
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
+from benchmarks.suite.tuned import TunedEntry
 from fl_core.scenario import Timing
 from reports.leaderboard import advice, results
 from reports.leaderboard.board import Board
@@ -34,7 +35,13 @@ def table(timing: str = "exponential") -> pd.DataFrame:
             place = {"problem": problem, "partition": "i.i.d.", "timing": timing, "strategy": strategy}
             status = "diverged" if np.isnan(value) else "done"
             time = {"X": 10.0, "Y": 20.0 if problem == "a" else 5.0, "Z": inf}[strategy]
-            cost = {"time_to_target": time, "uploads": 8 * time, "server_bytes": 0, "clients_bytes": 0}
+            cost = {
+                "time_to_target": time,
+                "uploads": 8 * time,
+                "server_bytes": 0,
+                "clients_bytes": 0,
+                "width": 3.0,
+            }
             rows.append(
                 {**place, "seed": seed, "status": status, "value": value, "worst_client": value / 2, **cost}
             )
@@ -111,17 +118,23 @@ def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
     text = page(Board(table()), "asyncfl leaderboard toy", "ranks.svg", "profiles.svg")
     assert "**X** has the best mean rank, 1.4 [1.0, 2.4] of 3; not separated from it: Y." in text
     assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
-    assert "| Z | 3.0 | 3.0 – 3.0 | 0.00 |" in text
+    assert "| Z | 3.0 | 3.0 – 3.0 | 0.00 |" in text and " | 3.0 × |\n" in text
     assert "profiles.svg" in text
 
 
 def test_recorded_runs_become_a_table(store: str) -> None:
     """FedBuff 0.9, 0.8, 0.85 against ACE 0.7, 0.75, 0.8, as the store has them."""
-    found = results.results(recorded(store, "two"))
+    suite = recorded(store, "two")
+    where = {"scenario": suite.runs[0].scenario, "strategy": "ACE", "digest": "", "study": ""}
+    tuned = TunedEntry(**where, parameters={}, value=0.8, spread=None, by_seed=(0.8,), width=4)
+    found = results.results(suite, [tuned])
     assert found.groupby("strategy")["value"].apply(sorted).to_dict() == {
         "ACE": [0.7, 0.75, 0.8],
         "FedBuff": [0.8, 0.85, 0.9],
     }
+    assert found.groupby("strategy")["width"].first().to_dict() == pytest.approx(
+        {"ACE": 4, "FedBuff": np.nan}, nan_ok=True
+    )
     assert Board(found).overall["strategy"].tolist() == ["FedBuff", "ACE"]
 
 

@@ -150,6 +150,13 @@ def test_a_grid_is_tried_exactly_once_each(make: Make, store: Store) -> None:
     assert {run.data.tags["asyncfl.from"] for run in recorded(store, "trial")} == {"grid"}
 
 
+def test_the_width_of_good_rates_by_hand(make: Make, store: Store) -> None:
+    """Ten rounds end at |1 − 4λ|¹⁰: 0.96¹⁰ for rates of 0.01 and 0.49, more for 0.005 and 0.5."""
+    campaign = make(tuning={"sampler": "grid", "space": {"local_lr": [0.005, 0.01, 0.49, 0.5]}})
+    (entry,) = results.found(campaign, tune(campaign, store).ledgers).tuned
+    assert entry.value == pytest.approx(0.96**10) and entry.width == pytest.approx(49)
+
+
 @pytest.mark.parametrize("sampler", ["random", "gp"])
 def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
     (ledger,) = tune(
