@@ -1,10 +1,12 @@
 """What MLflow holds after a test, read with MLflow's own client, and suites of quadratics to fill it."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 
@@ -34,6 +36,15 @@ def write_suite(
     return path
 
 
+def write_campaign(folder: Path, strategies: str, *, updates: int) -> Path:
+    """A suite with six learning rates to try for each strategy, on two seeds."""
+    path = write_suite(folder, strategies, updates=updates)
+    space = {"local_lr": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]}
+    tuning = {"sampler": "grid", "seeds": 2, "batch": 2, "space": space}
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"tuning": tuning}))
+    return path
+
+
 def runs(
     store: Store, suite: str = "small", kind: str = "run", view: int = ViewType.ACTIVE_ONLY
 ) -> list[Run]:
@@ -54,13 +65,29 @@ def keys(found: list[Run]) -> list[str]:
 def tables(store: Store, suite: str = "small") -> dict[str, list[Any]]:
     """All that was computed in each run, by key and ordered by seed; equal if the runs were, bit for bit."""
     found = {}
+    client = MlflowClient(store.tracking_uri)
     for run in sorted(runs(store, suite), key=lambda run: run.data.tags["asyncfl.seed"]):
-        folder = Path(run.info.artifact_uri.removeprefix("file://"))
         tags = run.data.tags
-        found[tags["asyncfl.key"]] = [tags["asyncfl.status"]] + [
-            pq.read_table(folder / f"{name}.parquet").to_pydict() for name in ("curve", "arrivals", "clients")
-        ]
+        with TemporaryDirectory() as scratch:
+            folder = Path(client.download_artifacts(run.info.run_id, "", scratch))
+            found[tags["asyncfl.key"]] = [tags["asyncfl.status"]] + [
+                pq.read_table(folder / f"{name}.parquet").to_pydict()
+                for name in ("curve", "arrivals", "clients")
+            ]
     return found
+
+
+def trials(store: Store, suite: str = "small") -> dict[str, dict[str, float]]:
+    """The metrics of all complete trials by their parameters; none of them is there twice."""
+    there = [run for run in runs(store, f"{suite}.tuning", "trial") if is_complete(run)]
+    found = {str((run.data.tags["asyncfl.study"], run.data.params)): run.data.metrics for run in there}
+    assert len(found) == len(there), "a trial is there twice"
+    return found
+
+
+def is_complete(trial: Run) -> bool:
+    """Whether it was neither pruned nor lost, and has ended."""
+    return trial.data.tags.get("asyncfl.state") == "complete"
 
 
 def computed(suite: Path) -> dict[str, list[Any]]:

@@ -2,11 +2,11 @@
 
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from driver import PATIENCE, finished
 from recorded import computed, keys, runs, tables, write_suite
 
 from benchmarks.tracking.store import Store
@@ -15,9 +15,6 @@ pytest.importorskip("ray", reason="Ray is not installed")
 
 from ray.cluster_utils import Cluster
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = "from benchmarks.cli import main; main()"
-PATIENCE = 150.0  # seconds, on a machine that does many things
 SEEDS, UPDATES = 50, 60
 
 pytestmark = pytest.mark.slow
@@ -31,20 +28,6 @@ def cluster() -> Iterator[Cluster]:
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     yield found
     found.shutdown()
-
-
-def finished(driver: subprocess.Popen[str], runs_: int) -> str:
-    """Read the driver's lines until so many runs are done; all that it said until then."""
-    assert driver.stdout is not None
-    said = ""
-    end = time.monotonic() + PATIENCE
-    for line in driver.stdout:
-        said += line
-        assert time.monotonic() < end, said
-        done = re.match(r"\[ *(\d+)/", line)
-        if done and int(done[1]) >= runs_:
-            return said
-    raise AssertionError(said)
 
 
 def test_a_node_is_lost_and_the_driver_killed(

@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from mlflow import MlflowClient
-from recorded import computed, keys, runs, tables, write_suite
+from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import CLAIMS
 
 from benchmarks.tracking.store import Store
@@ -36,7 +34,7 @@ SLOW = (
     "{name: 'sluggish:Slow', pause: 0.004}"  # with 400 updates: longer than from one checkpoint to the next
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
 
 Start = Callable[..., subprocess.Popen[str]]
 Tell = Callable[[str, object], None]
@@ -247,21 +245,11 @@ def test_run_on_ray(
 
 
 def test_tune(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
-    path = write_suite(tmp_path, SLOW, updates=200)
-    suite = yaml.safe_load(path.read_text())
-    rates = {"local_lr": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]}
-    path.write_text(
-        yaml.safe_dump(suite | {"tuning": {"sampler": "grid", "seeds": 2, "batch": 2, "space": rates}})
-    )
+    path = write_campaign(tmp_path, SLOW, updates=200)
 
     def outcome(store: Store) -> Outcome:
-        client = MlflowClient(store.tracking_uri)
-        experiment = client.get_experiment_by_name("small.tuning")
-        assert experiment is not None
-        where = "tags.`asyncfl.kind` = 'trial' AND tags.`asyncfl.state` = 'complete'"
-        trials = client.search_runs([experiment.experiment_id], where)
-        found = {str(trial.data.params): trial.data.metrics for trial in trials}
-        assert len(found) == len(trials) == 6, "a trial is missing, or there twice"
+        found = trials(store)
+        assert len(found) == 6, "a trial is missing"
         return found
 
     words = ("tune", path.name, "--workers", "2")

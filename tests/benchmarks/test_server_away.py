@@ -1,24 +1,19 @@
 """A real MLflow server that is cut off, again and again: every record is there exactly once in the end."""
 
-import os
 import random
 import shutil
-import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
+from mlflow_server import MlflowServer
 from recorded import computed, keys, runs, write_suite
 
 from benchmarks.engine import Local
@@ -29,9 +24,6 @@ from benchmarks.runs.sync import sync
 from benchmarks.suite.suite import load
 from benchmarks.tracking import delivery
 from benchmarks.tracking.store import Store
-
-PATIENCE = 180.0  # seconds, on a machine that does many things
-MARKS = 5  # of each run
 
 pytestmark = pytest.mark.slow
 
@@ -97,46 +89,22 @@ def _message(sender: socket.socket) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[tuple[int, Path]]:
-    """The port of an MLflow server, and its database."""
+def server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[MlflowServer]:
+    """An MLflow server with SQLite behind it."""
     folder = tmp_path_factory.mktemp("server")
     shutil.copy(empty_database, folder / "mlflow.db")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    words = [
-        "server",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-        "--artifacts-destination",
-        str(folder / "files"),
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words, "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        end = time.monotonic() + PATIENCE
-        while True:
-            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/health"):
-                break
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.5)
-        yield port, folder / "mlflow.db"
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    found = MlflowServer(f"sqlite:///{folder / 'mlflow.db'}", folder / "files")
+    found.start()
+    yield found
+    found.kill()
 
 
 @pytest.fixture
-def line(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+def line(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     """A line to it; the store is tried again at once, and requests are repeated without a pause."""
     monkeypatch.setattr(delivery, "AGAIN", 0.5)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
-    found = Line(server[0], seed=1)
+    found = Line(server.port, seed=1)
     yield found
     found.close()
 

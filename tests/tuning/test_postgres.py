@@ -1,11 +1,9 @@
 """Four processes share one campaign on a real PostgreSQL; one of them is killed in mid-trial."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from postgres import address, cluster
 from small import RATE, Write
 
 from benchmarks.errors import UserError
@@ -28,54 +27,11 @@ PATIENCE = 240.0  # seconds, on a machine that does many things
 TRIALS, SEEDS = 24, 2
 
 
-def _binaries() -> Path | None:
-    """Where PostgreSQL's programs are: on the path, or where Debian puts them."""
-    on_path = shutil.which("initdb")
-    found = [Path(on_path).parent] if on_path else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    return found[-1] if found and (found[-1] / "postgres").exists() else None
-
-
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    """The address of a database in a cluster of the test's own, which nobody else can reach."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    binaries = _binaries()
-    if binaries is None:
-        pytest.skip("PostgreSQL is not installed")
-    user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
-    with tempfile.TemporaryDirectory(prefix="asyncfl-postgres-") as name:
-        folder = Path(name)
-        if user:
-            shutil.chown(folder, user)
-        data = folder / "data"
-        made = subprocess.run(
-            [binaries / "initdb", "-D", data, "-U", "tuner", "-A", "trust", "--no-sync"],
-            user=user, cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert made.returncode == 0, made.stderr
-        server = subprocess.Popen(
-            [binaries / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"],
-            user=user, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            _wait_for(server, folder)
-            yield f"postgresql+psycopg://tuner@/postgres?host={folder}"
-        finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(60)
-
-
-def _wait_for(server: subprocess.Popen[bytes], folder: Path) -> None:
-    import psycopg
-
-    end = time.monotonic() + 60
-    while True:
-        try:
-            psycopg.connect(f"host={folder} user=tuner dbname=postgres").close()
-            return
-        except psycopg.OperationalError:
-            assert server.poll() is None and time.monotonic() < end
-            time.sleep(0.1)
+    """The address of a database that only this test can reach."""
+    with cluster() as folder:
+        yield address(folder)
 
 
 @pytest.fixture

@@ -1,0 +1,125 @@
+"""One MLflow server with PostgreSQL behind it for runs and trials, killed in the middle of both."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from driver import finished
+from mlflow import MlflowClient
+from mlflow_server import MlflowServer
+from postgres import address, cluster, make_database
+from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
+
+from benchmarks.tracking.entries import METRICS, NO_METRICS
+from benchmarks.tracking.store import Store
+
+PATIENCE = 240.0  # seconds, on a machine that does many things
+SLOW = "{name: 'sluggish:Slow', pause: 0.004}"
+PASSWORD = "nobody-may-read-this"
+AWAY = "the server does not answer"
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Path]:
+    """PostgreSQL with one database for MLflow and one for campaigns."""
+    with cluster() as folder:
+        make_database(folder, "mlflow")
+        make_database(folder, "tuning")
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def server(postgres: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """An MLflow server on it."""
+    found = MlflowServer(address(postgres, "mlflow", PASSWORD), tmp_path_factory.mktemp("files"))
+    found.start()
+    yield found
+    found.kill()
+
+
+def ended(process: subprocess.Popen[str], code: int) -> str:
+    """What it said until its end."""
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, said
+    assert "Traceback" not in said and PASSWORD not in said
+    return said
+
+
+def waiting(store: Store) -> int:
+    return len(list(store.outbox.glob("*/*/result.json")))
+
+
+def test_run(tmp_path: Path, server: MlflowServer, start: Start) -> None:
+    """Killed while records come in, and again while the rest is sent: in the end each is there once."""
+    suite = write_suite(tmp_path, f"asgd, {SLOW}", name="shared", seeds=6, updates=400)
+    store = Store(tmp_path / "results", server.uri)
+    where = ("--store", str(store.folder), "--tracking-uri", server.uri)
+    words = ("run", suite.name, "--workers", "2", "--no-report", *where)
+
+    process = start(*words)
+    said = finished(process, 6)
+    server.kill()
+    said += ended(process, 0)
+    left = waiting(store)
+    assert 18 - 6 <= left <= 18 and f"not in MLflow: {left} records ({AWAY})" in said
+
+    server.start()
+    process = start("sync", *where)
+    while waiting(store) > left - 3:
+        assert process.poll() is None, ended(process, 0)
+        time.sleep(0.02)
+    server.kill()
+    assert f"{waiting(store)} records still waiting: {AWAY}" in ended(process, 1)
+    assert 0 < waiting(store) < left
+
+    server.start()
+    assert "18" in ended(start(*words), 0)
+    assert not waiting(store)
+    wanted = computed(suite)
+    found = runs(store, "shared")
+    assert keys(found) == sorted(wanted) and tables(store, "shared") == wanted
+    assert {run.info.status for run in found} == {"FINISHED"}
+    assert len(runs(store, "shared", kind="pooled")) == 6
+    assert len(runs(store, "shared", kind="group")) == 2
+    client = MlflowClient(store.tracking_uri)
+    for run in found:
+        _, curve, *_ = wanted[run.data.tags["asyncfl.key"]]
+        for column in curve.keys() - NO_METRICS:
+            points = client.get_metric_history(run.info.run_id, METRICS.get(column, column))
+            values = zip(curve["iteration"], curve[column], strict=True)
+            assert [(one.step, one.value) for one in points] == [one for one in values if one[1] is not None]
+
+
+def test_tune(tmp_path: Path, postgres: Path, server: MlflowServer, start: Start) -> None:
+    """Studies in the same PostgreSQL: they do without MLflow's server, which gets every trial once."""
+    suite = write_campaign(tmp_path, SLOW, updates=200)
+    words = ("tune", suite.name, "--workers", "2")
+    here = Store(tmp_path / "here")
+    ended(start(*words, "--store", str(here.folder)), 0)
+
+    store = Store(tmp_path / "results", server.uri)
+    storage = address(postgres, "tuning", PASSWORD)
+    there = (*words, "--store", str(store.folder), "--tracking-uri", server.uri, "--storage", storage)
+    process = start(*there)
+    said = finished(process, 2)
+    server.kill()
+    said += ended(process, 0)
+    assert f"MLflow does not have all of it ({AWAY}); asyncfl tune again brings it there" in said
+
+    server.start()
+    assert "all finished already" in ended(start(*there), 0)
+    assert trials(store) == trials(here) and len(trials(here)) == 6
+    assert len(runs(store, "small.tuning", "trial")) == 6
+    (study,) = runs(store, "small.tuning", "study")
+    (same,) = runs(here, "small.tuning", "study")
+    for tag in ("status", "best", "best_value", "space"):
+        assert study.data.tags[f"asyncfl.{tag}"] == same.data.tags[f"asyncfl.{tag}"]
+    assert study.data.tags["asyncfl.status"] == "finished"
+    for file in filter(Path.is_file, store.folder.rglob("*")):
+        assert PASSWORD.encode() not in file.read_bytes(), file
