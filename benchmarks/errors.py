@@ -9,6 +9,7 @@ import sys
 from benchmarks.redaction import one_line
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+GO_ON = "make room, and go on with the same command; what is finished is kept"
 
 
 class UserError(Exception):
@@ -24,7 +25,7 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     if isinstance(error, UserError):
         return error.lines
     if no_room(error):
-        return (f"{no_room(error)}: make room, and go on with the same command; what is finished is kept",)
+        return (f"{no_room(error)}: {GO_ON}",)
     if isinstance(error, OSError) and error.filename is not None:  # a name that is too long, a missing right
         return (one_line(f"{str(error.filename)[:200]}: {error.strerror}"),)
     if "fl_core.problems.data.data" in sys.modules:  # else nothing can have raised these

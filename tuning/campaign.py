@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks.engine import Engine
+from benchmarks.errors import UserError
 from benchmarks.pool.pool import Final, GivenUp, Message, Pool
 from benchmarks.tracking.store import Store
 from fl_core.words import many
@@ -53,8 +54,9 @@ class Driver:
     def run(self, engine: Engine, show: Callable[[int], None]) -> None:
         """Compute until nothing is left; `show` gets the number of ended trials.
 
-        Raises UserError if the storage fails. However it ends, reported results are kept, and trials in
-        progress are taken up again by the others, or by the next `asyncfl tune`.
+        Raises UserError if the storage fails, or a disk has no room for MLflow's records. However it ends,
+        reported results are kept, and trials in progress are taken up again by the others, or by the next
+        `asyncfl tune`.
         """
         with storage_errors_explained(self.storage.name), self._at_work():
             self.records.open(self.ledgers)
@@ -65,6 +67,13 @@ class Driver:
                 status = "running"  # of a study that others still work on
             finally:
                 self.records.close(self.ledgers, status)
+            self._must_have_room()
+
+    def _must_have_room(self) -> None:
+        """UserError where a disk has none for MLflow's records."""
+        if self.records.full:
+            done = f"{self.ended} of {many(self.campaign.trials, 'trial')} finished and kept"
+            raise UserError(f"{self.records.full}: {done}; make room, and go on with the same command")
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -77,6 +86,7 @@ class Driver:
         pool: Pool[TrialsJob] = engine.pool(self.campaign.trials, self.log, worlds)
         with pool:
             while True:
+                self._must_have_room()
                 self._submit(pool)
                 if self.finished:
                     return

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmarks.tracking import database
-from benchmarks.tracking.delivery import failures, what_happened
+from benchmarks.tracking.delivery import failures, what_happened, without_room
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
@@ -36,6 +36,7 @@ class Records:
         database.check(store.tracking_uri)
         self.store, self.suite, self.description, self.locks = store, suite, description, locks
         self.away = ""  # why MLflow cannot be used
+        self.full = ""  # which disk of this machine is full, if that is why
         self._tracking: StudyTracking | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
@@ -53,7 +54,7 @@ class Records:
 
     def close(self, ledgers: Sequence[Ledger], status: str) -> None:
         """Bring all that is missing, and how the studies stand; now."""
-        self.away = ""
+        self.away = self.full = ""
         try:
             self._submit(lambda: self._finish(ledgers, status)).result()
         finally:
@@ -68,7 +69,8 @@ class Records:
         try:
             return work()
         except failures() as error:
-            self.away = what_happened(error)
+            self.full = without_room(self.store, error)
+            self.away = self.full or what_happened(error)
             return None
 
     def _begin(self, ledgers: Sequence[Ledger]) -> None:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.errors import UserError
+from benchmarks.errors import GO_ON, UserError, no_room
 from benchmarks.redaction import redacted
 from tuning.locks import FileLocks, Locks, PostgresLocks
 
 if TYPE_CHECKING:
-    from filelock import FileLock
     from optuna.storages import BaseStorage
 
 T = TypeVar("T")
@@ -59,36 +58,23 @@ def storage_errors_explained(storage: str) -> Iterator[None]:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
         cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
-        raise UserError(f"--storage {storage}: {_first_line(cause)}") from None
+        advice = f": {GO_ON}" if "disk is full" in str(cause) else ""
+        raise UserError(f"--storage {storage}: {_first_line(cause)}{advice}") from None
     except OSError as error:
-        raise UserError(f"--storage {storage}: {error.strerror or error}") from None
+        advice = f": {GO_ON}" if no_room(error) else ""
+        raise UserError(f"--storage {storage}: {error.strerror or error}{advice}") from None
 
 
 def _journal(path: Path) -> Storage:
-    from filelock import FileLock
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-    from optuna.storages.journal._file import BaseJournalFileLock
 
-    class Lock(BaseJournalFileLock):
-        """A lock that is free once its process is killed; Optuna's own would be held for half a minute."""
-
-        def __init__(self, file: FileLock) -> None:
-            self.file = file
-
-        def acquire(self) -> bool:
-            self.file.acquire()
-            return True
-
-        def release(self) -> None:
-            self.file.release()
+    from tuning.journal import JournalFile
 
     _must_be_a_journal(path)
     with storage_errors_explained(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
-        lock = Lock(FileLock(locks.folder / "journal.lock"))
-        journal = _opened(lambda: JournalStorage(JournalFileBackend(str(path), lock)), path)
+        journal = _opened(lambda: JournalStorage(JournalFile(path, locks.folder / "journal.lock")), path)
         return Storage(str(path), journal, locks)
 
 

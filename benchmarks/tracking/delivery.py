@@ -97,24 +97,12 @@ class Delivery:
                 raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
             self._tracking = None  # its state may be out of date after the failure
             self._next_try = monotonic() + AGAIN
-            self.full = self._no_room(error)
+            self.full = without_room(self.store, error)
             self.away = self.full or what_happened(error)
             return otherwise
         self.away = self.full = ""
         self.unread |= self._tracking.unread
         return answer
-
-    def _no_room(self, error: Exception) -> str:
-        """Where this machine has no room for the database or for artifacts, if that is the error; else empty.
-
-        By their words: MLflow keeps no number of an error, nor does shutil, which copies artifacts.
-        """
-        words = os.strerror(errno.ENOSPC)
-        if "database or disk is full" in str(error):  # SQLite's
-            return f"{database.file(self.store.tracking_uri)}: {words}"
-        if not self.store.is_server and words in str(error):
-            return f"{self.store.artifacts}: {words}"
-        return ""
 
     def _open(self) -> Tracking:
         from benchmarks.tracking.tracking import Tracking, keep_quiet
@@ -163,6 +151,19 @@ def failures() -> tuple[type[Exception], ...]:
     from sqlalchemy.exc import SQLAlchemyError
 
     return MlflowException, SQLAlchemyError, OSError  # of which all errors of HTTP are
+
+
+def without_room(store: Store, error: Exception) -> str:
+    """Where this machine has no room for the database or for artifacts, if that is the error; else empty.
+
+    By their words: MLflow keeps no number of an error, nor does shutil, which copies artifacts.
+    """
+    words, file = os.strerror(errno.ENOSPC), database.file(store.tracking_uri)
+    if file is not None and "database or disk is full" in str(error):  # SQLite's
+        return f"{file}: {words}"
+    if not store.is_server and words in str(error):
+        return f"{store.artifacts}: {words}"
+    return ""
 
 
 def what_happened(error: Exception) -> str:

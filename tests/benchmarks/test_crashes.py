@@ -112,9 +112,10 @@ def wait_for_a_moment(
 def newest(folder: Path) -> float:
     """When something in it last changed."""
     found = 0.0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            found = max(found, path.stat().st_mtime)
+    for parent, folders, files in os.walk(folder):  # which passes over a folder that is gone meanwhile
+        for name_ in folders + files:
+            with suppress(OSError):
+                found = max(found, Path(parent, name_).stat().st_mtime)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from in_process import compute
-from recorded import computed, keys, runs, tables, write_suite
+from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from sqlalchemy import Pool, event
 
 from benchmarks.cli import asyncfl
@@ -29,6 +29,9 @@ from benchmarks.suite.suite import load
 from benchmarks.tracking import outbox as module
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.store import Store
+from tuning.campaign import Driver
+from tuning.plan import plan
+from tuning.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from benchmarks.cli import main; main()"
@@ -102,6 +105,31 @@ def test_a_database_without_room_ends_the_session(
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
     assert not list(Outbox(store.outbox).waiting())
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_a_database_without_room_ends_a_campaign(
+    tmp_path: Path, store: Store, room: Callable[[int], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Trials are in the journal, which has room: the next command brings to MLflow what it lacks."""
+    campaign = plan(load(str(write_campaign(tmp_path, "asgd", updates=60)), tuned=False))
+    journal = str(tmp_path / "tuning.journal")
+
+    def tune(into: Store, storage: str = journal) -> dict[str, dict[str, float]]:
+        Driver(campaign, open_storage(storage), into).run(Local(2), lambda _: None)
+        return trials(into)
+
+    room(1)
+    line = (
+        rf"^{store.database}: No space left on device: \d of 6 trials finished and kept; make room, and go on"
+    )
+    with pytest.raises(UserError, match=line):
+        tune(store)
+    assert "Traceback" not in "".join(capfd.readouterr())
+    room(10_000)
+    found = tune(store)
+    assert found == tune(Store(tmp_path / "other"), str(tmp_path / "other.journal")) and len(found) == 6
+    assert len(runs(store, "small.tuning", "trial")) == 6
 
 
 def test_sync_says_that_a_database_has_no_room(
@@ -221,3 +249,39 @@ def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: 
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
     assert {run.info.status for run in runs(store)} == {"FINISHED"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "left"), [("mlflow", 60_000), ("tuning.journal", 8_000), ("tuning.db", 200_000)]
+)
+def test_a_campaign_whose_disk_fills_up(
+    tmp_path: Path, small_disk: Path, empty_database: Path, what: str, left: int
+) -> None:
+    """On a disk with room for some trials: MLflow's database, the journal, or the SQLite file of studies."""
+    path = write_campaign(tmp_path, "asgd, fedavg", updates=100)
+    full, roomy = Store(small_disk / "results"), Store(tmp_path / "results")
+    store = full if what == "mlflow" else roomy
+    storage = str(tmp_path / "journal" if what == "mlflow" else small_disk / what)
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    words = ("tune", path.name, "--workers", "2", "--store", str(store.folder), "--storage")
+    url = f"sqlite:///{storage}" if what.endswith(".db") else storage
+    used = sum(file.stat().st_size for file in small_disk.rglob("*") if file.is_file())
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(SIZE - used - left))
+
+    code, said = command(tmp_path, *words, url)
+    line = (
+        r"^Error: .*(No space left on device|database or disk is full): .*make room, and go on with the same"
+    )
+    assert code == 2 and re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
+
+    filler.unlink()
+    subprocess.run(["mount", "-o", "remount,size=100m", small_disk], check=True)
+    code, said = command(tmp_path, *words, url)
+    assert code == 0, said
+    other = Store(tmp_path / "other")
+    code, said = command(tmp_path, "tune", path.name, "--store", str(other.folder), "--workers", "2")
+    assert code == 0, said
+    assert trials(store) == trials(other) and len(trials(store)) == 12

@@ -1,13 +1,15 @@
 """Storages that are not there, or belong to somebody else: one line, and nothing is written."""
 
+import errno
 import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
-from tuning.storage import open_storage
+from tuning.storage import open_storage, storage_errors_explained
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,36 @@ def test_another_program_s_file_is_not_touched(tmp_path: Path, text: str) -> Non
     with pytest.raises(UserError, match="is no journal of Optuna's"):
         open_storage(str(path))
     assert path.read_bytes() == text.encode("latin-1") and list(tmp_path.iterdir()) == [path]
+
+
+def test_half_a_line_in_a_journal_damages_nothing_that_follows(tmp_path: Path) -> None:
+    """A full disk may leave one in the place of a whole one; what comes next begins a new line."""
+    import optuna
+
+    path = tmp_path / "tuning.journal"
+    first = open_storage(str(path)).optuna
+    optuna.create_study(study_name="first", storage=first)
+    with path.open("ab") as file:
+        file.write(b'{"op_code":0,"worker_id":"half a li')
+    optuna.create_study(study_name="second", storage=first)
+    optuna.create_study(study_name="third", storage=open_storage(str(path)).optuna)
+    there = open_storage(str(path)).optuna.get_all_studies()
+    assert [study.study_name for study in there] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "--storage x: No space left on device: make room"),
+        (
+            OperationalError("INSERT …", {}, sqlite3.OperationalError("database or disk is full")),
+            "--storage x: database or disk is full: make room",
+        ),
+    ],
+)
+def test_a_full_disk_comes_with_advice(error: Exception, line: str) -> None:
+    with pytest.raises(UserError, match=f"^{line}, and go on"), storage_errors_explained("x"):
+        raise error
 
 
 def test_mlflow_s_database_is_not_touched(store: Store) -> None:
