@@ -118,6 +118,7 @@ class RayPool(Dispatcher[J, WorkerOnNode[J]]):
         self._failed: Counter[str] = Counter()  # id → workers that did not start
         self._unfit: dict[str, str] = {}  # id → why
         self._next_look = 0.0
+        self._here = ray.get_runtime_context().get_node_id()
         self._look()
 
     @property
@@ -160,6 +161,10 @@ class RayPool(Dispatcher[J, WorkerOnNode[J]]):
             return
         self._next_look = time.monotonic() + LOOK_EVERY
         alive = [node for node in _nodes() if node["Alive"]]
+        if self._here not in {node["NodeID"] for node in alive}:
+            raise UserError(
+                "--engine ray: Ray has ended on this machine: start it again, and go on with the same command"
+            )
         self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
         found = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
         self._nodes = {node: count for node, count in found.items() if count and node not in self._unfit}

@@ -1,13 +1,17 @@
-"""A suite on a Ray cluster of two nodes: a node lost, the driver killed, and the numbers of one machine."""
+"""A Ray cluster of two nodes: workers, a node and the driver lost, and the numbers of one machine."""
 
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from driver import PATIENCE, finished
-from recorded import computed, keys, runs, tables, write_suite
+from processes import workers
+from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
+from toy_paper import take_numbers, write_claims
 
 from benchmarks.tracking.store import Store
 
@@ -16,6 +20,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 from ray.cluster_utils import Cluster
 
 SEEDS, UPDATES = 50, 60
+SLOW = "{name: 'sluggish:Slow', pause: 0.004}"
 
 pytestmark = pytest.mark.slow
 
@@ -60,3 +65,48 @@ def test_a_node_is_lost_and_the_driver_killed(
     assert tables(store) == here
     assert len(runs(store, kind="pooled")) == SEEDS
     assert not list(store.outbox.glob("*/*"))
+
+
+def done(process: subprocess.Popen[str]) -> str:
+    """What a command said until its end, which is a good one."""
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and "Traceback" not in said, said
+    return said
+
+
+def test_trials_on_a_cluster_that_loses_a_node(tmp_path: Path, cluster: Cluster, start: Start) -> None:
+    """The trials in progress there are simulated anew on the other; values are those of this machine."""
+    path = write_campaign(tmp_path, f"{SLOW}, fedavg", updates=200)
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    done(start("tune", path.name, "--workers", "2", "--store", str(here.folder)))
+    found = (tmp_path / "tuned-small.yaml").read_bytes()
+
+    node = cluster.add_node(num_cpus=1)
+    on_ray = ("--engine", "ray", "--address", cluster.address, "--store", str(there.folder))
+    driver = start("tune", path.name, *on_ray)
+    finished(driver, 2)
+    cluster.remove_node(node, allow_graceful=False)
+    done(driver)
+    assert trials(there) == trials(here) and len(trials(here)) == 12
+    assert len(runs(there, "small.tuning", "trial")) == 12  # no other was begun
+    assert (tmp_path / "tuned-small.yaml").read_bytes() == found
+
+
+def test_claims_on_a_cluster_that_loses_a_worker(tmp_path: Path, cluster: Cluster, start: Start) -> None:
+    """Its run goes on elsewhere; runs and numbers are those of this machine."""
+    claims = write_claims(tmp_path)
+    words = ("claims", "run", "--claims", str(claims), "--allow-code")
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    done(start(*words, "--workers", "2", "--store", str(here.folder)))
+    numbers = take_numbers(claims)
+
+    cluster.add_node(num_cpus=1)
+    on_ray = ("--engine", "ray", "--address", cluster.address, "--store", str(there.folder))
+    driver = start(*words, *on_ray)
+    finished(driver, 1)
+    victim, *_ = workers(driver.pid)
+    os.kill(victim, signal.SIGKILL)
+    done(driver)
+    assert take_numbers(claims) == numbers and len(numbers) == 6
+    name = "claims-toy-small"
+    assert tables(there, name) == tables(here, name) and len(runs(there, name)) == 6

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import workers
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
-from toy_paper import CLAIMS
+from toy_paper import take_numbers, write_claims
 
 from benchmarks.tracking.store import Store
 
@@ -134,33 +135,6 @@ def kill(process: subprocess.Popen[str], victim: str, draw: random.Random) -> bo
     return False
 
 
-def workers(driver: int) -> list[int]:
-    """Processes that a helper of the driver's has started, or Ray for us."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            text = stat.read_text()
-            parents[int(stat.parent.name)] = int(text.rpartition(")")[2].split()[1])
-    local = [one for one, parent in parents.items() if parent != driver and is_below(one, driver, parents)]
-    ours = [one for one in parents if is_below(one, os.getpid(), parents) and name(one).startswith("ray::")]
-    return sorted(local + ours)
-
-
-def is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
-    """Whether it descends from another one."""
-    while (parent := parents.get(process)) is not None:
-        if parent == ancestor:
-            return True
-        process = parent
-    return False
-
-
-def name(process: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{process}/cmdline").read_text()
-    return ""
-
-
 def to_its_end(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Its exit code, and what it said; of a killed one nothing, as its workers may still hold the line."""
     if process.wait(PATIENCE) < 0:
@@ -258,17 +232,12 @@ def test_tune(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Te
 
 
 def test_claims_run(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
-    folder = tmp_path / "claims"
-    folder.mkdir()
-    (folder / "toy.yaml").write_text(CLAIMS)
-    numbers = folder / "results" / "toy-small.csv"
+    folder = write_claims(tmp_path)
 
     def outcome(store: Store) -> Outcome:
-        assert len(runs(store, "claims-toy-small")) == 6
         found = tables(store, "claims-toy-small")
-        rows = [line.split(",") for line in numbers.read_text().splitlines() if line.startswith("T-")]
-        numbers.unlink()
-        return found | {",".join(row[:3]): row[3:5] for row in rows}
+        assert len(found) == len(runs(store, "claims-toy-small")) == 6
+        return found | take_numbers(folder)
 
     words = ("claims", "run", "--claims", str(folder), "--allow-code", "--workers", "2")
     tell("claims run", crash(start, lambda: words, fresh, outcome))

@@ -158,6 +158,18 @@ def test_an_unfit_node_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert "is left out: OSError: no data" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("cluster")
+def test_a_driver_whose_own_node_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would start no worker any more, and say nothing."""
+    here = ray.get_runtime_context().get_node_id()
+    others = [node for node in ray.nodes() if node["NodeID"] != here]
+    with RayPool[Count](2) as pool:
+        pool.submit(Count("job", numbers=200, pause=0.05))
+        monkeypatch.setattr(ray_pool, "_nodes", lambda: others)
+        with pytest.raises(UserError, match=r"^--engine ray: Ray has ended on this machine: start it again"):
+            finals(pool)
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nowhere", "a:b"])
 def test_an_address_without_a_cluster_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_pool.ray, "is_initialized", lambda: False)

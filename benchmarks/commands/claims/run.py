@@ -14,6 +14,7 @@ import click
 from benchmarks import options
 from benchmarks.commands.claims.chosen import chosen_of, files, paper, papers_of, plans_of, results_of
 from benchmarks.commands.claims.cost import open_claims, say_cost
+from benchmarks.redaction import redacted
 from fl_core.words import many
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def command(
             failed += [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
     except KeyboardInterrupt:
         click.echo("\nStopped: what was in progress is saved.")
-        click.echo(f"Go on with: asyncfl {shlex.join(sys.argv[1:])}")
+        click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
         sys.exit(INTERRUPTED)
     sys.exit(1 if any(failed) else 0)
 
