@@ -36,9 +36,6 @@ RESULT = "result"
 RUN = "mlflow_run"
 LOST = "lost"  # whether it ended with its process, so that it counts no more
 RETRIES = "retries"  # the number of the lost trial whose parameters it has
-ATTEMPT = "attempt"
-
-ATTEMPTS = 3  # after so many processes died on a trial it is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +148,18 @@ class Ledger:
         return self.storage.locks.is_free(f"worker {worker}")
 
     def _again(self, lost: FrozenTrial) -> None:
-        """Queue the parameters, then mark the trial lost: no crash in between loses them."""
+        """Queue the parameters, then mark the trial lost: no crash in between loses them.
+
+        However often that happens: a trial that kills its worker is given up by the pool, and a process that
+        takes trials dies for reasons of its own.
+        """
         from optuna.trial import TrialState
 
-        attempt = lost.user_attrs.get(ATTEMPT, 1)
-        if attempt >= ATTEMPTS:
-            reason = TrialResult(error=f"its process died {attempt} times")
-            self.storage.optuna.set_trial_user_attr(lost._trial_id, RESULT, asdict(reason))
-            self.study.tell(lost.number, state=TrialState.FAIL)
-            return
         queued = {one.user_attrs.get(RETRIES) for one in self.trials()}
         # A process that died while sampling left some parameters or none; queued ones are kept even then.
         params = {**lost.system_attrs.get("fixed_params", {}), **lost.params}
         if params and lost.number not in queued:
-            attrs = {ORIGIN: "retry", RETRIES: lost.number, ATTEMPT: attempt + 1}
-            self.study.enqueue_trial(params, attrs)
+            self.study.enqueue_trial(params, {ORIGIN: "retry", RETRIES: lost.number})
         self.storage.optuna.set_trial_user_attr(lost._trial_id, LOST, True)
         self.study.tell(lost.number, state=TrialState.FAIL)
 
