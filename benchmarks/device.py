@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TypeVar
-
-import torch
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import UserError
 from benchmarks.pool.fork_server import cores
-from fl_core.problems.problem import World
+
+if TYPE_CHECKING:
+    import torch
+
+    from fl_core.problems.problem import World
 
 VARIABLE = "ASYNCFL_DEVICE"
 
-AnyWorld = TypeVar("AnyWorld", bound=World)
+AnyWorld = TypeVar("AnyWorld", bound="World")
 
 
 def chosen() -> torch.device:
     """The device of this process's worlds; UserError if it is not available."""
-    return named(os.environ.get(VARIABLE) or "cpu")
+    return named(_asked_for())
 
 
 def named(name: str) -> torch.device:
     """The device of that name, a GPU with its number; UserError if it is not available."""
+    import torch
+
     if name == "cpu":
         return torch.device("cpu")
     found = re.fullmatch(r"cuda(?::(\d+))?", name)
@@ -48,6 +52,8 @@ def place(world: AnyWorld) -> AnyWorld:
     device = chosen()
     if device.type == "cpu":
         return world
+    import torch
+
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.deterministic = True
     return world.to(device)
@@ -55,8 +61,11 @@ def place(world: AnyWorld) -> AnyWorld:
 
 def label() -> str:
     """What a run was computed on, for the record: cpu, or the GPU's name."""
-    device = chosen()
-    return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
+    if _asked_for() == "cpu":
+        return "cpu"
+    import torch
+
+    return torch.cuda.get_device_name(chosen())
 
 
 def processes() -> int:
@@ -64,4 +73,9 @@ def processes() -> int:
 
     Each would hold a context and a copy of the data there, and expect all of its memory.
     """
-    return cores() if chosen().type == "cpu" else 1
+    return cores() if _asked_for() == "cpu" else 1
+
+
+def _asked_for() -> str:
+    """The name of the chosen device: without torch, which takes a second to import."""
+    return os.environ.get(VARIABLE) or "cpu"

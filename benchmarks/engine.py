@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmarks import device
 from benchmarks.errors import UserError
 from benchmarks.pool.pool import Pool
 from benchmarks.tracking.provenance import version, versions
-from fl_core.problems.problem import Problem
+
+if TYPE_CHECKING:  # it imports torch, which takes a second: an engine can start meanwhile
+    from fl_core.problems.problem import Problem
 
 NAMES = ("local", "ray")
 
-Worlds = Mapping[Problem, int]  # the problems of a suite, with a seed of each
+Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
 
 
 class Engine(Protocol):
     """What computes jobs; open for the time of one `with`."""
 
-    def warm_up(self, module: str, problems: Iterable[Problem]) -> None:
+    def warm_up(self, module: str) -> None:
         """Begin to start it while the caller does other things; `module` defines the jobs."""
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any]:
@@ -37,11 +39,11 @@ class Local:
 
     workers: int
 
-    def warm_up(self, module: str, problems: Iterable[Problem]) -> None:
+    def warm_up(self, module: str) -> None:
         """Start the process that workers are forked from."""
         from benchmarks.pool.fork_server import warm_up
 
-        warm_up(module, problems=problems)
+        warm_up(module)
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any]:
         """A process for each job at most."""
@@ -56,7 +58,7 @@ class Ray:
 
     workers: int | None  # None: as many as there are cores, or GPUs
 
-    def warm_up(self, module: str, problems: Iterable[Problem]) -> None:
+    def warm_up(self, module: str) -> None:
         """Nothing: workers are started where jobs are."""
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any]:

@@ -56,7 +56,7 @@ def run(
     place = _store(store, tracking_uri)
     session = Session(load(suite, settings, scale, tuned or None), place)
     computes = engine.engine("local", None, workers)
-    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
+    computes.warm_up("benchmarks.runs.jobs")
     with _alone():
         session.run(computes, lambda tasks: display(tasks, quiet=not progress))
     if session.away:

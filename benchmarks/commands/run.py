@@ -68,6 +68,11 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
 
     from benchmarks import engine as engines
+
+    computes = engines.engine(engine, address, workers)
+    # First of all: it takes as long as everything up to its first use, the import of torch included.
+    computes.warm_up("benchmarks.runs.jobs")
+
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
@@ -75,9 +80,6 @@ def command(
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
-    computes = engines.engine(engine, address, workers)
-    # It takes as long as everything up to its first use.
-    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
     try:
         session.run(computes, lambda tasks: display(tasks, quiet=quiet))
         click.echo(_what_happened(session, monotonic() - began))

@@ -110,7 +110,7 @@ def command(
     from tuning.storage import open_storage
 
     computes = engines.engine(engine, address, workers)
-    computes.warm_up("tuning.trials_job", (study.tried_on.problem for study in campaign.studies))
+    computes.warm_up("tuning.trials_job")
     store = Store(folder, tracking_uri)
     opened = open_storage(storage or str(folder / "tuning.journal"))
     driver = Driver(campaign, opened, store)

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from pathlib import Path
 
-from fl_core.problems.problem import Problem
-
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-# What worlds of data sets are built with, Lightning among it; else the first world of each worker imports it.
-TRAINING = ("fl_core.problems.training.pooled",)
+TRAINING = "fl_core.problems.training.pooled"  # what worlds of data sets are built with: Lightning
 
 
-def warm_up(*modules: str, problems: Iterable[Problem] = ()) -> None:
+def warm_up(*modules: str) -> None:
     """Start it; it imports the jobs' modules while the caller does other things.
 
     Workers inherit the present environment and import path.
     """
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
-    training = TRAINING if any(hasattr(problem, "load") for problem in problems) else ()
-    forkserver.set_forkserver_preload(["benchmarks.pool.preload", *modules, *training])
+    forkserver.set_forkserver_preload(["benchmarks.pool.preload", *modules])
     with same_import_path():
         forkserver.ensure_running()
 

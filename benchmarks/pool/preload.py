@@ -10,7 +10,9 @@ import importlib
 import os
 import signal
 
-MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
+from benchmarks.pool.fork_server import TRAINING
+
+MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker", TRAINING)
 
 
 def _import_all() -> None:

@@ -12,7 +12,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -34,7 +34,6 @@ from benchmarks.tracking import database
 from benchmarks.tracking.outbox import CHECKSUMS, RESULT, Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
-from fl_core.problems.problem import Problem
 from fl_core.recording import recorder
 
 CORES = 16  # of a node
@@ -92,7 +91,7 @@ class SimulatedNodes:
     def __init__(self, nodes: int, answers: Answers) -> None:
         self.nodes, self.answers = nodes, answers
 
-    def warm_up(self, module: str, problems: Iterable[Problem]) -> None:
+    def warm_up(self, module: str) -> None:
         pass
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Any:

@@ -21,7 +21,6 @@ from benchmarks import device, options
 from benchmarks.commands import run, speed, tune
 from benchmarks.commands.claims import run as claims_run
 from benchmarks.errors import UserError
-from benchmarks.pool.fork_server import TRAINING
 from benchmarks.speed import gpu
 from benchmarks.speed.arms import Case
 from benchmarks.speed.gpu import kernels
@@ -122,14 +121,13 @@ def test_what_is_chosen_is_where_worlds_go(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 def test_the_fork_server_leaves_cuda_alone() -> None:
     """What workers are forked from has not so much as asked for a GPU: a fork could not use it any more."""
-    script = f"""
+    script = """
 import importlib, torch
 def asked(*_, **__):
     raise SystemExit("CUDA was asked for")
 for name in ("is_available", "device_count", "current_device", "_lazy_init", "get_device_capability"):
     setattr(torch.cuda, name, asked)
-for module in {("benchmarks.pool.preload", *TRAINING)!r}:
-    importlib.import_module(module)
+import benchmarks.pool.preload
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -211,10 +211,10 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     for place in (
         "benchmarks.runs.session.Session.run",
         "tuning.campaign.Driver.run",
-        "benchmarks.pool.fork_server.warm_up",
         "benchmarks.commands.ui._server",
     ):
         monkeypatch.setattr(place, begin)
+    monkeypatch.setattr("benchmarks.pool.fork_server.warm_up", lambda *_: None)  # before a suite is read
 
     @settings(
         max_examples=examples,

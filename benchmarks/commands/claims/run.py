@@ -150,7 +150,7 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
     from benchmarks.runs.session import Session
 
     session = Session(plan, store, baselines=False)
-    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
+    computes.warm_up("benchmarks.runs.jobs")
     try:
         session.run(computes, lambda tasks: display(tasks, quiet=quiet))
     except KeyboardInterrupt:

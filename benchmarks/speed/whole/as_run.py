@@ -92,7 +92,7 @@ def in_parts(case: RunCase, folder: Path, report: Report) -> tuple[dict[str, flo
     torch.set_num_threads(1)
     run = case.planned()
     store, task, problem = Store(folder), RunTask(run), run.experiment.scenario.problem
-    for module in ("benchmarks.tracking.tracking", *(TRAINING if hasattr(problem, "load") else ())):
+    for module in ("benchmarks.tracking.tracking", *([TRAINING] if hasattr(problem, "load") else [])):
         importlib.import_module(module)  # sooner or later it is
     outbox = Outbox(store.outbox)
     recording = Kept(outbox, task, provenance())
@@ -126,7 +126,7 @@ def as_command(case: RunCase, folder: Path, report: Report) -> None:
     store, suite = Store(folder), OneRun(case.planned())
     session = Session(suite, store, baselines=False)
     computes = Local(workers=1)
-    computes.warm_up("benchmarks.runs.jobs", (task.problem for task in session.tasks))
+    computes.warm_up("benchmarks.runs.jobs")
     session.run(computes, lambda tasks: display(tasks, quiet=True))
     report(store, suite.name)
 
