@@ -60,6 +60,41 @@ def fork_server() -> None:
     warm_up("benchmarks.runs.jobs", "tuning.trials_job")
 
 
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Done]]:
+    """Types `asyncfl` with some arguments in this process: one of its own takes seconds to import all.
+
+    As there, it begins in a folder of its own, with the user's settings away.
+    """
+    from benchmarks.cli import main
+
+    for name in ("ASYNCFL_DATA", "ASYNCFL_DEVICE", "ASYNCFL_STORE"):
+        monkeypatch.setenv(name, "")  # so that afterwards it is as before, whatever a command does
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def _typed(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["asyncfl", *arguments])
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        capsys.readouterr()
+        code: object = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(str(code or 0)), said.out, said.err)
+
+    yield _typed
+    signal.signal(signal.SIGTERM, handler)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts `asyncfl` with some arguments, as the leader of a process group of its own."""

@@ -63,6 +63,13 @@ def asyncfl(tmp_path: Path) -> AsyncFL:
     return _asyncfl
 
 
+@pytest.fixture
+def here(tmp_path: Path, typed: AsyncFL) -> AsyncFL:
+    """The same in the process of the test, for commands that import for seconds."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    return typed
+
+
 def test_help_loads_nothing_heavy(asyncfl: AsyncFL) -> None:
     """What costs seconds to import is not imported before a command runs: `--help` answers at once."""
     program = (
@@ -123,8 +130,8 @@ def test_version(asyncfl: AsyncFL) -> None:
         (["ui"], "nothing is recorded in asyncfl-results"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(asyncfl: AsyncFL, arguments: list[str], said: str) -> None:
-    done = asyncfl(*arguments)
+def test_a_mistake_is_one_line_and_exit_code_2(here: AsyncFL, arguments: list[str], said: str) -> None:
+    done = here(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"Error: {said}")
     assert done.stderr.count("\n") == 1
@@ -140,9 +147,9 @@ def test_a_port_that_is_taken(asyncfl: AsyncFL, tmp_path: Path) -> None:
     assert done.stderr == f"Error: port {port} is in use: choose another with --port\n"
 
 
-def test_several_mistakes_are_a_line_each(asyncfl: AsyncFL, tmp_path: Path) -> None:
+def test_several_mistakes_are_a_line_each(here: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(SMALL.replace("ace", "{name: ace, rate: 1}").replace("20", "none"))
-    done = asyncfl("show", "bad.yaml")
+    done = here("show", "bad.yaml")
     assert done.returncode == 2
     assert [line.split(": ")[:3] for line in done.stderr.splitlines()] == [
         ["Error", "bad.yaml:5", "budget.updates"],
@@ -169,8 +176,8 @@ def test_a_bug_keeps_its_traceback(asyncfl: AsyncFL, tmp_path: Path) -> None:
     assert "Traceback" in done.stderr and "ZeroDivisionError" in done.stderr
 
 
-def test_show_counts_runs_and_estimates_their_time(asyncfl: AsyncFL) -> None:
-    done = asyncfl("show", "small.yaml", "--set", "seeds=3")
+def test_show_counts_runs_and_estimates_their_time(here: AsyncFL) -> None:
+    done = here("show", "small.yaml", "--set", "seeds=3")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Runs: 2 scenarios × 2 strategies × 3 seeds = 12\n" in done.stdout
     assert "problem.noise  0 | 1\n" in done.stdout
@@ -260,8 +267,8 @@ def test_list_a_part_prints_its_fields_in_words(asyncfl: AsyncFL) -> None:
         (("nowhere:Nothing",), "Error: cannot import 'nowhere:Nothing': ModuleNotFoundError"),
     ],
 )
-def test_list_what_there_is_not(asyncfl: AsyncFL, arguments: tuple[str, ...], said: str) -> None:
-    done = asyncfl("list", *arguments)
+def test_list_what_there_is_not(here: AsyncFL, arguments: tuple[str, ...], said: str) -> None:
+    done = here("list", *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith(said)
 

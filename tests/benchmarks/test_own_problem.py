@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from reports.records.store import load
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "own-problem.md"
+
+Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -61,14 +64,16 @@ def test_the_runs_carry_the_declaration_and_learn(folder: Path) -> None:
     assert scenario.pooled["test/mae"]
 
 
-def test_compare_says_who_is_ahead_in_it(folder: Path) -> None:
-    done = asyncfl(folder, "compare", "FedBuff", "ASGD", "--suite", "mine")
+def test_compare_says_who_is_ahead_in_it(folder: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = typed("compare", "FedBuff", "ASGD", "--suite", "mine")
     assert done.returncode == 0, done.stderr
     assert "FedBuff and ASGD, mean absolute error at the end" in done.stdout
 
 
-def test_the_page_shows_it(folder: Path) -> None:
-    done = asyncfl(folder, "report", "mine")
+def test_the_page_shows_it(folder: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = typed("report", "mine")
     assert done.returncode == 0, done.stderr
     page = next(folder.rglob("*.html")).read_text()
     assert "Mean absolute error (minutes)" in page

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from small import Write
 from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
+
+Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -24,8 +27,8 @@ def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path) -> None:
-    done = asyncfl(tmp_path, "tune", str(write()), "--dry-run", "--trials", "7", "--seeds", "4")
+def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path, typed: Typed) -> None:
+    done = typed("tune", str(write()), "--dry-run", "--trials", "7", "--seeds", "4")
     assert done.returncode == 0, done.stderr
     assert "Simulations: 1 study × 7 trials × 4 seeds = 28" in done.stdout
     assert "seeds 1001, 1002, 1003, 1004; each simulation 20 client updates" in done.stdout
@@ -91,9 +94,9 @@ def test_progress_is_written_where_there_is_no_terminal(write: Write, store: Sto
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
-    write: Write, tmp_path: Path, arguments: tuple[str, ...], line: str
+    write: Write, typed: Typed, arguments: tuple[str, ...], line: str
 ) -> None:
-    done = asyncfl(tmp_path, "tune", str(write()), *arguments)
+    done = typed("tune", str(write()), *arguments)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.strip().splitlines()[-1].startswith(line)
     assert "Traceback" not in done.stderr
@@ -109,11 +112,11 @@ def test_another_space_in_the_same_storage_loses_nothing(write: Write, store: St
     assert (store.folder / "tuning.journal").read_bytes().startswith(before)
 
 
-def test_a_sampler_whose_package_is_missing(write: Write, tmp_path: Path) -> None:
+def test_a_sampler_whose_package_is_missing(write: Write, typed: Typed) -> None:
     try:
         import cmaes  # noqa: F401
     except ImportError:
-        done = asyncfl(tmp_path, "tune", str(write()), "--sampler", "cmaes")
+        done = typed("tune", str(write()), "--sampler", "cmaes")
         assert done.returncode == 2
         assert done.stderr == "Error: --sampler cmaes: needs the package cmaes: pip install cmaes\n"
     else:
