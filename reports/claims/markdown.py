@@ -1,30 +1,36 @@
-"""Verdicts as Markdown: a few lines for the README, and all of them for docs/claims.md."""
+"""Verdicts as Markdown: a table for the README, docs/claims.md, and a page for each paper beside it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
-from benchmarks.claims.claim import Claim, Exact, Report, Value
+from benchmarks.claims.claim import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
+from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED
-from reports.claims.rules import Verdict, Word
-from reports.claims.stored import Judged, standings
-from reports.claims.table import ARRANGED, MEANS, besides, interval, line, summary, tested
+from fl_core.words import many
+from reports import numbers
+from reports.claims.rules import Verdict, Word, flat
+from reports.claims.stored import Judged, Standing, standings
+from reports.claims.table import ARRANGED, MEANS, besides, interval, summary, tested
 
 PAGE = "docs/claims.md"
-# What matters comes first.
+MADE = "Made by `asyncfl claims --markdown docs`"
+# What matters comes first: within a table, and the tables of a page.
 ORDER: tuple[Word, ...] = ("refuted", "confirmed", "equal", "no effect", "undecided", "reported")
-PARTS = {
-    "counted": "For or against the paper",
-    "apart": "What if: other arrangements, outside its conditions, underspecified",
+SECTIONS = {
+    "fails": "Fails: contradicts the paper",
+    "holds": "Holds",
+    "no difference": "No difference",
+    "undecided": "Undecided",
+    "what if": "What if: other arrangements, outside its conditions, underspecified",
+    "smaller": "At a smaller scale, too",
     "ours": "Our own readings",
+    "reported": "Reported, without a verdict",
 }
+COUNTED: dict[Word, str] = {"refuted": "fails", "equal": "no difference", "no effect": "no difference"}
+HEADER = ("Claim", "Arrangement", "Claimed", "Found", "Seeds", "Verdict")
 HOW = """\
-# What the papers claim, and what came of it
-
-Made by `asyncfl claims --markdown docs` from the numbers in `benchmarks/claims/results/`; nothing here is
-written by hand.
-
 ## How a verdict is made
 
 - Every entry fixes scenario, comparison and margin before its seeds are drawn. Its **arrangement** says
@@ -49,95 +55,206 @@ written by hand.
 - The margins of comparisons came with these rules, when some entries had their first 5 to 24 seeds; they are
   one for each metric (a point of accuracy, 0.01 of a loss), whatever those seeds say.
 
-To object: `asyncfl claims show ID` shows every seed's number and its runs, `asyncfl claims run --id ID`
-makes them again; send us the scenario that does your claim justice.
+## How to object
+
+`asyncfl claims show ID` shows every seed's number and its runs, `asyncfl claims run --id ID` makes them
+again; send us the scenario that does your claim justice. `asyncfl claims --html FILE` writes all verdicts as
+one page, with forest plots and filters.
 """
 
 
 def readme(found: Sequence[Judged]) -> str:
     """A table of the papers, and one sentence."""
+    return f"{_overview(found, 'docs/claims')} Each with its reasons: [{PAGE}]({PAGE}).\n"
+
+
+def pages(found: Sequence[Judged]) -> dict[str, str]:
+    """claims.md and claims/PAPER.md: path → text."""
+    first = f"""\
+# What the papers claim, and what came of it
+
+{MADE} from the numbers in `benchmarks/claims/results/`; nothing here is
+written by hand. Each paper has a page with all its verdicts.
+
+{_overview(found, "claims")}
+
+{HOW}"""
+    papers = {f"claims/{one.paper.name}.md": _page(one, found) for one in standings(found)}
+    return {"claims.md": first, **papers}
+
+
+def write(found: Sequence[Judged], folder: Path) -> list[Path]:
+    """Write the pages there. Returns their paths; raises OSError."""
+    texts = {folder / name: text for name, text in pages(found).items()}
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _overview(found: Sequence[Judged], folder: str) -> str:
+    """A line for each paper, which leads to its page in that folder; how many claims were tested."""
     there = standings(found)
     head = ("Paper", "holds", "fails", "no difference", "undecided", "not tested")
-    rows = [row[:-1] for row in summary(there)]
-    return f"{_table(head, rows)}\n\n{tested(there)} Each with its reasons: [{PAGE}]({PAGE}).\n"
+    rows = [
+        (f"[{title}]({folder}/{one.paper.name}.md)", *counts)
+        for one, (title, *counts, _) in zip(there, summary(there), strict=True)
+    ]
+    return f"{_table(head, rows)}\n\n{tested(there)}"
 
 
-def docs(found: Sequence[Judged]) -> str:
-    """How a verdict is made, and every verdict: paper by paper, scale by scale."""
-    titles = dict.fromkeys(one.paper.title for one in found)
-    parts = [HOW, "## Summary", readme(found).rpartition(" Each with")[0]]
-    for title in titles:
-        parts.append(f"## {title}")
-        for one in found:
-            if one.paper.title == title and one.ran:
-                parts += [f"### {title}: {_named(one.scale)}", *_of_scale(one)]
-        parts += _left_out(one for one in found if one.paper.title == title)
+def _page(standing: Standing, found: Iterable[Judged]) -> str:
+    """All verdicts on a paper, what counts first."""
+    mine = [one for one in found if one.paper.name == standing.paper.name]
+    sections: dict[str, list[tuple[Judged, str]]] = {name: [] for name in SECTIONS}
+    for one in mine:
+        for id_, verdict in one.verdicts.items():
+            if verdict.word != "not run":
+                sections[_section(standing, one, id_)].append((one, id_))
+    counts = ", ".join(f"{column} {n}" for column, n in standing.counts.items() if n)
+    parts = [
+        f"# {standing.paper.title}",
+        f"{MADE}; nothing here is written by hand. [How a verdict is made](../claims.md).",
+        f"Of {many(len(standing.verdicts), 'published claim')}: {counts}.",
+    ]
+    for name, entries in sections.items():
+        if entries:
+            entries.sort(key=lambda entry: ORDER.index(entry[0].verdicts[entry[1]].word))
+            parts += [f"## {SECTIONS[name]} ({len(entries)})", *_entries(entries)]
+    if left := list(_left_out(mine)):
+        parts += ["## Not run", "\n".join(left)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _named(scale: str) -> str:
-    return "computed without training" if scale == COMPUTED else f"scale {scale}"
+def _section(standing: Standing, one: Judged, id_: str) -> str:
+    word, refutation = one.verdicts[id_].word, one.refutation(id_)
+    if word == "reported":
+        return "reported"
+    if refutation == "ours":
+        return "ours"
+    if refutation != "contradicts":
+        return "what if"
+    if standing.where[id_] != one.scale:
+        return "smaller"
+    return COUNTED.get(word, "holds" if word == "confirmed" else "undecided")
 
 
-def _of_scale(one: Judged) -> Iterator[str]:
-    """A table for each kind of entry."""
-    for part, title in PARTS.items():
-        ids = [
-            id_
-            for id_, verdict in one.verdicts.items()
-            if verdict.word != "not run" and _part(one, id_) == part
-        ]
-        if ids:
-            counts = Counter(one.verdicts[id_].word for id_ in ids)
-            yield f"**{title}**: {', '.join(f'{counts[word]} {word}' for word in ORDER if counts[word])}."
-            ids.sort(key=lambda id_: ORDER.index(one.verdicts[id_].word))
-            rows = [_row(one, id_) for id_ in ids]
-            yield _table(("Claim", "Arrangement", "Verdict", "Found", "Seeds"), rows)
+def _entries(entries: Sequence[tuple[Judged, str]]) -> Iterator[str]:
+    """A table of entries, and under it what was seen, once for all to which it applies."""
+    reasons = list(dict.fromkeys(filter(None, (_reason(one, id_) for one, id_ in entries))))
+    notes = {reason: f"(note {number})" for number, reason in enumerate(reasons, start=1)}
+    yield _table(HEADER, [_row(one, id_, notes) for one, id_ in entries])
+    if reasons:
+        yield "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, start=1))
 
 
-def _part(one: Judged, id_: str) -> str:
-    refutation = one.refutation(id_)
-    return {"contradicts": "counted", "ours": "ours"}.get(refutation, "apart")
-
-
-def _row(one: Judged, id_: str) -> tuple[str, ...]:
+def _reason(one: Judged, id_: str) -> str:
+    """What was observed of a refuted claim, or why there is no verdict or no effect."""
     claim, verdict = one.paper.claims[id_], one.verdicts[id_]
-    *_, found, _, seeds, _ = line(claim, one.refutation(id_), verdict)
-    place = f"{claim.statement} <br>`{id_}` · {claim.place}"
-    return place, _arranged(claim, one.scale), _word(one, id_), f"{found} {interval(verdict)}".strip(), seeds
+    if verdict.word == "refuted":
+        return claim.seen
+    return verdict.why if verdict.word in {"no effect", "reported"} else ""
 
 
-def _arranged(claim: Claim, scale: str) -> str:
-    return "" if claim.computed else ARRANGED[claim.arranged(scale)]
-
-
-def _word(one: Judged, id_: str) -> str:
-    """The verdict in words, the meaning of a refutation, and what was observed."""
+def _row(one: Judged, id_: str, notes: Mapping[str, str]) -> tuple[str, ...]:
     claim, verdict = one.paper.claims[id_], one.verdicts[id_]
+    return (
+        f"{claim.statement} <br>`{id_}` · {claim.place}",
+        "computed" if claim.computed else f"{ARRANGED[claim.arranged(one.scale)]}, {one.scale} scale",
+        _claimed(claim),
+        f"{_found(claim, verdict)} {interval(verdict)}".strip(),
+        str(verdict.seeds or ""),
+        _said(one, id_, notes),
+    )
+
+
+def _claimed(claim: Claim) -> str:
+    """The statement as the rule has it: a band for what is found."""
+    match claim:
+        case Exact():
+            said = _printed(claim)
+        case Value() if claim.printed is not None:
+            said = f"printed {claim.printed}"
+        case Same():
+            said = f"A − B within ± {numbers.short(claim.allowed)}"
+        case Better():
+            said = f"A ahead of B{_margin(claim.margin)}"
+        case Rank():
+            said = f"ρ ≥ {numbers.short(claim.at_least)}"
+        case Ratio():
+            said = f"ratio{' of variances' if claim.of == 'variance' else ''} {_band(claim.band)}"
+        case Contrast():
+            said = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
+        case _:
+            said = _band(claim.band) if isinstance(claim, Value) and claim.band else ""
+    return said
+
+
+def _printed(claim: Exact) -> str:
+    if isinstance(claim.printed, bool):
+        return "true" if claim.printed else "false"
+    said = flat(claim.printed)
+    if len(said) == 1:
+        return f"= {claim.printed if isinstance(claim.printed, str) else numbers.short(*said.values())}"
+    return f"{len(said)} numbers"
+
+
+def _band(band: Band) -> str:
+    least, most = band
+    if least is None or most is None:
+        return f"below {numbers.short(most)}" if most is not None else f"above {numbers.short(least or 0.0)}"
+    return f"{numbers.short(least)} to {numbers.short(most)}"
+
+
+def _margin(margin: float | None) -> str:
+    return "" if margin is None else f", margin {numbers.short(margin)}"
+
+
+def _found(claim: Claim, verdict: Verdict) -> str:
+    """The number that was found, or in how far what is printed was found."""
+    if isinstance(claim, Exact) and isinstance(claim.printed, bool):
+        return str(bool(verdict.found)).lower()
+    if isinstance(claim, Exact) and verdict.word == "confirmed":
+        return "equal"
+    return numbers.number(verdict.found, 3) if verdict.found == verdict.found else ""
+
+
+def _said(one: Judged, id_: str, notes: Mapping[str, str]) -> str:
+    """The verdict in words, the meaning of a refutation, how many seeds would decide, and the note."""
+    claim, verdict, reason = one.paper.claims[id_], one.verdicts[id_], _reason(one, id_)
     means = MEANS[one.refutation(id_)] if verdict.word == "refuted" else ""
-    seen = claim.seen if verdict.word == "refuted" else ""
-    remarks = "; ".join(filter(None, (means, besides(verdict), seen.rstrip("."))))
-    return f"**{_direction(claim, verdict)}**{f': {remarks}' if remarks else ''}"
+    more = besides(verdict).removeprefix(reason)
+    remarks = [means, "" if more.startswith("printed") else more]  # it stands under `Claimed`
+    said = "; ".join(filter(None, remarks))
+    return f"**{_direction(claim, verdict)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
 
 
 def _direction(claim: Claim, verdict: Verdict) -> str:
     """Confirmed, or refuted; of a comparison, who is ahead."""
-    if isinstance(claim, Exact | Value | Report) or claim.kind != "better":
+    if claim.kind != "better":
         return verdict.word
     return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(verdict.word, verdict.word)
 
 
 def _left_out(found: Iterable[Judged]) -> Iterator[str]:
-    """The number of entries not run, by row."""
+    """The entries not run, by scale, by what they need, and by row."""
     for one in found:
-        rows = Counter(
-            one.paper.claims[id_].row for id_, verdict in one.verdicts.items() if verdict.word == "not run"
-        )
-        if rows:
+        waiting: dict[str, dict[str, int]] = {}
+        for id_, verdict in one.verdicts.items():
+            if verdict.word == "not run":
+                claim = one.paper.claims[id_]
+                rows = waiting.setdefault(_needs(one.paper, claim, one.scale), {})
+                rows[claim.row] = rows.get(claim.row, 0) + 1
+        where = "computed" if one.scale == COMPUTED else f"{one.scale} scale"
+        for needs, rows in waiting.items():
             each = ", ".join(f"{row} ({n})" for row, n in rows.items())
-            yield f"Not run at {_named(one.scale)}: {each}."
+            yield f"- {where}{f', which needs {needs}' if needs else ''}: {each}."
 
 
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [header, ["---"] * len(tuple(header)), *rows]
+def _needs(paper: Paper, claim: Claim, scale: str) -> str:
+    return "" if claim.computed else paper.needs(claim, scale)
+
+
+def _table(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)

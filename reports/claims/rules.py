@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.claims.claim import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
+from reports.numbers import short
 from reports.statistics import estimates
 from reports.statistics.estimates import Array, Estimate
 from reports.statistics.paired import Effect, seeds_to_decide, student
@@ -255,7 +256,7 @@ def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
         )
         return replace(shown, word="confirmed" if least <= shown.found <= most else "refuted")
     near = abs(shown.found - float(claim.printed or nan)) <= claim.rounding
-    why = f"printed {claim.printed} ± {claim.rounding:.2g}"
+    why = f"printed {claim.printed} ± {short(claim.rounding)}"
     return replace(shown, word="confirmed" if near else "refuted", why=why)
 
 

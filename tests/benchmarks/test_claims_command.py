@@ -114,12 +114,15 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     )
     assert all(one.runs in shown for one in stored)
     assert "needs    a fast computer" in done("claims", "show", "T-large/digits", "--claims", str(toy))
-    readme = done("claims", "--markdown", "readme", "--claims", str(toy))
-    assert "| Toy et al. | 1 | 1 | – | – | 1 |\n" in readme
-    docs = done("claims", "--markdown", "docs", "--claims", str(toy))
-    assert "| **refuted**: contradicts the paper; printed 5; They make four | 4.00 |" in docs
-    assert "| as the paper says | **confirmed: ahead** |" in docs
-    assert "Not run at scale paper: T-large (1)." in docs
+    readme = done("claims", "--readme", "--claims", str(toy))
+    assert "| [Toy et al.](docs/claims/toy.md) | 1 | 1 | – | – | 1 |\n" in readme
+    done("claims", "--markdown", str(toy / "docs"), "--claims", str(toy))
+    assert "| [Toy et al.](claims/toy.md) | 1 | 1 | – | – | 1 |\n" in (toy / "docs/claims.md").read_text()
+    page = (toy / "docs" / "claims" / "toy.md").read_text()
+    assert "| = 5 | 4.00 |  | **refuted**: contradicts the paper (note 1) |\n\n1. They make four.\n" in page
+    assert "| as the paper says, small scale | A ahead of B | " in page and "| **confirmed: ahead** |" in page
+    assert "- paper scale, which needs a fast computer: T-large (1)." in page
+    assert page.index("## Fails") < page.index("## Holds") < page.index("## Not run")
 
     again = done(*run)
     assert "seed 0" not in again  # nothing is computed twice
@@ -173,6 +176,14 @@ def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
     said = CliRunner().invoke(command, ["--claims", str(toy), "show", "T-exact/sum"])
     assert said.exit_code == 2
     assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
+
+
+def test_pages_are_of_all_papers(toy: Path) -> None:
+    """Or one paper's would replace the summary of all."""
+    at = ["--claims", str(toy), "--paper", "toy", "--markdown", str(toy / "docs")]
+    said = CliRunner().invoke(command, at)
+    assert said.exit_code == 2 and "without --paper" in said.output
+    assert not (toy / "docs").exists()
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import click.testing
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from benchmarks.claims import kept
 from benchmarks.claims.claim import SCALES, Claim, Exact, Value
@@ -20,7 +20,7 @@ from reports.claims.claims import recipe
 from reports.claims.stored import counts, judged, scales
 
 README = Path(__file__).parents[2] / "README.md"
-DOCS = README.with_name("docs") / "claims.md"
+DOCS = README.with_name("docs")
 BEGIN, END = "<!-- claims -->\n", "<!-- /claims -->"
 
 
@@ -160,12 +160,36 @@ def test_what_is_not_judged_has_no_verdict(shipped: dict[str, Paper]) -> None:
                     assert judged(paper, scale)[claim.id].word in {"reported", "not run"}
 
 
-def test_readme_and_docs_show_what_the_command_prints() -> None:
-    printed = {
-        which: click.testing.CliRunner().invoke(command, ["--markdown", which]).output
-        for which in ("readme", "docs")
+def test_the_readme_shows_what_the_command_prints() -> None:
+    printed = CliRunner().invoke(command, ["--readme"]).output
+    assert re.findall(f"{BEGIN}(.*?){END}", README.read_text(encoding="utf-8"), re.DOTALL) == [printed]
+
+
+def test_the_pages_are_those_that_the_command_writes(tmp_path: Path) -> None:
+    CliRunner().invoke(command, ["--markdown", str(tmp_path)], catch_exceptions=False)
+    written = {
+        path.relative_to(tmp_path): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md")
     }
-    assert re.findall(f"{BEGIN}(.*?){END}", README.read_text(encoding="utf-8"), re.DOTALL) == [
-        printed["readme"]
-    ]
-    assert DOCS.read_text(encoding="utf-8") == printed["docs"]
+    there = [DOCS / "claims.md", *(DOCS / "claims").glob("*.md")]
+    assert {path.relative_to(DOCS): path.read_text(encoding="utf-8") for path in there} == written
+
+
+def test_every_verdict_stands_once_on_the_page_of_its_paper(shipped: dict[str, Paper]) -> None:
+    """Its word and its number, too, in the section that counts it."""
+    for paper in shipped.values():
+        page = (DOCS / "claims" / f"{paper.name}.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| .*<br>`(\S+)` · .* \|$", page, re.MULTILINE)
+        found = [
+            (scale, id_, of) for scale in (COMPUTED, *SCALES) for id_, of in judged(paper, scale).items()
+        ]
+        assert Counter(rows) == Counter(id_ for _, id_, of in found if of.word != "not run")
+        assert sum(map(int, re.findall(r"^## .* \((\d+)\)$", page, re.MULTILINE))) == len(rows)
+        waiting = "".join(re.findall(r"^## Not run\n(.*)", page, re.MULTILINE | re.DOTALL))
+        left = sum(int(n) for n in re.findall(r"\((\d+)\)[,.]", waiting))
+        assert left == sum(of.word == "not run" for *_, of in found)
+        fails = re.findall(r"^## Fails.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        assert set(re.findall(r"<br>`(\S+)`", "".join(fails))) == {
+            id_
+            for scale, id_, of in found
+            if of.word == "refuted" and paper.refutation(paper.claims[id_], scale) == "contradicts"
+        }

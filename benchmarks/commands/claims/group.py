@@ -20,21 +20,27 @@ if TYPE_CHECKING:
 @paper
 @files
 @click.option(
-    "--markdown", type=click.Choice(["readme", "docs"]), help="Print what README or docs/claims.md show."
-)
-@click.option(
     "--html",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the page of all verdicts, with a forest plot for every block and filters.",
 )
+@click.option(
+    "--markdown",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write claims.md there, and a page for each paper in claims/.",
+)
+@click.option("--readme", is_flag=True, help="Print the table of the README.")
 @click.pass_context
 def command(
     ctx: click.Context,
+    *,
     wanted: str | None,
     folder_of_claims: Path | None,
-    markdown: str | None,
     html: Path | None,
+    markdown: Path | None,
+    readme: bool,
 ) -> None:
     """Show how the claims of the papers stand, from the numbers kept with them; of one paper, all verdicts.
 
@@ -43,20 +49,30 @@ def command(
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
         return
+    from reports.claims import stored
+
+    if wanted and (markdown or readme):
+        raise click.UsageError("--markdown and --readme are of all papers, without --paper")
+    chosen = papers_of(folder_of_claims, wanted)
+    found = stored.all_of(chosen.values(), results_of(folder_of_claims))
+    if readme:
+        from reports.claims import markdown as pages
+
+        click.echo(pages.readme(found), nl=False)
+    elif markdown:
+        _write_pages(found, markdown)
+    elif html:
+        _write_page(found, html)
+    else:
+        _print(found, detailed=wanted is not None)
+
+
+def _print(found: list[Judged], detailed: bool) -> None:
+    """How the papers stand; before that, in detail, all verdicts."""
     from benchmarks.tables import print_headed
     from reports.claims import stored, table
 
-    chosen = papers_of(folder_of_claims, wanted)
-    found = stored.all_of(chosen.values(), results_of(folder_of_claims))
-    if markdown:
-        from reports.claims import markdown as pages
-
-        click.echo(pages.readme(found) if markdown == "readme" else pages.docs(found), nl=False)
-        return
-    if html:
-        _write_page(found, html)
-        return
-    for one in found if wanted else ():
+    for one in found if detailed else ():
         if one.ran:
             click.echo(f"\n{one.paper.title} · {one.scale}")
             print_headed(table.HEADER, table.lines(one))
@@ -64,6 +80,17 @@ def command(
     standings = stored.standings(found)
     print_headed(table.SUMMARY, table.summary(standings))
     click.echo(f"\n{table.tested(standings)} Each: asyncfl claims --paper NAME, or show ID.")
+
+
+def _write_pages(found: list[Judged], folder: Path) -> None:
+    from benchmarks.errors import UserError
+    from reports.claims import markdown
+
+    try:
+        for path in markdown.write(found, folder):
+            click.echo(f"Written: {path}")
+    except OSError as error:
+        raise UserError(f"--markdown {folder} cannot be written: {error.strerror}") from None
 
 
 def _write_page(found: list[Judged], path: Path) -> None:
