@@ -32,6 +32,7 @@ nb_execution_timeout = 600
 nb_output_stderr = "remove"  # warnings of libraries about the machine that builds the site
 
 default_role = "code"
+highlight_language = "text"  # commands, and what they print
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 

@@ -29,7 +29,7 @@ SECTIONS = {
     "reported": "Reported, without a verdict",
 }
 COUNTED: dict[Word, str] = {"refuted": "fails", "equal": "no difference", "no effect": "no difference"}
-HEADER = ("Claim", "Arrangement", "Claimed", "Found", "Seeds", "Verdict")
+HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
 HOW = """\
 ## How a verdict is made
 
@@ -160,11 +160,11 @@ def _row(one: Judged, id_: str, notes: Mapping[str, str]) -> tuple[str, ...]:
     claim, verdict = one.paper.claims[id_], one.verdicts[id_]
     return (
         f"{claim.statement} <br>`{id_}` · {claim.place}",
-        "computed" if claim.computed else f"{ARRANGED[claim.arranged(one.scale)]}, {one.scale} scale",
+        _said(one, id_, notes),
         _claimed(claim),
         f"{_found(claim, verdict)} {interval(verdict)}".strip(),
         str(verdict.seeds or ""),
-        _said(one, id_, notes),
+        "computed" if claim.computed else f"{ARRANGED[claim.arranged(one.scale)]}, {one.scale} scale",
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
 
 import pandas as pd
 
 from fl_core.words import many
 from reports import numbers
-from reports.leaderboard.board import POPULATION, Board
+from reports.leaderboard.board import Board
 from reports.leaderboard.profiles import LATEST
 from reports.leaderboard.results import SCENARIO
 
@@ -51,8 +51,8 @@ def page(board: Board, command: str, ranks: str, profiles: str) -> str:
         f"![Mean rank of each strategy with its interval]({ranks})",
         _overall(board.overall),
         "## By population",
-        "Mean rank over problems, by job lengths and availability; under it how the data are split.",
-        _populations(board.populations),
+        "Mean rank over problems, by job lengths and availability; a table for each split of the data.",
+        *_populations(board.populations),
         *(["## Time to target", PROFILES.format(profiles)] if len(board.ratios) else []),
         HOW.format(latest=LATEST),
     ]
@@ -102,18 +102,17 @@ def _overall(overall: pd.DataFrame) -> str:
     return table(head, rows)
 
 
-def _populations(populations: pd.DataFrame) -> str:
-    """Strategies down, populations across."""
-    columns = list(populations[POPULATION].drop_duplicates().itertuples(index=False, name=None))
-    cells = {
-        (one["strategy"], (one["timing"], one["partition"])): _bold(
-            f"{one['rank']:.1f}", not one["separated"]
-        )
-        for one in populations.to_dict("records")
-    }
-    order = populations.groupby("strategy")["rank"].mean().sort_values().index
-    head = ["Strategy", *(f"{timing}<br>{partition}" for timing, partition in columns)]
-    return table(head, [(s, *(cells.get((s, column), "") for column in columns)) for s in order])
+def _populations(populations: pd.DataFrame) -> Iterator[str]:
+    """For each split of the data: strategies down, the best first, and populations of clients across."""
+    for partition, there in populations.groupby("partition", sort=False):
+        cells = {
+            (one["strategy"], one["timing"]): _bold(f"{one['rank']:.1f}", not one["separated"])
+            for one in there.to_dict("records")
+        }
+        timings = list(there["timing"].drop_duplicates())
+        order = there.groupby("strategy")["rank"].mean().sort_values().index
+        yield f"### {partition}"
+        yield table(["Strategy", *timings], [(s, *(cells.get((s, t), "") for t in timings)) for s in order])
 
 
 def _bold(text: str, wanted: bool) -> str:
