@@ -123,14 +123,19 @@ def _load(tracking_uri: str, suite: str | None) -> RecordedSuite:
 
 
 def _strategy(suite: RecordedSuite, name: str) -> str:
-    """The label that a user means, or the one strategy of that name in suite files."""
+    """The label that a user means, or the one strategy of that title, or of that name in suite files."""
     labels = suite.strategies
-    spellings = {run.strategy: run.params.get("strategy.name", "") for run in suite.runs}
-    alike = [label for label in labels if label.casefold() == name.casefold()]
-    meant = alike or [label for label in labels if spellings[label] == name.casefold()]
-    if name in labels or len(meant) == 1:
-        return name if name in labels else meant[0]
-    raise _unknown("strategy", name, meant or labels)
+    names = {run.strategy: run.params.get("strategy.name", "") for run in suite.runs}
+    spellings = {label: (label, label.partition(" (")[0], names[label]) for label in labels}
+    if name in labels:
+        return name
+    for way in zip(*spellings.values(), strict=True):
+        alike = [label for label, said in zip(labels, way, strict=True) if said.casefold() == name.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        if alike:
+            raise _unknown("strategy", name, alike)
+    raise _unknown("strategy", name, labels)
 
 
 def _scenarios(suite: RecordedSuite, text: str | None, pair: Iterable[str]) -> list[RecordedScenario]:

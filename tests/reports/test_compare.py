@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf, isnan
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from synthetic import Fake, curve, diverged, records
+from synthetic import Fake, curve, diverged, records, write_store
 
 from benchmarks.cli import asyncfl
 from benchmarks.errors import UserError
@@ -202,6 +203,21 @@ def test_the_command(store: str) -> None:
     assert "Undecided: FedBuff is ahead of ACE by 10.0 points [−11.5, 31.5], 3 seeds" in said
     assert "FedBuff and ACE, client updates until the target is met" in said
     assert "Median client updates: FedBuff 20 (2 of 3 seeds), ACE ∞ (0 of 3)." in said
+
+
+def test_strategies_go_by_label_title_or_name(tmp_path: Path) -> None:
+    """The title alone while no other label shares it; the name as a suite writes it, import path included."""
+    own = {"strategy.name": "mine.strategies:Heavy"}
+    labels = ("Heavy (momentum 0.3)", "FedBuff (buffer 5)", "FedBuff (buffer 10)")
+    runs = [one for label in labels for one in fakes(label, TWO)]
+    runs = [replace(one, params=own) if one.strategy == labels[0] else one for one in runs]
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    write_store(uri, tmp_path.as_uri(), "two", runs)
+    for name in ("Heavy (momentum 0.3)", "heavy", "mine.strategies:Heavy"):
+        assert "Heavy (momentum 0.3) and FedBuff (buffer 5)" in invoke(uri, name, "FedBuff (buffer 5)")
+    with pytest.raises(UserError) as caught:
+        invoke(uri, "Heavy", "FedBuff")
+    assert caught.value.lines[0].endswith("There are: FedBuff (buffer 5), FedBuff (buffer 10)")
 
 
 @pytest.mark.parametrize(
