@@ -95,7 +95,7 @@ def _described(
         except ValueError as error:
             raise UserError(str(error)) from None
         count = clients or there
-        timing["durations"] = {"name": "trace", "path": str(trace.absolute())}
+        timing["durations"] = {"name": "trace", "path": str(trace)}  # as suites read it: from here
     else:
         count = clients or 100
         slow_ones = {"name": "two_speed", "share": slow, "slow": factor, "jobs": "exponential"}

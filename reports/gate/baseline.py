@@ -211,7 +211,8 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
     if theirs != ours:
         raise UserError(
             f"{path}: is a baseline of other runs: {len(theirs - ours)} of its {len(theirs)} are not in suite"
-            f" '{suite}' as it is now, and {len(ours - theirs)} of the suite's {len(ours)} are not in it"
+            f" '{suite}' as it is now, and {len(ours - theirs)} of the suite's {len(ours)} are not in it;"
+            " asyncfl baseline writes it anew"
         )
 
 

@@ -94,13 +94,14 @@ def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> s
 
 
 def candidates(found: Sequence[Neighbour], board: Board, suite: Suite) -> list[Any]:
-    """The strategies worth comparing, as a suite writes them: the best of the nearest population."""
+    """The strategies worth comparing, as a suite writes them: leaders and best of the nearest population."""
     if not found or not found[0].near:
         return list(ANYWHERE)
     written = dict(zip(labels.strategies(suite.spec), read(suite.source)["strategies"], strict=True))
     there = board.populations[board.populations["timing"] == found[0].timing]
     order = there.groupby("strategy")["rank"].mean().sort_values().index
-    best = [written[label] for label in order if label in written][:CANDIDATES]
+    leaders = there.groupby("partition", sort=False)["strategy"].first()
+    best = [written[label] for label in dict.fromkeys([*leaders, *order]) if label in written][:CANDIDATES]
     return [*best, *([] if "fedavg" in best else ["fedavg"])]
 
 

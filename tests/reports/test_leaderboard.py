@@ -201,11 +201,32 @@ def test_alike_clients_are_advised_what_leads_there(kept: Path, tmp_path: Path) 
     assert load(str(tmp_path / "mine.yaml")).spec.strategies[0].reference() == "asgd"
 
 
-def test_where_nothing_near_was_measured_it_says_so(kept: Path, tmp_path: Path) -> None:
+def test_who_leads_under_either_split_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where others are better on average: QuAFL is third of four, and second behind ASGD."""
+    monkeypatch.setattr(advice, "CANDIDATES", 2)
+    values = {"i.i.d.": (0.9, 0.8, 0.7, 0.6), "Dirichlet 0.1": (0.8, 0.75, 0.1, 0.9)}  # one for each strategy
+    runs = pd.concat(
+        table()
+        .query("problem == 'a' and strategy == 'Y'")
+        .assign(partition=split, strategy=name, value=value)
+        for split, of in values.items()
+        for name, value in zip(("ASGD", "FedBuff", "FedFa", "QuAFL"), of, strict=True)
+    )
+    suite = load("standard", ["seeds=1"])
+    near = [advice.Neighbour("exponential", advice.of_timing(Timing(), 20, 30), 0.0)]
+    chosen = advice.candidates(near, Board(runs), suite)
+    assert [one if isinstance(one, str) else one["name"] for one in chosen] == ["asgd", "quafl", "fedavg"]
+
+
+def test_where_nothing_near_was_measured_it_says_so(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A log of one client a thousand times slower than the others."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text("client,length\n" + "".join(f"{i},1\n" for i in range(9)) + "9,1000\n")
-    said = told("--trace", str(tmp_path / "log.csv"), "--out", str(tmp_path / "mine.yaml"))
+    said = told("--trace", "log.csv", "--out", "mine.yaml")
     assert "Nothing near was measured" in said and "leads" not in said
+    assert "    path: log.csv\n" in (tmp_path / "mine.yaml").read_text()  # the folder may be moved
     suite = load(str(tmp_path / "mine.yaml"))
     assert suite.spec.problem.clients == 10 and len(suite.spec.strategies) == len(advice.ANYWHERE)
 
