@@ -235,15 +235,15 @@ def test_list_names_every_part_with_its_line(asyncfl: AsyncFL) -> None:
     assert {"quickstart", "mnist_weights"} <= {line.split()[0] for line in kinds["SUITES"].splitlines()}
 
 
-def test_list_one_kind(asyncfl: AsyncFL) -> None:
-    done = asyncfl("list", "local")
+def test_list_one_kind(here: AsyncFL) -> None:
+    done = here("list", "local")
     assert {"prox", "scaffold", "sgd"} <= {line.split()[0] for line in done.stdout.splitlines()}
     assert "FedProx" in done.stdout and "FedBuff" not in done.stdout
-    assert asyncfl("list", "locale").returncode == 2
+    assert here("list", "locale").returncode == 2
 
 
-def test_list_a_part_prints_its_fields_in_words(asyncfl: AsyncFL) -> None:
-    done = asyncfl("list", "fedbuff")
+def test_list_a_part_prints_its_fields_in_words(here: AsyncFL) -> None:
+    done = here("list", "fedbuff")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(
         "fedbuff: FedBuff, buffered asynchronous aggregation\nPaper: Nguyen et al., "
@@ -256,7 +256,7 @@ def test_list_a_part_prints_its_fields_in_words(asyncfl: AsyncFL) -> None:
         "scaling inverse_root or none default inverse_root by staleness: 1/√(1+τ), or not",
     ):
         assert field in fields
-    assert asyncfl("list", "durations", "two_speed").stdout.startswith("two_speed: Two-speed mixture")
+    assert here("list", "durations", "two_speed").stdout.startswith("two_speed: Two-speed mixture")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_every_part_has_words_for_its_fields(kind: str) -> None:
             assert not set("<>[].'") & set(of.values.replace("> ", "").replace("< ", "")), (name, of)
 
 
-def test_schema_is_json(asyncfl: AsyncFL) -> None:
-    done = asyncfl("schema")
+def test_schema_is_json(here: AsyncFL) -> None:
+    done = here("schema")
     assert (done.returncode, done.stderr) == (0, "")
     assert set(json.loads(done.stdout)["required"]) == {"name", "seeds", "strategies"}
