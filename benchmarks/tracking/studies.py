@@ -78,6 +78,7 @@ class KnownStudies:
 
     id: str
     written: bool  # whether all of it is
+    twins: list[str] = field(default_factory=list)  # made by the same request, whose answer was lost
 
 
 class StudyTracking:
@@ -139,13 +140,14 @@ class StudyTracking:
 
         run = self.begin(trial.study, trial.number, trial.origin)
         known = self.trials[trial.study, trial.number]
-        if known.written:
-            return
-        tags = [RunTag(name, value) for name, value in _trial_tags(trial).items()]
-        params = [Param(name, str(value)) for name, value in trial.parameters.items()]
-        self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
-        self._client.set_terminated(run, "FAILED" if trial.state == "failed" else "FINISHED", trial.ended)
-        known.written = True
+        if not known.written:
+            tags = [RunTag(name, value) for name, value in _trial_tags(trial).items()]
+            params = [Param(name, str(value)) for name, value in trial.parameters.items()]
+            self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
+            self._client.set_terminated(run, "FAILED" if trial.state == "failed" else "FINISHED", trial.ended)
+            known.written = True
+        while known.twins:  # not before its end: the process at work on it may write to any of them
+            self._client.delete_run(known.twins.pop())
 
     def summarise(self, record: StudyRecord) -> None:
         """Record a study's status, or its final result."""
@@ -186,7 +188,11 @@ class StudyTracking:
             self._studies[tags["asyncfl.study"]] = run.info.run_id
         elif tags.get("asyncfl.kind") == "trial":
             place = (tags["asyncfl.study"], int(tags["asyncfl.trial"]))
-            self.trials[place] = KnownStudies(run.info.run_id, run.info.status != UNFINISHED)
+            known = KnownStudies(run.info.run_id, run.info.status != UNFINISHED)
+            if (twin := self.trials.get(place)) is not None:
+                known, twin = (known, twin) if known.written else (twin, known)
+                known.twins += [twin.id, *twin.twins]
+            self.trials[place] = known
 
 
 def _study_tags(record: StudyRecord) -> dict[str, str]:

@@ -14,7 +14,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
 from mlflow_server import MlflowServer
-from recorded import computed, keys, runs, write_suite
+from recorded import computed, keys, runs, trials, write_campaign, write_suite
 
 from benchmarks.engine import Local
 from benchmarks.runs.messages import Finished
@@ -24,6 +24,9 @@ from benchmarks.runs.sync import sync
 from benchmarks.suite.suite import load
 from benchmarks.tracking import delivery
 from benchmarks.tracking.store import Store
+from tuning.campaign import Driver
+from tuning.plan import plan
+from tuning.storage import open_storage
 
 pytestmark = pytest.mark.slow
 
@@ -173,6 +176,30 @@ def test_a_line_that_is_cut_at_random(tmp_path: Path, line: Line) -> None:
     sync(store)
     assert min(line.cuts.values()) >= 10
     exactly_once(store, suite)
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_a_campaign_over_a_line_that_is_cut_at_random(tmp_path: Path, line: Line) -> None:
+    """Trials are kept in the journal; what MLflow lacks, or has twice, is mended by the next command."""
+    campaign = plan(load(str(write_campaign(tmp_path, "asgd, fedavg", updates=60)), tuned=False))
+    store = Store(tmp_path / "results", line.uri)
+    line.share = 1 / 6
+    for _ in range(20):
+        driver = Driver(campaign, open_storage(str(tmp_path / "tuning.journal")), store)
+        driver.run(Local(1), lambda _: None)
+        assert driver.finished
+        if not driver.records.away and min(line.cuts.values()) >= 10:
+            break
+    line.share = 0.0
+    Driver(campaign, open_storage(str(tmp_path / "tuning.journal")), store).run(Local(1), lambda _: None)
+    wanted = {
+        str((ledger.plan.name, {name: str(value) for name, value in trial.params.items()})): trial.value
+        for ledger in driver.ledgers
+        for trial in ledger.ended()
+    }
+    found = trials(store)
+    assert {name: metrics["objective"] for name, metrics in found.items()} == wanted and len(found) == 12
+    assert len(runs(store, "small.tuning", "trial")) == 12
 
 
 @pytest.mark.usefixtures("fork_server")

@@ -126,6 +126,25 @@ def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: 
     assert Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial")) == {"complete": 6}
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_a_trial_made_twice_is_there_once(make: Make, store: Store, *, written: bool) -> None:
+    """A request to make its run was carried out, but its answer was lost, and it was made again."""
+    tune(make(), store)
+    client = MlflowClient(store.tracking_uri)
+    wanted = {run.data.tags["asyncfl.trial"]: run.data.metrics for run in recorded(store, "trial")}
+    for run in recorded(store, "trial"):
+        tags = {name: value for name, value in run.data.tags.items() if name != "asyncfl.state"}
+        for _ in range(2):
+            client.create_run(run.info.experiment_id, run.info.start_time, tags)
+        if not written:
+            client.delete_run(run.info.run_id)
+    assert len(recorded(store, "trial")) == 6 * (2 + written)
+    tune(make(), store)
+    found = recorded(store, "trial")
+    assert len(found) == 6 and {run.info.status for run in found} == {"FINISHED"}
+    assert {run.data.tags["asyncfl.trial"]: run.data.metrics for run in found} == wanted
+
+
 def test_what_is_missing_is_looked_for_and_brought_under_one_lock(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
