@@ -256,7 +256,7 @@ def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: 
 def test_a_campaign_whose_disk_fills_up(
     tmp_path: Path, small_disk: Path, empty_database: Path, what: str, left: int
 ) -> None:
-    """On a disk with room for some trials: MLflow's database, the journal, or the SQLite file of studies."""
+    """On a disk with room for some trials: MLflow's database, or the journal."""
     path = write_campaign(tmp_path, "asgd, fedavg", updates=100)
     full, roomy = Store(small_disk / "results"), Store(tmp_path / "results")
     store = full if what == "mlflow" else roomy
@@ -264,20 +264,17 @@ def test_a_campaign_whose_disk_fills_up(
     store.folder.mkdir()
     shutil.copy(empty_database, store.database)
     words = ("tune", path.name, "--workers", "2", "--store", str(store.folder), "--storage")
-    url = f"sqlite:///{storage}" if what.endswith(".db") else storage
     used = sum(file.stat().st_size for file in small_disk.rglob("*") if file.is_file())
     filler = small_disk / "filler"
     filler.write_bytes(bytes(SIZE - used - left))
 
-    code, said = command(tmp_path, *words, url)
-    line = (
-        r"^Error: .*(No space left on device|database or disk is full): .*make room, and go on with the same"
-    )
+    code, said = command(tmp_path, *words, storage)
+    line = r"^Error: .*No space left on device: .*make room, and go on with the same"
     assert code == 2 and re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
 
     filler.unlink()
     subprocess.run(["mount", "-o", "remount,size=100m", small_disk], check=True)
-    code, said = command(tmp_path, *words, url)
+    code, said = command(tmp_path, *words, storage)
     assert code == 0 and re.search(r", [1-9]\d* trials? finished before", said), said
     other = Store(tmp_path / "other")
     code, said = command(tmp_path, "tune", path.name, "--store", str(other.folder), "--workers", "2")
