@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -81,7 +82,8 @@ def command(
     if junit:
         gate_output.write(gate_output.junit(checks, now.suite), junit)
     if summary:
-        gate_output.write(gate_output.markdown(checks, before, now), summary)
+        anew = shlex.join(["asyncfl", "baseline", suite, *(["--out", str(against)] if against else [])])
+        gate_output.write(gate_output.markdown(checks, before, now, anew), summary)
     sys.exit(1 if any(check.failed for check in checks) else 0)
 
 

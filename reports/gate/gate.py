@@ -187,9 +187,7 @@ def _golden(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> Ga
             if (off := deviation(was, is_now)) > GOLDEN:
                 what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
                 then, today = f"{was:.8g}", f"{is_now:.8g}"
-                return GateCheck(
-                    *cell, what, "changed", then, today, minus(f"{off:.1e}"), minus(f"{GOLDEN:.0e}")
-                )
+                return GateCheck(*cell, what, "changed", then, today, number(off, 2), minus(f"{GOLDEN:.0e}"))
     return GateCheck(*cell, GOLDEN_VALUES, "same")
 
 

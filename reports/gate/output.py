@@ -68,8 +68,8 @@ def _cells(check: GateCheck) -> tuple[str, ...]:
     return scenario, check.strategy, check.what, check.before, check.now, check.change, check.allowed
 
 
-def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline) -> str:
-    """A summary for a pull request."""
+def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, anew: str) -> str:
+    """A summary for a pull request; `anew` is the command that writes a new baseline."""
     failed = any(check.failed for check in checks)
     lines = [f"## {'❌' if failed else '✅'} {verdict(checks, now.suite)}", ""]
     for kind, heading in HEADINGS.items():
@@ -78,7 +78,7 @@ def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline) -> st
             lines += [f"### {heading}", "", _row(HEADS), _row("---" for _ in HEADS)]
             lines += [*(_row(map(_escaped, _cells(check))) for check in rows), ""]
     if failed:
-        lines += [f"Where this is meant, write a new baseline: `asyncfl baseline {now.suite}`.", ""]
+        lines += [f"Where this is meant, write a new baseline: `{anew}`.", ""]
     return "\n".join([*lines, how_compared(before, now)]) + "\n"
 
 

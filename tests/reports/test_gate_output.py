@@ -43,14 +43,14 @@ def test_junit() -> None:
 def test_markdown() -> None:
     """Every row has as many cells as the head, whatever the names are; nothing of them is markup."""
     before = Baseline(suite="ci", commit="0123456789abcdef", versions={"torch": "2.13.0"}, goals={}, runs=())
-    text = gate_output.markdown(
-        hostile(), before, before.model_copy(update={"versions": {"torch": "2.14.0"}})
-    )
+    anew, newer = "asyncfl baseline ci", before.model_copy(update={"versions": {"torch": "2.14.0"}})
+    text = gate_output.markdown(hostile(), before, newer, anew)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
     assert "\\<b>" in text and text.startswith("## ❌ ci: 3 checks, 1 check worse, 1 check better (")
-    assert "asyncfl baseline ci" in text and "torch 2.13.0 → 2.14.0" in text
-    assert gate_output.markdown(hostile()[2:], before, before).startswith("## ✅ ci: 1 check, all as before.")
+    assert "write a new baseline: `asyncfl baseline ci`." in text and "torch 2.13.0 → 2.14.0" in text
+    alike = gate_output.markdown(hostile()[2:], before, before, anew)
+    assert alike.startswith("## ✅ ci: 1 check, all as before.")
 
 
 def test_the_table_holds_what_is_not_as_before() -> None:
