@@ -122,7 +122,7 @@ def worsened(folder: Path) -> Path:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     home = folder / "fl_core" / "strategies"
     for name, old, new in (
-        ("buffered/fedbuff", "memory.total / self.buffer", "0.5 * memory.total / self.buffer"),
+        ("buffered/fedbuff", "memory.total / memory.count", "0.5 * memory.total / memory.count"),
         ("every_arrival/asgd", "        server.step(", "        sum(range(100_000))\n        server.step("),
     ):
         text = (home / f"{name}.py").read_text()
@@ -161,7 +161,8 @@ def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
     assert {what for who, what in failed if who.startswith("FedBuff")} >= {"Final", "Updates", "Golden"}
     assert not any(who == "ACE" for who, _ in failed)
     assert re.search(r"FedBuff .* Updates to 1 ", done.stdout)
-    assert "### Worse" in (tmp_path / "gate.md").read_text()
+    summary = (tmp_path / "gate.md").read_text()
+    assert "### Worse" in summary and "`asyncfl baseline small.yaml --out base.json`" in summary
 
 
 def test_speed_is_a_median_of_ratios_to_the_yardstick_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
