@@ -120,10 +120,10 @@ def worsened(folder: Path) -> Path:
     """A copy of the sources in which FedBuff makes half its step and ASGD burns time."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    home = folder / "fl_core" / "strategies"
+    home, step = folder / "fl_core" / "strategies", "server.step(self.server_lr * update.delta)"
     for name, old, new in (
         ("buffered/fedbuff", "memory.total / memory.count", "0.5 * memory.total / memory.count"),
-        ("every_arrival/asgd", "        server.step(", "        sum(range(100_000))\n        server.step("),
+        ("every_arrival/asgd", f"        {step}", f"        sum(range(100_000))\n        {step}"),
     ):
         text = (home / f"{name}.py").read_text()
         assert text.count(old) == 1
