@@ -337,7 +337,7 @@ def test_interrupted_and_continued_it_has_what_was_planned(
     second = start(*command)
     said = second.communicate(timeout=PATIENCE)[0]
     assert second.returncode == 0, said
-    assert "small: 1 study of 8 trials in" in said and "trials finished before" in said
+    assert "small: 1 study of 8 trials in" in said and "finished before" in said
 
     third = start(*command)
     assert (
