@@ -225,6 +225,8 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
         monkeypatch.setattr(place, begin)
     monkeypatch.setattr("benchmarks.pool.fork_server.warm_up", lambda *_: None)  # before a suite is read
 
+    path = sys.path
+
     @settings(
         max_examples=examples,
         deadline=None,
@@ -235,6 +237,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     @given(st.sampled_from(COMMANDS), swaps)
     def mistyped(words: list[str], edits: list[tuple[int, str, str]]) -> None:
         monkeypatch.setattr(sys, "argv", ["asyncfl", *swapped(words, edits)])
+        monkeypatch.setattr(sys, "path", path.copy())  # each command adds to it
         code: object = 0
         try:
             main()
