@@ -51,10 +51,7 @@ class Board:
                 "uploads": uploads.div(uploads.min(axis=1), axis=0).median(),  # as a multiple of the least
                 "server_bytes": by_strategy["server_bytes"].median(),
                 "clients_bytes": by_strategy["clients_bytes"].median(),
-                "width": self.runs.groupby([*SCENARIO, "strategy"])["width"]
-                .first()
-                .groupby("strategy")
-                .median(),
+                "width": by_strategy["width"].median(),
                 "diverged": by_strategy["status"].agg(lambda status: (status == "diverged").mean()),
             }
         )
