@@ -13,6 +13,15 @@ SUITE = "standard"  # whose populations were measured
 JOBS = 30  # of a typical client, in the suite that checks the advice
 
 
+class Share(click.FloatRange):
+    """A number between bounds, also in per cent: 0.2 or 20%."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value.endswith("%"):
+            value = click.FLOAT.convert(value.removesuffix("%"), param, ctx) / 100
+        return super().convert(value, param, ctx)
+
+
 @click.command()
 @click.option(
     "--trace",
@@ -21,11 +30,9 @@ JOBS = 30  # of a typical client, in the suite that checks the advice
     help="A log of your clients' jobs, rows of client,length.",
 )
 @click.option("--clients", type=click.IntRange(1), help="How many.  [default: those of the trace, or 100]")
-@click.option("--slow", type=click.FloatRange(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 0.2.")
+@click.option("--slow", type=Share(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 20%.")
 @click.option("--factor", type=click.FloatRange(1), default=10.0, show_default=True, help="How much slower.")
-@click.option(
-    "--away", type=click.FloatRange(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 0.3."
-)
+@click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -48,7 +55,7 @@ def command(
 
     \b
       asyncfl advise --trace log.csv
-      asyncfl advise --clients 200 --slow 0.2 --factor 5 --away 0.3
+      asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
     """
     from benchmarks.commands.leaderboard import KEPT
     from benchmarks.documents import dump
@@ -70,7 +77,7 @@ def command(
         own = advice.of_timing(timing, count, JOBS * typical)
     except ValueError as error:
         raise UserError(str(error)) from None
-    board, suite = Board.load(KEPT), load(SUITE, ["seeds=1"])
+    board, suite = Board.load(KEPT, SUITE), load(SUITE, ["seeds=1"])
     found = advice.neighbours(own, suite, board.runs["timing"].unique())
     for line in advice.advice(own, found, board):
         print_text(line)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedEntry
     from reports.leaderboard.board import Board
 
-KEPT = Path(__file__).parents[1] / "leaderboard"  # results that are kept in the repository, a file per suite
-RANKS, PROFILES = "leaderboard-ranks.svg", "leaderboard-profiles.svg"
+KEPT = Path(__file__).parents[1] / "leaderboard"  # results kept in the repository, SUITE-SCALE-tuned.csv
+MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
 
 
 @click.command()
@@ -29,7 +29,7 @@ RANKS, PROFILES = "leaderboard-ranks.svg", "leaderboard-profiles.svg"
     "folder_of_page",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write leaderboard.md and its figures there.",
+    help="Write leaderboard.md and its figures there; of standard_X, leaderboard_X.md.",
 )
 def command(
     suite: str | None, folder: Path, tracking_uri: str | None, keep: bool, folder_of_page: Path | None
@@ -39,30 +39,46 @@ def command(
     Without SUITE: by the results that are kept with the package, those of the suites `standard` and
     `standard_…` with tuned rates.
     """
-    from reports.leaderboard import results
     from reports.leaderboard.board import Board
-    from reports.records.store import load
 
     if suite is None:
         if keep:
             raise UserError("--keep: name the suite whose results are to be kept")
-        board = Board.load(KEPT)
+        names = sorted({path.stem.partition("-")[0] for path in KEPT.glob("*.csv")} | {MAIN})
+        boards = {name.replace(MAIN, "leaderboard"): Board.load(KEPT, name, _about(name)) for name in names}
     else:
-        from benchmarks.tracking.store import Store
+        boards = {"leaderboard": _recorded(suite, folder, tracking_uri, keep=keep)}
+    for stem, board in boards.items():
+        if folder_of_page:
+            _write(board, folder_of_page, stem, suite)
+        else:
+            _print(board)
 
-        store = Store(folder, tracking_uri)
-        store.must_exist()
-        recorded = load(store.tracking_uri, suite)
-        board = Board(results.results(recorded, _tuned(suite)))
-        if board.runs.empty:
-            raise UserError(f"no run of '{suite}' has ended in {recorded.address}")
-        if keep:
-            results.save(board.runs, KEPT / f"{suite}.csv")
-            click.echo(f"Kept: {KEPT / f'{suite}.csv'}")
-    if folder_of_page:
-        _write(board, folder_of_page, suite)
-    else:
-        _print(board)
+
+def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool) -> Board:
+    """What the store has of a suite."""
+    from benchmarks.tracking.store import Store
+    from reports.leaderboard import results
+    from reports.leaderboard.board import Board
+    from reports.records.store import load
+
+    store = Store(folder, tracking_uri)
+    store.must_exist()
+    recorded = load(store.tracking_uri, suite)
+    board = Board(results.results(recorded, _tuned(suite)), recorded.description)
+    if board.runs.empty:
+        raise UserError(f"no run of '{suite}' has ended in {recorded.address}")
+    if keep:
+        results.save(board.runs, KEPT / f"{suite}.csv")
+        click.echo(f"Kept: {KEPT / f'{suite}.csv'}")
+    return board
+
+
+def _about(suite: str) -> str:
+    """The description of a shipped suite."""
+    from benchmarks.suite.suite import load
+
+    return load(suite, ["seeds=1"]).description
 
 
 def _tuned(suite: str) -> Sequence[TunedEntry]:
@@ -74,17 +90,18 @@ def _tuned(suite: str) -> Sequence[TunedEntry]:
     return tuned.load(path, name).spec.tuned if name != suite and path.is_file() else ()
 
 
-def _write(board: Board, folder: Path, suite: str | None) -> None:
+def _write(board: Board, folder: Path, stem: str, suite: str | None) -> None:
     from reports.leaderboard.figures import profile_figure, rank_figure
     from reports.leaderboard.markdown import page
 
+    ranks, profiles = f"{stem}-ranks.svg", f"{stem}-profiles.svg"
     folder.mkdir(parents=True, exist_ok=True)
-    rank_figure(board).save(folder / RANKS)
+    rank_figure(board).save(folder / ranks)
     if len(board.ratios):
-        profile_figure(board).save(folder / PROFILES)
+        profile_figure(board).save(folder / profiles)
     command = " ".join(filter(None, ["asyncfl leaderboard", suite, "--markdown", str(folder)]))
-    (folder / "leaderboard.md").write_text(page(board, command, RANKS, PROFILES))
-    click.echo(f"Written: {folder / 'leaderboard.md'}")
+    (folder / f"{stem}.md").write_text(page(board, command, ranks, profiles))
+    click.echo(f"Written: {folder / f'{stem}.md'}")
 
 
 def _print(board: Board) -> None:

@@ -23,16 +23,18 @@ class Board:
     """The results of one suite, or of several together."""
 
     runs: pd.DataFrame  # as `results.results` has them
+    about: str = ""  # the suite's description
 
     @classmethod
-    def load(cls, folder: Path) -> Board:
-        """From all files of results in a folder; UserError where there is none."""
-        files = sorted(folder.glob("*.csv"))
+    def load(cls, folder: Path, suite: str, about: str = "") -> Board:
+        """From the results of a suite's scales that are kept in a folder; UserError where there are none."""
+        files = sorted(folder.glob(f"{suite}-*.csv"))
         if not files:
             raise UserError(
-                f"no results are kept in {folder}; name a suite that has run: asyncfl leaderboard SUITE"
+                f"no results of '{suite}' are kept in {folder}; name a suite that has run: "
+                "asyncfl leaderboard SUITE"
             )
-        return cls(pd.concat(map(results.load, files), ignore_index=True))
+        return cls(pd.concat(map(results.load, files), ignore_index=True), about)
 
     @cached_property
     def ratios(self) -> pd.DataFrame:
@@ -56,6 +58,11 @@ class Board:
             }
         )
         return standings(self.runs).join(found, on="strategy")
+
+    @cached_property
+    def problems(self) -> pd.DataFrame:
+        """The standing on each problem, over populations and splits of the data."""
+        return standings(self.runs, ["problem"])
 
     @cached_property
     def populations(self) -> pd.DataFrame:

@@ -18,7 +18,7 @@ HOW = """\
 
 - Every strategy is tuned in every scenario by `asyncfl tune`: equal numbers of trials and seeds, judged on
   validation data, on seeds that the leaderboard does not use.
-- All strategies of a scenario get the same virtual time, and in each seed the same data, first model and job
+- All strategies of a scenario get the same budget, and in each seed the same data, first model and job
   lengths. They are ranked by the metric of the suite at the end; a run that diverged is last.
 - A **rank** is the mean over scenarios, with a 95 % interval over seeds. In bold: the first, and all that are
   not shown to be behind it (paired differences of ranks over seeds, Holm, 5 %).
@@ -47,11 +47,13 @@ def page(board: Board, command: str, ranks: str, profiles: str) -> str:
         "# Leaderboard",
         f"Made by `{command}`; nothing here is written by hand.",
         _lead(board),
+        *filter(None, [board.about]),
         f"{', '.join(size)}; problems: {', '.join(sorted(runs['problem'].unique()))}.",
         f"![Mean rank of each strategy with its interval]({ranks})",
         _overall(board.overall),
+        *_problems(board.problems),
         "## By population",
-        "Mean rank over problems, by job lengths and availability; a table for each split of the data.",
+        "Mean rank over problems, by what the clients are like; a table for each split of the data.",
         *_populations(board.populations),
         *(["## Time to target", PROFILES.format(profiles)] if len(board.ratios) else []),
         HOW.format(latest=LATEST),
@@ -102,17 +104,32 @@ def _overall(overall: pd.DataFrame) -> str:
     return table(head, rows)
 
 
+def _problems(problems: pd.DataFrame) -> Iterator[str]:
+    """Strategies down, problems across; nothing where there is only one."""
+    if problems["problem"].nunique() > 1:
+        yield "## By problem"
+        yield "Mean rank over populations and splits of the data."
+        yield _across(problems, "problem")
+
+
 def _populations(populations: pd.DataFrame) -> Iterator[str]:
-    """For each split of the data: strategies down, the best first, and populations of clients across."""
+    """For each split of the data: strategies down, populations of clients across."""
     for partition, there in populations.groupby("partition", sort=False):
-        cells = {
-            (one["strategy"], one["timing"]): _bold(f"{one['rank']:.1f}", not one["separated"])
-            for one in there.to_dict("records")
-        }
-        timings = list(there["timing"].drop_duplicates())
-        order = there.groupby("strategy")["rank"].mean().sort_values().index
         yield f"### {partition}"
-        yield table(["Strategy", *timings], [(s, *(cells.get((s, t), "") for t in timings)) for s in order])
+        yield _across(there, "timing")
+
+
+def _across(standings: pd.DataFrame, column: str) -> str:
+    """Strategies down, the best mean of ranks first, and the values of a column across."""
+    cells = {
+        (one["strategy"], one[column]): _bold(f"{one['rank']:.1f}", not one["separated"])
+        for one in standings.to_dict("records")
+    }
+    heads = list(standings[column].drop_duplicates())
+    order = standings.groupby("strategy")["rank"].mean().sort_values().index
+    return table(
+        ["Strategy", *heads], [(name, *(cells.get((name, head), "") for head in heads)) for name in order]
+    )
 
 
 def _bold(text: str, wanted: bool) -> str:

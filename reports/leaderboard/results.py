@@ -13,7 +13,7 @@ from benchmarks.suite.tuned import TunedEntry
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
-SCENARIO = ["problem", "partition", "timing"]
+SCENARIO = ["problem", "partition", "timing"]  # the last with arrangement, and whatever else tells them apart
 COLUMNS = [
     *SCENARIO,
     "strategy",
@@ -59,7 +59,7 @@ def _row(run: RecordedRun) -> dict[str, object]:
     return {
         "problem": f"{run.problem} ({model})" if model else run.problem,
         "partition": run.partition,
-        "timing": run.timing,
+        "timing": _clients(run),
         "strategy": run.strategy,
         "seed": run.seed,
         "status": run.status,
@@ -70,6 +70,11 @@ def _row(run: RecordedRun) -> dict[str, object]:
         "server_bytes": run.totals.get("kept_bytes/server", np.nan),
         "clients_bytes": run.totals.get("kept_bytes/clients", np.nan),
     }
+
+
+def _clients(run: RecordedRun) -> str:
+    """What the scenario's label says beside problem and partition."""
+    return " · ".join(word for word in run.scenario.split(" · ") if word not in (run.problem, run.partition))
 
 
 def save(table: pd.DataFrame, path: Path) -> None:

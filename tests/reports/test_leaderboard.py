@@ -107,11 +107,11 @@ def test_a_table_is_kept_and_read_again(tmp_path: Path) -> None:
 
 
 def test_damaged_and_missing_tables_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no results are kept"):
-        Board.load(tmp_path)
-    (tmp_path / "x.csv").write_text("problem,partition\n1,2\n")
+    with pytest.raises(UserError, match="no results of 'x' are kept"):
+        Board.load(tmp_path, "x")
+    (tmp_path / "x-small.csv").write_text("problem,partition\n1,2\n")
     with pytest.raises(UserError, match="no column 'timing'"):
-        Board.load(tmp_path)
+        Board.load(tmp_path, "x")
 
 
 def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
@@ -120,6 +120,7 @@ def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
     assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
     assert "| Z | 3.0 | 3.0 – 3.0 | 0.00 |" in text and " | 3.0 × |\n" in text
     assert "profiles.svg" in text
+    assert "| Strategy | a | b |\n| --- | ---: | ---: |\n| X | **1.2** | **1.7** |" in text  # by problem
 
 
 def test_recorded_runs_become_a_table(store: str) -> None:
@@ -157,7 +158,7 @@ def test_the_shipped_page_is_made_from_the_results_that_are_kept(tmp_path: Path)
     assert made.exit_code == 0, made.output
     text = (tmp_path / "leaderboard.md").read_text().replace(str(tmp_path), "docs")
     assert text == (shipped / "leaderboard.md").read_text()
-    board = Board.load(leaderboard.KEPT)
+    board = Board.load(leaderboard.KEPT, "standard")
     assert board.runs.groupby("strategy").size().nunique() == 1  # every strategy in every scenario and seed
 
 
@@ -172,7 +173,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     other = {"X": "FedBuff", "Y": "ASGD", "Z": "FedAvg (sampling full)"}
     slow = table("two-speed 20 % × 10 jobs exponential").assign(strategy=lambda of: of["strategy"].map(other))
     results.save(
-        pd.concat([table().assign(strategy=lambda of: of["strategy"].map(names)), slow]), folder / "s.csv"
+        pd.concat([table().assign(strategy=lambda of: of["strategy"].map(names)), slow]),
+        folder / "standard-s.csv",
     )
     monkeypatch.setattr(leaderboard, "KEPT", folder)
     return folder
@@ -186,7 +188,7 @@ def told(*arguments: str) -> str:
 
 
 def test_clients_of_two_speeds_find_their_population(kept: Path, tmp_path: Path) -> None:
-    said = told("--clients", "40", "--slow", "0.25", "--factor", "8", "--out", str(tmp_path / "mine.yaml"))
+    said = told("--clients", "40", "--slow", "25%", "--factor", "8", "--out", str(tmp_path / "mine.yaml"))
     assert "Nearest: two-speed 20 % × 10 jobs exponential" in said
     assert "i.i.d.: FedBuff leads" in said
     suite = load(str(tmp_path / "mine.yaml"))
