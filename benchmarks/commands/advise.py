@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ class Share(click.FloatRange):
     """A number between bounds, also in per cent: 0.2 or 20%."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The share as a number; exits with what is wrong if it is none."""
         if isinstance(value, str) and value.endswith("%"):
-            value = click.FLOAT.convert(value.removesuffix("%"), param, ctx) / 100
+            with suppress(ValueError):  # then it is refused as it was written
+                value = float(value.removesuffix("%")) / 100
         return super().convert(value, param, ctx)
 
 
