@@ -17,7 +17,8 @@ from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.tracking import Place, Tracking
+    from benchmarks.tracking.experiment import Place
+    from benchmarks.tracking.tracking import Tracking
 
 T = TypeVar("T")
 

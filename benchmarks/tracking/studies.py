@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.tracking.experiment import PARENT
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.tracking import KIND, NOTE, PAGE, PARENT
+from benchmarks.tracking.tracking import KIND, NOTE, PAGE
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run

@@ -16,14 +16,12 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking import groups, notes, places, views
 from benchmarks.tracking.colours import colours
 from benchmarks.tracking.entries import (
-    ALL,
     LONGEST_TAG,
     cut,
     data_set_of,
@@ -33,6 +31,7 @@ from benchmarks.tracking.entries import (
     serves,
     tags_of,
 )
+from benchmarks.tracking.experiment import COLOUR, OF, PARENT, Group, KnownRun, Pair, Place, TrackedExperiment
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
 
 PAGE = 1000  # runs a request
-NOTE, PARENT, COLOUR = "mlflow.note.content", "mlflow.parentRunId", "mlflow.runColor"
-OF = "asyncfl.mean_of"
+NOTE = "mlflow.note.content"
 KIND = "mlflow.experimentKind"  # so that MLflow's pages open on runs, not on language models
 
 # What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
@@ -58,45 +56,6 @@ QUIET = {
 
 # Tags that a group has in common with its seeds.
 SHARED = ("scenario", "problem", "partition", "timing", "strategy", "paper", "metric", "suite")
-
-Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
-Pair = tuple[str, str]  # scenario, strategy: a group
-
-
-@dataclass(slots=True)
-class KnownRuns:
-    """A run that is in MLflow already."""
-
-    id: str
-    status: str  # RUNNING until all of it is written
-    began: int
-    place: Place
-    superseded: bool
-    parent: str  # the group's id; empty for a baseline
-    evaluate: str  # what is evaluated at its marks
-
-
-@dataclass(slots=True)
-class Group:
-    """The parent of a strategy's seeds in a scenario."""
-
-    id: str
-    of: str  # ids of the runs that its curve is the mean of; empty as long as it has none
-    finished: bool  # whether all of that is written
-    colour: str  # in charts
-
-
-@dataclass(slots=True)
-class TrackedExperiment:
-    """A suite in MLflow, and what is in it."""
-
-    id: str
-    name: str
-    tags: dict[str, str] = field(default_factory=dict)
-    runs: dict[str, KnownRuns] = field(default_factory=dict)  # by key
-    groups: dict[Pair, Group] = field(default_factory=dict)
-    meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
-    report: str = ""  # id of the run that holds the page
 
 
 def keep_quiet() -> None:
@@ -189,12 +148,12 @@ class Tracking:
         self._client.set_terminated(experiment.report, "FINISHED")
         self._annotate(experiment)
 
-    def _begin(self, experiment: TrackedExperiment, result: Result) -> KnownRuns:
+    def _begin(self, experiment: TrackedExperiment, result: Result) -> KnownRun:
         tags = tags_of(result)
         if result.kind == "run":
             tags[PARENT] = self._group(experiment, tags, result.began).id
         run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
-        return _known(run)
+        return KnownRun.of_run(run)
 
     def _group(self, experiment: TrackedExperiment, of: Mapping[str, str], began: int) -> Group:
         """The parent of a run's seeds, from the tags of one of them."""
@@ -311,12 +270,12 @@ class Tracking:
         """
         twin = experiment.runs.get(run.data.tags.get("asyncfl.key", ""))
         if twin is None:
-            _index(experiment, run)
+            experiment.add(run)
             return
         goes = twin.id if run.info.status == "FINISHED" != twin.status else run.info.run_id
         self._client.delete_run(goes)
         if goes == twin.id:
-            _index(experiment, run)
+            experiment.add(run)
 
     def _runs(self, experiment: str, which: str = "") -> Iterator[Run]:
         token = None
@@ -326,30 +285,3 @@ class Tracking:
             token = page.token
             if not token:
                 return
-
-
-def _index(experiment: TrackedExperiment, run: Run) -> None:
-    tags = run.data.tags
-    if tags.get("asyncfl.kind") == "group":
-        pair = tags["asyncfl.scenario"], tags["asyncfl.strategy"]
-        experiment.groups[pair] = Group(
-            run.info.run_id, tags.get(OF, ""), run.info.status == "FINISHED", tags.get(COLOUR, "")
-        )
-    elif tags.get("asyncfl.kind") == "report":
-        experiment.report = run.info.run_id
-    elif "asyncfl.key" in tags:
-        experiment.runs[tags["asyncfl.key"]] = _known(run)
-
-
-def _known(run: Run) -> KnownRuns:
-    tags, info = run.data.tags, run.info
-    scenario, strategy, seed = (tags.get(f"asyncfl.{name}", "") for name in ("scenario", "strategy", "seed"))
-    return KnownRuns(
-        info.run_id,
-        info.status,
-        info.start_time,
-        (scenario, strategy, seed),
-        "asyncfl.superseded" in tags,
-        tags.get(PARENT, ""),
-        tags.get("asyncfl.evaluate", ALL),
-    )
