@@ -1,8 +1,12 @@
-"""The suite that the campaigns of these tests come from, and what their fixtures are."""
+"""The suite that the campaigns of these tests come from, how they are run, and what their fixtures are."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.engine import Local
+from benchmarks.tracking.store import Store
+from tuning.campaign import Driver
+from tuning.storage import open_storage
 from tuning.study import Campaign
 
 Write = Callable[..., Path]
@@ -20,3 +24,10 @@ SUITE = {
     "strategies": ["fedavg"],
     "tuning": {"trials": 6, "seeds": 2, "batch": 3, "space": RATE},
 }
+
+
+def tune(campaign: Campaign, store: Store, workers: int = 1) -> Driver:
+    """Run a campaign to its end."""
+    driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
+    driver.run(Local(workers), lambda _: None)
+    return driver

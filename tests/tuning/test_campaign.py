@@ -12,14 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from small import QUADRATIC, RATE, Make, Write
+from small import QUADRATIC, RATE, Make, Write, tune
 
-from benchmarks.engine import Local
-from benchmarks.errors import UserError
-from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from tuning import results
@@ -35,12 +31,6 @@ PROGRAM = "from benchmarks.cli import main; main()"
 PATIENCE = 90.0  # seconds, on a machine that does many things
 
 pytestmark = pytest.mark.usefixtures("fork_server")
-
-
-def tune(campaign: Campaign, store: Store, workers: int = 1) -> Driver:
-    driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
-    driver.run(Local(workers), lambda _: None)
-    return driver
 
 
 def recorded(store: Store, kind: str, suite: str = "small") -> list[Run]:
@@ -233,67 +223,6 @@ def test_a_trial_that_kills_its_workers_fails_alone(make: Make, store: Store) ->
     (reason,) = {run.data.tags.get("asyncfl.reason") for run in recorded(store, "trial")} - {None}
     assert reason == f"its worker process died 3 times (killed by SIGKILL); see {store.log}"
     assert store.log.is_file()
-
-
-def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
-    write: Write, make: Make, store: Store
-) -> None:
-    strategies = ["fedavg", "asgd"]
-    campaign = make(strategies=strategies)
-    driver = tune(campaign, store)
-    path = write(strategies=strategies)
-    where = load(str(path)).tuned_values
-    assert where == path.with_name("tuned-small.yaml")
-    with pytest.raises(
-        UserError, match=f"small is not tuned: there is no {where}; make it with asyncfl tune"
-    ):
-        load(str(path), tuned=True)
-
-    tuned.write(where, results.found(campaign, driver.ledgers))
-    suite = load(str(path), tuned=True)
-    assert suite.name == "small-tuned"
-    for ledger in driver.ledgers:
-        best = ledger.best()
-        assert best is not None
-        runs = [run for run in suite.runs() if run.strategy == ledger.plan.strategy]
-        assert {run.experiment.strategy.local_lr for run in runs} == {best.params["local_lr"]}
-    assert (
-        load(str(write(strategies=strategies, lr="tuned"))).runs()[0].experiment == suite.runs()[0].experiment
-    )
-
-    for changed, line in (
-        ({"budget": {"updates": 21}}, "tuned for another scenario or other hyper-parameters"),
-        ({"strategies": ["fedbuff"]}, "nothing is tuned for FedBuff in quadratic"),
-        ({"seeds": [0, 1001]}, "it was tuned on seed 1001"),
-    ):
-        with pytest.raises(UserError, match=line):
-            load(str(write(**{"strategies": strategies, **changed})), tuned=True).runs()
-
-
-def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
-    path = write()
-    load(str(path)).tuned_values.write_text(yaml.safe_dump({"suite": "small", "tuned": []}))
-    with pytest.raises(UserError, match="objective: is missing: not a file of asyncfl tune"):
-        load(str(path), tuned=True)
-
-
-def test_a_suite_with_tuned_rates_names_itself_and_the_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text(
-        "{name: a, seeds: 1, problem: {name: digits, clients: 4}, budget: {updates: 1}, strategies: [asgd], "
-        "lr: tuned}"
-    )
-    with pytest.raises(UserError, match=f"{path}: lr: tuned: there is no {path.with_name('tuned-a.yaml')}"):
-        load(str(path))
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in tuned.FOLDER.glob("*.yaml")))
-def test_shipped_values_fit_their_suites(name: str) -> None:
-    of, _, scale = name.partition("-")
-    suite = load(of, scale=scale or None, tuned=True)
-    assert suite.tuned is not None
-    places = {(run.scenario, run.strategy) for run in suite.runs()}  # raises where a digest does not fit
-    assert places == {(entry.scenario, entry.strategy) for entry in suite.tuned.spec.tuned}
 
 
 Start = Callable[..., subprocess.Popen[str]]
