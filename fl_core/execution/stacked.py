@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import accumulate, islice, zip_longest
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -88,10 +89,11 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     )
     start = total = y = stack.start
     widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
-    drawn = [local.samples(own, job).unbind() for job, own in pairs]
-    rows = [drawn[place][step] for step, active in enumerate(widths) for place in range(active)]
-    # Split step by step; they all go to a GPU in one transfer.
-    samples = torch.split(torch.stack(rows).to(y.device), widths)
+    # Mini-batches job by job, put into the order of the steps; they all go to a GPU in one transfer.
+    drawn = torch.cat([local.samples(own, job) for job, own in pairs])
+    firsts = [0, *accumulate(job.steps for job in jobs)]
+    order = [firsts[place] + step for step, active in enumerate(widths) for place in range(active)]
+    samples = torch.split(drawn[order].to(y.device), widths)
     clients = torch.tensor([job.client for job in jobs], device=y.device)
     lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
@@ -109,7 +111,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         y, total = (torch.cat(parts) for parts in zip((y, total), *reversed(ended), strict=True))
     delta = y - start
     gradient = total / steps if jobs[0].steps > 1 else total
-    finite = torch.isfinite(delta.sum(1)).tolist()
+    finite = map(isfinite, delta.sum(1).tolist())  # a sum is finite only if all its terms are
     for job, *result in zip(jobs, delta.unbind(), gradient.unbind(), finite, strict=True):
         job.delta, job.gradient, job.finite = result
     return None

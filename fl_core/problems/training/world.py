@@ -101,7 +101,7 @@ class SupervisedWorld(World):
         if not size:
             return torch.full((steps, batch), -1)
         drawn = self._batches.at(client, job).integers(0, size, steps * batch)
-        return torch.from_numpy(self.held[self.starts[client] + drawn]).view(steps, batch)
+        return torch.from_numpy(self.shares.of(client)[drawn].reshape(steps, batch))
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Mini-batches [steps, batch] of a job: the client's data, reshuffled every epoch, cut into pieces.
@@ -129,13 +129,15 @@ class SupervisedWorld(World):
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """The same for stacked jobs: models [J, d], samples [J, B] → [J, d]."""
+        compute = self._by_hand or self._vectorised
         # Not looked up by client: jobs may come from several worlds.
-        without_data = samples.flatten(1)[:, 0] < 0
+        without_data = samples < 0
         with gradients(self.task.precision, self.device):
-            stacked = (self._by_hand or self._vectorised)(models, samples.clamp(min=0))
-        # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
-        any_ = self.device.type != "cpu" or without_data.any()
-        return stacked.masked_fill(without_data[:, None], 0) if any_ else stacked
+            # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
+            if self.device.type == "cpu" and not without_data.any():
+                return compute(models, samples)
+            stacked = compute(models, samples.clamp(min=0))
+        return stacked.masked_fill(without_data.flatten(1)[:, :1], 0)
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Gradient [d] of the client's loss on all of its data."""
