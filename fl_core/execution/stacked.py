@@ -111,9 +111,9 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         y, total = (torch.cat(parts) for parts in zip((y, total), *reversed(ended), strict=True))
     delta = y - start
     gradient = total / steps if jobs[0].steps > 1 else total
-    finite = map(isfinite, delta.sum(1).tolist())  # a sum is finite only if all its terms are
-    for job, *result in zip(jobs, delta.unbind(), gradient.unbind(), finite, strict=True):
-        job.delta, job.gradient, job.finite = result
+    sums = delta.sum(1).tolist()  # finite only if all their terms are
+    for job, moved, mean, whole in zip(jobs, delta.unbind(), gradient.unbind(), sums, strict=True):
+        job.delta, job.gradient, job.finite = moved, mean, isfinite(whole)
     return None
 
 
