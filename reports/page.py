@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from fl_core.words import many
 from reports import files
-from reports.figures import look
+from reports.figures import look, svg
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
@@ -114,6 +114,12 @@ def sections(results: Results) -> list[Section]:
     shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
     found = [section(results) for section in shown]
     return [one for one in found if one is not None]
+
+
+def warm_up() -> None:
+    """Import what pages are drawn with, and compile their templates."""
+    environment().get_template("page.html.j2")
+    svg.figure(svg.SIZE, svg.MARGINS, lambda axes: None, "").__html__()
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from benchmarks.redaction import redacted
 from fl_core.words import many
 
 if TYPE_CHECKING:
+    from benchmarks.runs.progress import Progress
     from benchmarks.runs.session import Session
     from benchmarks.tracking.store import Store
 
@@ -80,8 +82,13 @@ def command(
 
     store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
+
+    def show(tasks: int) -> Progress:
+        Thread(target=_import_reports, daemon=True).start()  # while workers compute
+        return display(tasks, quiet=quiet)
+
     try:
-        session.run(computes, lambda tasks: display(tasks, quiet=quiet))
+        session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
         whole = _show_results(session, store, page=not no_report)
     except KeyboardInterrupt:
@@ -90,6 +97,13 @@ def command(
         click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
         sys.exit(INTERRUPTED)
     sys.exit(1 if session.now["error"] or not whole else 0)
+
+
+def _import_reports() -> None:
+    """What the results are shown with; its imports take longer than to draw a small page."""
+    from reports import page, terminal  # noqa: F401
+
+    page.warm_up()
 
 
 def _what_happened(session: Session, seconds: float) -> str:
