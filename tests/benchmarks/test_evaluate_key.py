@@ -119,7 +119,11 @@ def test_which_records_are_enough(recorded: str, wanted: str, *, enough: bool) -
 
 
 def test_shipped_suites_evaluate_what_they_show() -> None:
-    sampled = {"fraboni": "sample of 6000", "fraboni_shakespeare": "sample of 1000"}
+    sampled = {
+        "fraboni": "sample of 6000",
+        "fraboni_shakespeare": "sample of 1000",
+        "fraboni_weights_cnn": "sample of 1000",
+    }
     for name in shipped():
         found = load(name, tuned=False)
         wanted = "clients" if TRAINING & {*found.spec.show} or name == "ci" else "test"
