@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from collections.abc import Callable
 from math import inf
@@ -13,7 +14,7 @@ from markupsafe import Markup
 
 from fl_core.words import many
 from reports import files
-from reports.figures import look, svg
+from reports.figures import look
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
@@ -118,8 +119,8 @@ def sections(results: Results) -> list[Section]:
 
 def warm_up() -> None:
     """Import what pages are drawn with, and compile their templates."""
+    importlib.import_module("matplotlib.backends.backend_svg")
     environment().get_template("page.html.j2")
-    svg.figure(svg.SIZE, svg.MARGINS, lambda axes: None, "").__html__()
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def command(
     if suite is None:
         if keep:
             raise UserError("--keep: name the suite whose results are to be kept")
-        names = sorted({path.stem.partition("-")[0] for path in KEPT.glob("*.csv")} | {MAIN})
+        names = sorted({path.stem.partition("-")[0] for path in KEPT.glob(f"{MAIN}*.csv")} | {MAIN})
         boards = {name.replace(MAIN, "leaderboard"): Board.load(KEPT, name, _about(name)) for name in names}
     else:
         boards = {"leaderboard": _recorded(suite, folder, tracking_uri, keep=keep)}
@@ -78,7 +78,7 @@ def _about(suite: str) -> str:
     """The description of a shipped suite."""
     from benchmarks.suite.suite import load
 
-    return load(suite, ["seeds=1"]).description
+    return load(suite).description
 
 
 def _tuned(suite: str) -> Sequence[TunedEntry]:

@@ -84,7 +84,8 @@ def command(
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
 
     def show(tasks: int) -> Progress:
-        Thread(target=_import_reports, daemon=True).start()  # while workers compute
+        if not no_report:
+            Thread(target=_prepare_page, daemon=True).start()  # while workers compute
         return display(tasks, quiet=quiet)
 
     try:
@@ -99,9 +100,9 @@ def command(
     sys.exit(1 if session.now["error"] or not whole else 0)
 
 
-def _import_reports() -> None:
-    """What the results are shown with; its imports take longer than to draw a small page."""
-    from reports import page, terminal  # noqa: F401
+def _prepare_page() -> None:
+    """Import what the page is drawn with, which takes longer than to draw a small one."""
+    from reports import page
 
     page.warm_up()
 

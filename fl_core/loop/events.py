@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Any
 
 
@@ -47,15 +47,10 @@ class EventQueue:
         heap = self.heap
         front = [(heap[0], 0)] if heap else []  # entries whose parents were yielded, with their places
         while front:
-            (time, kind, client, _, payload), place = front[0]
+            (time, kind, client, _, payload), place = heappop(front)
             yield time, kind, client, payload
-            left, right = 2 * place + 1, 2 * place + 2
-            if left < len(heap):
-                heapreplace(front, (heap[left], left))
-            else:
-                heappop(front)
-            if right < len(heap):
-                heappush(front, (heap[right], right))
+            for child in range(2 * place + 1, min(2 * place + 3, len(heap))):
+                heappush(front, (heap[child], child))
 
     def __len__(self) -> int:
         return len(self.heap)

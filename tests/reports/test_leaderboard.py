@@ -1,5 +1,6 @@
 """Leaderboards: ranks, profiles and scores worked by hand; the page; advice; the two commands."""
 
+from dataclasses import replace
 from math import inf, log
 from pathlib import Path
 
@@ -137,6 +138,15 @@ def test_recorded_runs_become_a_table(store: str) -> None:
         {"ACE": 4, "FedBuff": np.nan}, nan_ok=True
     )
     assert Board(found).overall["strategy"].tolist() == ["FedBuff", "ACE"]
+
+
+def test_arrangements_tell_populations_apart(store: str) -> None:
+    """Scenarios that differ only in what their label says last are not taken for one."""
+    suite = recorded(store, "two")
+    label = f"{suite.runs[0].problem} · {suite.runs[0].partition} · Exp({{}}) iterations late"
+    late = [replace(run, scenario=label.format(5 + run.seed % 2)) for run in suite.runs]
+    found = results.results(replace(suite, runs=late))
+    assert set(found["timing"]) == {"Exp(5) iterations late", "Exp(6) iterations late"}
 
 
 def test_the_command_writes_a_page_with_its_figures(store: str, tmp_path: Path) -> None:
