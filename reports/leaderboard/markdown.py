@@ -53,7 +53,7 @@ def page(board: Board, command: str, ranks: str, profiles: str) -> str:
         _overall(board.overall),
         *_problems(board.problems),
         "## By population",
-        "Mean rank over problems, by what the clients are like; a table for each split of the data.",
+        "Mean rank over problems, with its 95 % interval; a table for each split of the data.",
         *_populations(board.populations),
         *(["## Time to target", PROFILES.format(profiles)] if len(board.ratios) else []),
         HOW.format(latest=LATEST),
@@ -108,7 +108,7 @@ def _problems(problems: pd.DataFrame) -> Iterator[str]:
     """Strategies down, problems across; nothing where there is only one."""
     if problems["problem"].nunique() > 1:
         yield "## By problem"
-        yield "Mean rank over populations and splits of the data."
+        yield "Mean rank over populations and splits of the data, with its 95 % interval."
         yield _across(problems, "problem")
 
 
@@ -123,6 +123,7 @@ def _across(standings: pd.DataFrame, column: str) -> str:
     """Strategies down, the best mean of ranks first, and the values of a column across."""
     cells = {
         (one["strategy"], one[column]): _bold(f"{one['rank']:.1f}", not one["separated"])
+        + f" [{one['low']:.1f}, {one['high']:.1f}]"
         for one in standings.to_dict("records")
     }
     heads = list(standings[column].drop_duplicates())

@@ -121,7 +121,10 @@ def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
     assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
     assert "| Z | 3.0 | 3.0 – 3.0 | 0.00 |" in text and " | 3.0 × |\n" in text
     assert "profiles.svg" in text
-    assert "| Strategy | a | b |\n| --- | ---: | ---: |\n| X | **1.2** | **1.7** |" in text  # by problem
+    # By problem: X is 1st, 1.5th, 1st on a; 7/6 ± 4.30 · 0.289 / √3, and no rank is below 1.
+    assert (
+        "| Strategy | a | b |\n| --- | ---: | ---: |\n| X | **1.2** [1.0, 1.9] | **1.7** [1.0, 3.0] |" in text
+    )
 
 
 def test_recorded_runs_become_a_table(store: str) -> None:
