@@ -28,8 +28,12 @@ class Open:
     claim: Claim
     seeds: tuple[int, ...]  # missing up to the look that would decide it
     next_look: tuple[int, ...]  # those of them that its next look needs
-    runs: tuple[PlannedRun, ...]
-    seconds: float  # of one core, for these runs
+    runs: Mapping[str, float]  # key of each run → its time in seconds of one core
+
+    @property
+    def seconds(self) -> float:
+        """Of one core, for all runs; claims share runs."""
+        return sum(self.runs.values())
 
 
 def still_open(
@@ -49,10 +53,8 @@ def still_open(
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
         plan = plans.setdefault(missing, ClaimPlan(paper, scale, (), missing))
-        runs = tuple(
-            {run.key: run for of in plan.picked(claim).values() for rs in of.values() for run in rs}.values()
-        )
-        found.append(Open(claim, missing, soon, runs, sum(map(seconds, runs))))
+        runs = {run.key: run for of in plan.picked(claim).values() for at in of.values() for run in at}
+        found.append(Open(claim, missing, soon, {key: seconds(run) for key, run in runs.items()}))
     return sorted(found, key=lambda one: one.seconds)
 
 

@@ -53,12 +53,11 @@ def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
     larger: list[str] = []
     for plan in plans:
         there = open_claims(plan, store, results)
-        runs = {run.key: run for one in there for run in one.runs}
-        each = {run.key: one.seconds / len(one.runs) for one in there for run in one.runs}
-        known = [seconds for seconds in each.values() if isfinite(seconds)]
+        runs = {key: seconds for one in there for key, seconds in one.runs.items()}
+        known = [seconds for seconds in runs.values() if isfinite(seconds)]
         time = duration(sum(known)) if known else "–"
-        if len(known) < len(each):
-            time += f", {many(len(each) - len(known), 'run')} unknown"
+        if len(known) < len(runs):
+            time += f", {many(len(runs) - len(known), 'run')} unknown"
         if any(plan.paper.needs(one.claim, plan.scale) for one in there):
             larger.append(
                 f"asyncfl claims run --paper {plan.paper.name} --scale {plan.scale} --id '*' --until-decided"

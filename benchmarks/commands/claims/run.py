@@ -205,13 +205,12 @@ def _until_decided(
             if other is plan and one.next_look == first.next_look and one.seconds <= max(BATCH, first.seconds)
         ]
         given_up |= {(one.claim.id, one.next_look) for one in batch}
-        took = duration(sum(one.seconds for one in batch))
+        look = ClaimPlan(plan.paper, plan.scale, tuple(one.claim for one in batch), first.next_look)
+        seconds = {key: of for one in batch for key, of in one.runs.items()}
+        took = duration(sum(seconds[run.key] for run in look.runs()))
         click.echo(
             f"{plan.name}: {many(len(batch), 'claim')} to {first.next_look[-1] + 1} seeds, "
             f"at most {took} of a core."
         )
-        claims = tuple(one.claim for one in batch)
-        _run(
-            ClaimPlan(plan.paper, plan.scale, claims, first.next_look), store, results, computes, quiet=quiet
-        )
+        _run(look, store, results, computes, quiet=quiet)
     say_cost(plans, store, results)
