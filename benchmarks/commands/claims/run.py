@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.engine import Engine
     from benchmarks.tracking.store import Store
 
-BATCH = 600.0  # seconds of one core: claims that are cheaper are run together
+BATCH = 600.0  # seconds of one core: with --hours, only claims that are cheaper are run together
 INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
 
@@ -198,11 +198,12 @@ def _until_decided(
         if not there:
             break
         plan, first = min(there, key=lambda pair: pair[1].seconds)
-        # Claims waiting for the same seeds of the same paper join if they are as cheap.
+        # Claims waiting for the same seeds of the same paper join; if time is short, those that are as cheap.
+        most = inf if hours is None else max(BATCH, first.seconds)
         batch = [
             one
             for other, one in there
-            if other is plan and one.next_look == first.next_look and one.seconds <= max(BATCH, first.seconds)
+            if other is plan and one.next_look == first.next_look and one.seconds <= most
         ]
         given_up |= {(one.claim.id, one.next_look) for one in batch}
         look = ClaimPlan(plan.paper, plan.scale, tuple(one.claim for one in batch), first.next_look)
