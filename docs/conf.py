@@ -21,6 +21,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = project
+smartquotes = False  # options in prose keep their two dashes
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import isnan
+from typing import Any
 
 import pandas as pd
 
@@ -91,7 +92,7 @@ def _overall(overall: pd.DataFrame) -> str:
         (
             _bold(one["strategy"], not one["separated"]),
             f"{one['rank']:.1f}",
-            f"{one['low']:.1f} – {one['high']:.1f}",
+            _interval(one),
             numbers.MISSING if isnan(one["score"]) else f"{one['score']:.2f}",
             f"{numbers.percent(one['worst_client'])} %",
             f"{numbers.number(one['uploads'], 2)} ×",
@@ -121,16 +122,21 @@ def _populations(populations: pd.DataFrame) -> Iterator[str]:
 
 def _across(standings: pd.DataFrame, column: str) -> str:
     """Strategies down, the best mean of ranks first, and the values of a column across."""
-    cells = {
-        (one["strategy"], one[column]): _bold(f"{one['rank']:.1f}", not one["separated"])
-        + f" [{one['low']:.1f}, {one['high']:.1f}]"
-        for one in standings.to_dict("records")
-    }
+    cells = {(one["strategy"], one[column]): _standing(one) for one in standings.to_dict("records")}
     heads = list(standings[column].drop_duplicates())
     order = standings.groupby("strategy")["rank"].mean().sort_values().index
     return table(
         ["Strategy", *heads], [(name, *(cells.get((name, head), "") for head in heads)) for name in order]
     )
+
+
+def _standing(one: Mapping[Hashable, Any]) -> str:
+    rank = _bold(f"{one['rank']:.1f}", not one["separated"])
+    return f"{rank} {_interval(one)}"
+
+
+def _interval(one: Mapping[Hashable, Any]) -> str:
+    return f"[{one['low']:.1f},\u00a0{one['high']:.1f}]"  # on one line
 
 
 def _bold(text: str, wanted: bool) -> str:

@@ -116,10 +116,10 @@ def test_damaged_and_missing_tables_are_named(tmp_path: Path) -> None:
 
 
 def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
-    text = page(Board(table()), "asyncfl leaderboard toy", "ranks.svg", "profiles.svg")
+    text = page(Board(table()), "asyncfl leaderboard toy", "ranks.svg", "profiles.svg").replace("\u00a0", " ")
     assert "**X** has the best mean rank, 1.4 [1.0, 2.4] of 3; not separated from it: Y." in text
     assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
-    assert "| Z | 3.0 | 3.0 – 3.0 | 0.00 |" in text and " | 3.0 × |\n" in text
+    assert "| Z | 3.0 | [3.0, 3.0] | 0.00 |" in text and " | 3.0 × |\n" in text
     assert "profiles.svg" in text
     # By problem: X is 1st, 1.5th, 1st on a; 7/6 ± 4.30 · 0.289 / √3, and no rank is below 1.
     assert (
