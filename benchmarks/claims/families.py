@@ -6,6 +6,7 @@
 
 `{alpha}` in a text is replaced; a text that is nothing but `{alpha}` becomes the value itself. A cell has the
 columns of its row, its own column as `{cell}`, its text as `{printed}`, and the keys given for its column.
+What readers see, statement and note, has the file's words for a value: `words: {ca2fl: CA²FL}`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ from benchmarks import documents
 
 Values = Mapping[str, Any]
 
+PROSE = ("statement", "note")
 
-def members(entry: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+
+def members(
+    entry: Mapping[str, Any], folder: Path, words: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
     """The entries that one entry stands for; ValueError if that is unclear.
 
-    Paths of tables are relative to `folder`.
+    Paths of tables are relative to `folder`; `words` are those for values in prose.
     """
     written = {key: value for key, value in entry.items() if key not in {"each", "table"}}
     if "each" not in entry and "table" not in entry:
@@ -34,7 +39,15 @@ def members(entry: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
     rows = list(_cells(entry["table"], folder)) if "table" in entry else [{}]
     for row in rows:
         for values in _rows(entry.get("each", [{}])):
-            yield filled(written, {**row, **values})
+            given = {**row, **values}
+            yield {**filled(written, given), **_prose(written, given, words or {})}
+
+
+def _prose(written: Values, given: Values, words: Mapping[str, str]) -> dict[str, str]:
+    """Statement and note, as sentences."""
+    said = {name: words.get(str(value), value) for name, value in given.items()}
+    texts = {key: str(filled(written[key], said)) for key in PROSE if key in written}
+    return {key: text[:1].upper() + text[1:] for key, text in texts.items()}
 
 
 def filled(node: Any, values: Values) -> Any:

@@ -47,6 +47,7 @@ class Head(Frozen):
     title: str
     scenarios: dict[str, dict[str, Any]] = Field(default_factory=dict)
     claims: list[dict[str, Any]]
+    words: dict[str, str] = Field(default_factory=dict)  # value in an entry's `each` → how statements say it
     # Id, or pattern such as 'A-best/*' → what was seen, where the entry itself does not say it.
     seen: dict[str, str] = Field(default_factory=dict)
 
@@ -144,7 +145,7 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
         here = place(path, document, ("claims", number))
         where = f"{here}: claims.{entry.get('id', number)}"
         try:
-            for one in members(entry, path.parent):
+            for one in members(entry, path.parent, head.words):
                 seen = next((said for id_, said in head.seen.items() if _means(id_, one)), None)
                 claim = _placed(_claim(one if seen is None else {**one, "seen": seen}), paper)
                 yield from (f"{here}: claims.{claim.id}: {why}" for why in _mistakes(claim, paper, known))

@@ -160,6 +160,14 @@ def test_families() -> None:
     assert filled("{k}%", {"k": 0.5}) == "0.5%"
 
 
+def test_readers_see_words_and_the_rest_sees_values() -> None:
+    entry = {"id": "A/{k}", "each": {"k": ["ca2fl", 3]}, "statement": "{k} beats ace.", "strategy": "{k}"}
+    assert list(members(entry, Path(), {"ca2fl": "cached FedBuff", "ace": "unused"})) == [
+        {"id": "A/ca2fl", "statement": "Cached FedBuff beats ace.", "strategy": "ca2fl"},
+        {"id": "A/3", "statement": "3 beats ace.", "strategy": 3},
+    ]
+
+
 def test_cells_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,p,sync,async\nLR,1,0.8910,0.9\nCNN,2,0.7,0.60\n")
     table = {

@@ -38,6 +38,12 @@ def test_every_entry_selects_runs_that_can_be_made_at_every_scale(shipped: dict[
     assert mistakes(shipped.values()) == []
 
 
+def test_statements_are_in_the_field_s_words(claims: list[tuple[Paper, Claim]]) -> None:
+    """No name of a strategy as suites write it, and none of a case as ids have it."""
+    own = r"\b[a-z0-9]+_[a-z]{2,}|\b(aced?|ca2fl|asgd|fedavg|fedbuff|fedfix|iid|dirichlet|mnist|phi)\b"
+    assert [claim.id for _, claim in claims if re.search(own, claim.statement)] == []
+
+
 def test_every_function_that_is_named_is_there(claims: list[tuple[Paper, Claim]]) -> None:
     metrics = {sample.metric or "" for _, claim in claims for sample in claim.samples.values()}
     computed = {claim.computed for _, claim in claims if claim.computed}
