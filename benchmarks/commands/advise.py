@@ -114,6 +114,6 @@ def _described(
         timing["availability"] = {
             "name": "spells",
             "mean_on": 10,
-            "mean_off": round(10 * away / (1 - away), 6),
+            "mean_off": round(10 * away / (1 - away), 3),
         }
     return count, timing

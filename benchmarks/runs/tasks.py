@@ -120,7 +120,7 @@ def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
 def _baselines(runs: Iterable[PlannedRun]) -> Iterable[PooledTask]:
     for run in runs:
         problem = run.experiment.scenario.problem
-        if type(problem).pooled is not Problem.pooled:  # a user's own problem may have none
+        if problem.has_baseline:  # a user's own problem may have none
             yield PooledTask(run.suite, run.problem, problem, run.experiment.seed)
 
 

@@ -72,6 +72,13 @@ class Own(Supervised):
     def architecture(self) -> Hashable:
         return self.module
 
+    @property
+    def has_baseline(self) -> bool:
+        """Only where the module says how it is trained."""
+        from fl_core.lightning import pl
+
+        return imported(self.module).configure_optimizers is not pl.LightningModule.configure_optimizers
+
     def check(self, seed: int) -> None:
         self.world(seed)
 

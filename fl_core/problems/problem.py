@@ -174,6 +174,11 @@ class Problem(Part):
         """Build the world of this problem under one seed, on the CPU."""
         raise NotImplementedError
 
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there is a centralised baseline."""
+        return type(self).pooled is not Problem.pooled
+
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
         """Metrics of the centralised baseline: one model trained on all clients' data together."""
         raise NotImplementedError

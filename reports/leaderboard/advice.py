@@ -111,7 +111,8 @@ def suite_to_check(
     """A suite that compares strategies under a timing; the problem is for the user to replace."""
     return {
         "name": "advised",
-        "description": "What asyncfl advise suggests; put your own problem in place of digits.",
+        "description": "What asyncfl advise suggests; put your own problem in place of digits, "
+        "and leave out the grid if your data are given per client.",
         "seeds": 8,
         "problem": {"name": "digits", "clients": clients},
         "timing": dict(timing),

@@ -65,6 +65,10 @@ class Huber(pl.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.1)
 
 
+class Unoptimised(Huber):
+    configure_optimizers = pl.LightningModule.configure_optimizers
+
+
 class Branching(Huber):
     def training_step(self, batch, index):
         x, y = batch
@@ -197,6 +201,10 @@ def test_data_given_by_client_stay_so_and_the_worst_client_is_known() -> None:
 def test_test_data_that_are_given_are_used() -> None:
     w: Any = problem(data="mine_own:halves").world(0)
     assert (len(w.data.x_train), len(w.data.x_test)) == (40, 40)
+
+
+def test_without_an_optimiser_there_is_no_baseline() -> None:
+    assert problem().has_baseline and not problem("mine_own:Unoptimised").has_baseline
 
 
 def test_the_pooled_baseline_uses_the_modules_own_optimiser() -> None:
