@@ -286,7 +286,7 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
         newest[run.scenario, run.strategy] = run
     kept: dict[tuple[str, str, int], RecordedRun] = {}
     for run in by_age:
-        if description(run) != description(newest[run.scenario, run.strategy]):
+        if not alike(run, newest[run.scenario, run.strategy]):
             older.append(run)
             continue
         place = (run.scenario, run.strategy, run.seed)
@@ -296,6 +296,7 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
     return tuple(kept.values()), tuple(older)
 
 
-def description(run: RecordedRun) -> dict[str, str]:
-    """What a run shares with the other seeds of its strategy and scenario."""
-    return {name: value for name, value in run.params.items() if name != "seed"}
+def alike(run: RecordedRun, other: RecordedRun) -> bool:
+    """Whether runs differ in their seeds alone; a later version may record more fields."""
+    both = (run.params.keys() & other.params.keys()) - {"seed"}
+    return all(run.params[name] == other.params[name] for name in both)

@@ -145,6 +145,9 @@ def test_an_edited_suite_does_not_mix_its_versions() -> None:
     suite = records(*before, *after)
     assert [run.params["strategy.buffer"] for run in suite.runs] == ["10", "10"]
     assert len(suite.older) == 3
+    # Of the same description in a version that records one more of its fields nothing is left out.
+    more = [replace(run, params={"strategy.buffer": "5", "non_finite": "end"}) for run in THREE[1:]]
+    assert len(records(*before[:1], *more).runs) == 3 and len(records(*more, *before[:1]).runs) == 3
     # What the runner marks is left out, even if it was begun last.
     marked = [replace(run, superseded=True) for run in after]
     chosen = records(*before, *marked)

@@ -210,7 +210,7 @@ def _until_decided(
         seconds = {key: of for one in batch for key, of in one.runs.items()}
         took = duration(sum(seconds[run.key] for run in look.runs()))
         click.echo(
-            f"{plan.name}: {many(len(batch), 'claim')} to {first.next_look[-1] + 1} seeds, "
+            f"{plan.name}: {many(len(batch), 'claim')} to {many(first.next_look[-1] + 1, 'seed')}, "
             f"at most {took} of a core."
         )
         _run(look, store, results, computes, quiet=quiet)
