@@ -297,6 +297,7 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
 
 
 def alike(run: RecordedRun, other: RecordedRun) -> bool:
-    """Whether runs differ in their seeds alone; a later version may record more fields."""
-    both = (run.params.keys() & other.params.keys()) - {"seed"}
-    return all(run.params[name] == other.params[name] for name in both)
+    """Whether runs differ in their seeds alone; of two versions of the code one may record more fields."""
+    ours, theirs = run.params.keys() - {"seed"}, other.params.keys() - {"seed"}
+    names = ours | theirs if run.commit == other.commit else ours & theirs
+    return all(run.params.get(name) == other.params.get(name) for name in names)
