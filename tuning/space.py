@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.suite.document import nearest, split
+from benchmarks.suite.document import nearest
 from benchmarks.suite.tuned import FACTOR, default_of, fields_of, with_parameters
 from benchmarks.suite.tuning_section import Span
 from fl_core.parts import Candidates, Tune
@@ -98,8 +98,8 @@ def space_of(
     """The space of a strategy: what a suite writes of its parameters, or else what the strategy declares.
 
     What is declared is widened until it holds the values that the strategy has, and the paper's. `names` are
-    those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone. Raises ValueError with a
-    sentence about the key that is wrong.
+    those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone, and without effect in a suite
+    that lacks FedBuff. Raises ValueError with a sentence about the key that is wrong.
     """
     stated = Space(strategy, _stated(strategy, names, written))
     if stated.candidates:
@@ -117,13 +117,14 @@ def _stated(
     strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]
 ) -> dict[str, Candidates]:
     known = [*fields_of(strategy), FACTOR]
+    owners = {*names, *Strategy.members()}
     chosen: dict[str, Candidates] = {}
     for key, of in written.items():
-        owner, *rest = split(key)
-        if rest and owner in names:
+        owner = next((name for name in owners if key.startswith(f"{name}.")), None)
+        if owner is not None:
             if owner != strategy.reference():
                 continue
-            key = ".".join(rest)  # noqa: PLW2901 - without its owner
+            key = key.removeprefix(f"{owner}.")  # noqa: PLW2901 - without its owner
         if key not in known:
             raise ValueError(f"{key}: {strategy.label()} has no such parameter{nearest(key, known)}")
         chosen[key] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))

@@ -14,6 +14,7 @@ from benchmarks.errors import UserError
 if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedEntry
     from reports.leaderboard.board import Board
+    from reports.records.records import RecordedSuite
 
 KEPT = Path(__file__).parents[1] / "leaderboard"  # results kept in the repository, SUITE-SCALE-tuned.csv
 MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
@@ -25,6 +26,9 @@ MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
 @options.tracking_uri
 @click.option("--keep", is_flag=True, help="Keep the results of SUITE with the package, for all to see.")
 @click.option(
+    "--with-kept", is_flag=True, help="Rank the strategies of SUITE among those whose results are kept."
+)
+@click.option(
     "--markdown",
     "folder_of_page",
     type=click.Path(file_okay=False, path_type=Path),
@@ -32,7 +36,13 @@ MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
     help="Write leaderboard.md and its figures there; of standard_X, leaderboard_X.md.",
 )
 def command(
-    suite: str | None, folder: Path, tracking_uri: str | None, keep: bool, folder_of_page: Path | None
+    *,
+    suite: str | None,
+    folder: Path,
+    tracking_uri: str | None,
+    keep: bool,
+    with_kept: bool,
+    folder_of_page: Path | None,
 ) -> None:
     """Rank strategies over all scenarios of SUITE, as recorded in the store.
 
@@ -44,19 +54,23 @@ def command(
     if suite is None:
         if keep:
             raise UserError("--keep: name the suite whose results are to be kept")
+        if with_kept:
+            raise UserError("--with-kept: name the suite whose strategies are to be ranked among those kept")
         names = sorted({path.stem.partition("-")[0] for path in KEPT.glob(f"{MAIN}*.csv")} | {MAIN})
         boards = {name.replace(MAIN, "leaderboard"): Board.load(KEPT, name, _about(name)) for name in names}
     else:
-        boards = {"leaderboard": _recorded(suite, folder, tracking_uri, keep=keep)}
+        if keep and with_kept:
+            raise UserError("--keep and --with-kept do not go together")
+        boards = {"leaderboard": _recorded(suite, folder, tracking_uri, keep=keep, with_kept=with_kept)}
     for stem, board in boards.items():
         if folder_of_page:
-            _write(board, folder_of_page, stem, suite)
+            _write(board, folder_of_page, stem, suite, with_kept=with_kept)
         else:
             _print(board)
 
 
-def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool) -> Board:
-    """What the store has of a suite."""
+def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool, with_kept: bool) -> Board:
+    """What the store has of a suite, maybe among what is kept of it."""
     from benchmarks.tracking.store import Store
     from reports.leaderboard import results
     from reports.leaderboard.board import Board
@@ -67,11 +81,37 @@ def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool)
     recorded = load(store.tracking_uri, suite)
     board = Board(results.results(recorded, _tuned(suite)), recorded.description)
     if board.runs.empty:
-        raise UserError(f"no run of '{suite}' has ended in {recorded.address}")
+        raise UserError(f"no run of '{suite}' has ended in {recorded.uri}")
+    if with_kept:
+        path = KEPT / f"{suite}.csv"
+        kept = results.load(path)
+        must_be_those_kept(recorded)
+        board = Board(results.among(kept, board.runs), recorded.description)
     if keep:
         results.save(board.runs, KEPT / f"{suite}.csv")
         click.echo(f"Kept: {KEPT / f'{suite}.csv'}")
     return board
+
+
+def must_be_those_kept(recorded: RecordedSuite) -> None:
+    """UserError if a run is of another scenario than the shipped suite's: its rank would mean nothing."""
+    from benchmarks.suite.suite import load
+    from benchmarks.tracking.entries import params_of
+
+    name, _, scale = recorded.name.removesuffix("-tuned").rpartition("-")
+    shipped = {
+        run.scenario: dict(params_of({"scenario": run.experiment.description()["scenario"]}))
+        for run in load(name, scale=scale, tuned=False).runs()
+    }
+    for run in recorded.runs:
+        if run.scenario not in shipped:
+            raise UserError(f"--with-kept: {name} has no scenario '{run.scenario}'")
+        for key, value in shipped[run.scenario].items():
+            if run.params.get(key) != value:
+                raise UserError(
+                    f"--with-kept: {run.strategy} · {run.scenario} ran with {key} {run.params.get(key)}, "
+                    f"what is kept with {value}"
+                )
 
 
 def _about(suite: str) -> str:
@@ -90,7 +130,7 @@ def _tuned(suite: str) -> Sequence[TunedEntry]:
     return tuned.load(path, name).spec.tuned if name != suite and path.is_file() else ()
 
 
-def _write(board: Board, folder: Path, stem: str, suite: str | None) -> None:
+def _write(board: Board, folder: Path, stem: str, suite: str | None, *, with_kept: bool) -> None:
     from reports.leaderboard.figures import profile_figure, rank_figure
     from reports.leaderboard.markdown import page
 
@@ -99,17 +139,18 @@ def _write(board: Board, folder: Path, stem: str, suite: str | None) -> None:
     rank_figure(board).save(folder / ranks)
     if len(board.ratios):
         profile_figure(board).save(folder / profiles)
-    command = " ".join(filter(None, ["asyncfl leaderboard", suite, "--markdown", str(folder)]))
+    options_ = ["--with-kept"] if with_kept else []
+    command = " ".join(filter(None, ["asyncfl leaderboard", suite, *options_, "--markdown", str(folder)]))
     (folder / f"{stem}.md").write_text(page(board, command, ranks, profiles))
     click.echo(f"Written: {folder / f'{stem}.md'}")
 
 
 def _print(board: Board) -> None:
-    from benchmarks.tables import print_table, print_text
+    from benchmarks.tables import print_headed, print_text
     from reports import numbers
 
     overall = board.overall
-    print_table(
+    print_headed(
         ("strategy", "mean rank", "95 %", "score", "worst client (%)", "uploads to target"),
         [
             (

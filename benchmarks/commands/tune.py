@@ -58,7 +58,8 @@ POSITIVE = click.IntRange(min=1)
     "--out",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them]",
+    help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them; with --set, "
+    "DIR/tuned-SUITE.yaml]",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
 @click.option("--quiet", is_flag=True, help="No progress, only what came out.")
@@ -123,6 +124,8 @@ def command(
         click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
         sys.exit(INTERRUPTED)
     click.echo(_what_happened(driver, monotonic() - began))
+    if out is None and _suite_settings(settings):  # the suite's own values stay as they are
+        out = folder / f"tuned-{loaded.name}.yaml"
     _show_results(driver, loaded, out)
     if not driver.records.away:
         _write_page(loaded.name, store)
@@ -187,10 +190,15 @@ def _run_with_it(
     words = ["asyncfl", "run", suite]
     words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]
     words += ["--scale", scale] if scale else []
-    words += [word for one in settings if not one.startswith("tuning.") for word in ("--set", one)]
+    words += [word for one in _suite_settings(settings) for word in ("--set", one)]
     words += ["--store", str(store.folder)] if store.folder != type(store)().folder else []
     words += ["--tracking-uri", redacted(store.tracking)] if store.tracking else []
     return shlex.join(words)
+
+
+def _suite_settings(settings: tuple[str, ...]) -> list[str]:
+    """What --set changes in the suite itself, not in how it is tuned."""
+    return [one for one in settings if not one.startswith("tuning.")]
 
 
 def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:

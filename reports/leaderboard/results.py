@@ -77,6 +77,12 @@ def _clients(run: RecordedRun) -> str:
     return " · ".join(word for word in run.scenario.split(" · ") if word not in (run.problem, run.partition))
 
 
+def among(kept: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """Our results beside those that are kept; of a strategy that both have, ours."""
+    others = kept[~kept["strategy"].isin(ours["strategy"])]
+    return pd.concat([others, ours], ignore_index=True)
+
+
 def save(table: pd.DataFrame, path: Path) -> None:
     """Write a table of results."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from benchmarks.commands import advise, leaderboard
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.suite.tuned import TunedEntry
+from benchmarks.tracking.entries import params_of
 from fl_core.scenario import Timing
 from reports.leaderboard import advice, results
 from reports.leaderboard.board import Board
@@ -173,6 +174,30 @@ def test_the_shipped_page_is_made_from_the_results_that_are_kept(tmp_path: Path)
     assert text == (shipped / "leaderboard.md").read_text()
     board = Board.load(leaderboard.KEPT, "standard")
     assert board.runs.groupby("strategy").size().nunique() == 1  # every strategy in every scenario and seed
+
+
+def test_a_strategy_is_ranked_among_those_kept() -> None:
+    """W is ahead everywhere; of Y, which both have, the kept numbers are replaced."""
+    ours = table().query("strategy == 'Y'").assign(value=0.0)
+    ours = pd.concat([ours, ours.assign(strategy="W", value=0.95)])
+    ranked = Board(results.among(table(), ours)).overall["strategy"].tolist()
+    assert ranked == ["W", "X", "Z", "Y"]
+
+
+def test_runs_of_another_scenario_are_not_ranked_among_those_kept(store: str) -> None:
+    planned = load("standard", scale="small").runs()[0]
+    like = replace(
+        recorded(store, "two").runs[0],
+        scenario=planned.scenario,
+        params=dict(params_of(planned.experiment.description())),
+    )
+    suite = replace(recorded(store, "two"), name="standard-small-tuned", runs=(like,))
+    leaderboard.must_be_those_kept(suite)
+    longer = replace(like, params=like.params | {"budget.time": "60"})
+    with pytest.raises(UserError, match=r"ran with budget.time 60, what is kept with 30"):
+        leaderboard.must_be_those_kept(replace(suite, runs=(longer,)))
+    with pytest.raises(UserError, match="standard has no scenario 'digits'"):
+        leaderboard.must_be_those_kept(replace(suite, runs=(replace(like, scenario="digits"),)))
 
 
 # -- advice ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What is searched, and what becomes of a strategy when it is set."""
 
 import math
+from typing import ClassVar
 
 import pytest
 
@@ -71,6 +72,23 @@ def test_a_strategy_for_which_a_suite_names_nothing_keeps_its_own() -> None:
     written = {"fedfix.period": (1, 2)}
     assert space_of(FedBuff(), NAMES, written) == space_of(FedBuff(), NAMES, {})
     assert space_of(FedBuff(), NAMES, {}).described() == declared(FedBuff()).described()
+
+
+class Own(FedBuff):
+    """A user's strategy, selected by its import path."""
+
+    name: ClassVar[str] = ""
+
+    @classmethod
+    def reference(cls) -> str:
+        return "mine.strategies:Own"
+
+
+def test_keys_of_absent_strategies_have_no_effect_and_ones_own_is_named_by_its_path() -> None:
+    written = {"async_fedavg.server_lr": Span(low=0.01, high=1), "mine.strategies:Own.buffer": (2, 4)}
+    assert space_of(Own(), ["mine.strategies:Own"], written).candidates == {"buffer": (2, 4)}
+    with pytest.raises(ValueError, match=r"async_fedvag.server_lr: FedBuff has no such parameter"):
+        space_of(FedBuff(), NAMES, {"async_fedvag.server_lr": (1, 2)})
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,16 @@ def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_
     assert report.returncode == 0, report.stderr
     assert 'href="small.html#tuning"' in page.with_name("small-tuned.html").read_text()
 
+    before = (tmp_path / "tuned-small.yaml").read_bytes()
+    changed = ["--set", "budget.updates=12", "--store", str(tmp_path / "other")]
+    other = asyncfl(tmp_path, "tune", suite, *changed, "--trials", "2", "--quiet")
+    assert other.returncode == 0, other.stderr
+    assert (tmp_path / "tuned-small.yaml").read_bytes() == before
+    found = str(tmp_path / "other" / "tuned-small.yaml")
+    assert f"Next: asyncfl run {suite} --tuned-from {found} --set budget.updates=12" in other.stdout
+    run = asyncfl(tmp_path, "run", suite, "--tuned-from", found, *changed, "--quiet", "--no-report")
+    assert run.returncode == 0, run.stderr
+
     elsewhere = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder, "--set", "budget.updates=21")
     assert elsewhere.returncode == 2 and "were tuned for another scenario" in elsewhere.stderr
 
