@@ -18,7 +18,7 @@ from benchmarks.runs.progress import Progress
 from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.entries import ALL, serves
+from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
@@ -98,16 +98,15 @@ class Session:
     def _left(self, outbox: Outbox, delivery: Delivery) -> list[Task]:
         """The tasks that are neither in MLflow nor on their way there; errors are tried again.
 
-        So are runs recorded without the training losses that are now wanted at every mark.
+        So are runs recorded without the training losses that are now wanted at every mark, and those made by
+        the user's own code before it was edited.
         """
-        wanted = {task.key: str(task.run.evaluate) for task in self.tasks if isinstance(task, RunTask)}
+        wanted = {task.key: Made.of({"evaluate": "test", **task.about()}) for task in self.tasks}
         there = delivery.finished(self.suite.name, wanted)
         left = []
         for task in self.tasks:
             record = outbox.get(task.suite, task.key)
-            lacks = record and not serves(
-                record.result.about.get("evaluate", ALL), wanted.get(task.key, "test")
-            )
+            lacks = record and not Made.of(record.result.about).serves(wanted[task.key])
             if record and (lacks or record.result.status == "error"):
                 outbox.drop(record)
                 record = None

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from benchmarks.suite.code import named
 from benchmarks.suite.suite import PlannedRun
 from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
+from fl_core.sources import named
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
 NOT_IN_POOLED_TRAINING = {"partition", "target"}
@@ -68,7 +68,7 @@ class RunTask:
             "metrics": as_data(problem.recorded()),
             "target": problem.target,
             "show": list(run.show),
-            **({"code": code} if (code := named(self.description())) else {}),
+            **_own_code(self.description()),
             "evaluate": str(run.evaluate),
         }
 
@@ -101,7 +101,12 @@ class PooledTask:
 
     def about(self) -> dict[str, Any]:
         """The tags by which baselines are searched."""
-        return {"problem": self.label, "seed": self.seed}
+        return {"problem": self.label, "seed": self.seed, **_own_code(self.description())}
+
+
+def _own_code(description: dict[str, Any]) -> dict[str, Any]:
+    code = named(description)
+    return {"code": code} if code else {}
 
 
 Task = RunTask | PooledTask

@@ -6,15 +6,12 @@ others and claims need `--allow-code`. Shipped suites name no code; what `--set`
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
 
 from fl_core.parts import without_code
 
@@ -43,31 +40,3 @@ def guarded(refusal: str) -> Iterator[None]:
     else:
         with without_code(f"{refusal}: {HOW}"):
             yield
-
-
-def named(description: Mapping[str, Any]) -> dict[str, str]:
-    """The classes that an experiment names by import path: each with its file, and the digest of that."""
-    return {path: _source(path) for path in sorted(set(_paths(description)))}
-
-
-def _paths(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        name = node.get("name")
-        if isinstance(name, str) and ":" in name:
-            yield name
-        for inside in node.values():
-            yield from _paths(inside)
-    elif isinstance(node, list):
-        for inside in node:
-            yield from _paths(inside)
-
-
-def _source(path: str) -> str:
-    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
-    if file is None:
-        return "no file"
-    try:
-        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
-    except OSError:
-        return file
-    return f"{file} sha256:{digest}"

@@ -17,6 +17,7 @@ from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 
 if TYPE_CHECKING:
+    from benchmarks.tracking.entries import Made
     from benchmarks.tracking.experiment import Place
     from benchmarks.tracking.tracking import Tracking
 
@@ -46,7 +47,7 @@ class Delivery:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._sent: list[Future[None]] = []
 
-    def finished(self, suite: str, wanted: Mapping[str, str] | None = None) -> set[str]:
+    def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
         """Keys of what MLflow has of the suite (see `Tracking.finished`); none of a database yet to be made.
 
         Raises UserError if it exists and cannot be used.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking.outbox import OutboxRecord, Result
+from fl_core.sources import digests
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, Metric
@@ -25,9 +27,22 @@ TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}
 LONGEST_DIGEST = 36  # characters
 
 
-def serves(recorded: str, wanted: str) -> bool:
-    """Whether a run has the training losses wanted at its marks; both as the text of an `Evaluate`."""
-    return wanted in ("test", recorded) or recorded == ALL
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a run was made, or is to be made, as far as its key does not say it."""
+
+    evaluate: str  # what is evaluated at its marks, as the text of an `Evaluate`
+    code: Mapping[str, str]  # digests of the user's own code, by import path
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> Made:
+        """From the tags by which runs are searched."""
+        return cls(about.get("evaluate", ALL), digests(about.get("code", {})))
+
+    def serves(self, wanted: Made) -> bool:
+        """Whether this run has the training losses wanted at its marks, and was made by this code."""
+        enough = wanted.evaluate in ("test", self.evaluate) or self.evaluate == ALL
+        return enough and self.code == wanted.code
 
 
 def tags_of(result: Result) -> dict[str, str]:

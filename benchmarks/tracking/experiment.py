@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking.entries import ALL
+from benchmarks.tracking.entries import ALL, Made
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -26,7 +27,7 @@ class KnownRun:
     place: Place
     superseded: bool
     parent: str  # the group's id; empty for a baseline
-    evaluate: str  # what is evaluated at its marks
+    made: Made
 
     @classmethod
     def of_run(cls, run: Run) -> KnownRun:
@@ -42,7 +43,12 @@ class KnownRun:
             (scenario, strategy, seed),
             "asyncfl.superseded" in tags,
             tags.get(PARENT, ""),
-            tags.get("asyncfl.evaluate", ALL),
+            Made.of(
+                {
+                    "evaluate": tags.get("asyncfl.evaluate", ALL),
+                    "code": json.loads(tags.get("asyncfl.code", "{}")),
+                }
+            ),
         )
 
 

@@ -23,12 +23,12 @@ from benchmarks.tracking import groups, notes, places, views
 from benchmarks.tracking.colours import colours
 from benchmarks.tracking.entries import (
     LONGEST_TAG,
+    Made,
     cut,
     data_set_of,
     metrics_of,
     name_of,
     params_of,
-    serves,
     tags_of,
 )
 from benchmarks.tracking.experiment import COLOUR, OF, PARENT, Group, KnownRun, Pair, Place, TrackedExperiment
@@ -77,14 +77,11 @@ class Tracking:
         self._experiments: dict[str, TrackedExperiment] = {}
         self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
 
-    def finished(self, suite: str, wanted: Mapping[str, str] | None = None) -> set[str]:
-        """Keys of what need not be computed again: all but errors, and runs evaluated on too little.
-
-        `wanted` says by key what is to be evaluated at every mark.
-        """
+    def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
+        """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says."""
         runs = self._experiment(suite).runs
         asked = wanted or {}
-        lacking = {key for key in asked.keys() & runs if not serves(runs[key].evaluate, asked[key])}
+        lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
         return {key for key, known in runs.items() if known.status == "FINISHED"} - lacking
 
     def describe(self, suite: str, description: str) -> None:
@@ -117,13 +114,14 @@ class Tracking:
     def write(self, record: OutboxRecord) -> None:
         """Bring a record into MLflow, if it is not there.
 
-        An older error of the same run gives way to it, and so does a record with less at its marks.
+        An older error of the same run gives way to it, and so does a record with less at its marks, or one
+        made by the user's code before it was edited.
         """
         result = record.result
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
-        more = known and not serves(known.evaluate, result.about.get("evaluate", "test"))
-        if known and known.status == "FINISHED" and not more:
+        enough = known and known.made.serves(Made.of({"evaluate": "test", **result.about}))
+        if known and known.status == "FINISHED" and enough:
             return
         if known and known.began != result.began:  # another attempt, which failed or was never completed
             self._client.delete_run(known.id)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fl_core import sources
 from fl_core.loop.plain import fits, plain, restore, values
 from fl_core.recording.recorder import ARRIVALS, Record, Recorder
 
@@ -25,6 +26,7 @@ def save(recorder: Recorder, path: Path) -> None:
     """Write the run to `path`, atomically; TypeError if the strategy keeps something that cannot be saved."""
     parts = {
         "key": recorder.simulation.experiment.key,
+        "code": _own_code(recorder),
         "simulation": plain(recorder.simulation),
         "recorder": _recorder(recorder),
         "diagnostics": _diagnostics(recorder),
@@ -46,7 +48,7 @@ def save(recorder: Recorder, path: Path) -> None:
 def load(recorder: Recorder, path: Path) -> None:
     """Put a fresh recorder and its simulation into the saved state.
 
-    ValueError if the file is damaged, or of another run or version.
+    ValueError if the file is damaged, or of another run or version, or if the user's code was edited since.
     """
     try:
         # From whatever device it was saved on; all tensors of a run are on its model's device.
@@ -55,6 +57,8 @@ def load(recorder: Recorder, path: Path) -> None:
         raise ValueError(f"{path} is damaged ({type(error).__name__})") from error
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")
+    if parts.get("code", {}) != _own_code(recorder):
+        raise ValueError(f"the code of {', '.join(_own_code(recorder))} was edited meanwhile")
     asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None
     if parts["diagnostics"]["asked"] != asked:
         raise ValueError(f"{path} is the checkpoint of a run with other diagnostics")
@@ -65,6 +69,10 @@ def load(recorder: Recorder, path: Path) -> None:
     restore(recorder.simulation, parts["simulation"])
     _restore_recorder(recorder, parts["recorder"])
     _restore_diagnostics(recorder, parts["diagnostics"])
+
+
+def _own_code(recorder: Recorder) -> dict[str, str]:
+    return sources.digests(sources.named(recorder.simulation.experiment.description()))
 
 
 def _recorder(recorder: Recorder) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.entries import serves
+from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
@@ -115,7 +115,7 @@ def test_another_value_is_a_mistake(tmp_path: Path) -> None:
     ],
 )
 def test_which_records_are_enough(recorded: str, wanted: str, *, enough: bool) -> None:
-    assert serves(recorded, wanted) == enough
+    assert Made(recorded, {}).serves(Made(wanted, {})) == enough
 
 
 def test_shipped_suites_evaluate_what_they_show() -> None:
@@ -203,11 +203,11 @@ def test_what_was_not_evaluated_is_absent_everywhere(tmp_path: Path, store: Stor
 def test_runs_recorded_with_less_than_is_wanted_now_are_computed_again(tmp_path: Path, store: Store) -> None:
     record(suite(tmp_path), store)
     before = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
-    assert Tracking(store).finished("small", dict.fromkeys(before, "clients")) == set()
+    assert Tracking(store).finished("small", dict.fromkeys(before, Made("clients", {}))) == set()
     record(suite(tmp_path, "show: [fp/loss]"), store)
     after = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
     assert after.keys() == before.keys() and not {*after.values()} & {*before.values()}
-    assert Tracking(store).finished("small", dict.fromkeys(before, "clients")) == {*before}
+    assert Tracking(store).finished("small", dict.fromkeys(before, Made("clients", {}))) == {*before}
     for run in report(store.tracking_uri, "small").runs:
         assert len(run.files.curve) == 5 and not run.files.curve["fp/loss"].isna().any()
     record(suite(tmp_path), store)  # and those with more serve a suite that wants less

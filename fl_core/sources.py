@@ -1,0 +1,46 @@
+"""The user's own code in an experiment: which it names by import path, and a digest of the file of each."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+PATH = re.compile(r"[\w.]+:\w+")  # package.module:name
+PLACES = {"name", "module", "data"}  # the keys under which import paths stand
+DIGEST = " sha256:"
+
+
+def named(description: Mapping[str, Any]) -> dict[str, str]:
+    """What an experiment names by import path: each with its file, and the digest of that."""
+    return {path: _source(path) for path in sorted(set(_paths(description)))}
+
+
+def digests(code: Mapping[str, str]) -> dict[str, str]:
+    """What `named` found, without where the files lie."""
+    return {path: source.rpartition(DIGEST)[2] for path, source in code.items()}
+
+
+def _paths(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, inside in node.items():
+            if key in PLACES and isinstance(inside, str) and PATH.fullmatch(inside):
+                yield inside
+            yield from _paths(inside)
+    elif isinstance(node, list):
+        for inside in node:
+            yield from _paths(inside)
+
+
+def _source(path: str) -> str:
+    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
+    if file is None:
+        return "no file"
+    try:
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+    except OSError:
+        return file
+    return f"{file}{DIGEST}{digest}"
