@@ -84,7 +84,14 @@ def alike(one: Experiment, other: Experiment) -> bool:
 # Rates for a mean delay of 30. D4: as many as for the other delays, and lower; D3: optima lie further apart.
 LOWER = (0.0003, 0.00045, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.0045, 0.007, 0.01, 0.015, 0.02, 0.03, 0.045)
 WIDER = (0.0002, *LOWER, 0.07, 0.1, 0.15, 0.2, 0.3)
-LATE = {"ace_together_late": LOWER, "ace_iterations_late": WIDER}
+# A small CNN: its optima lie higher.
+HIGHER = (0.007, 0.01, 0.015, 0.02, 0.03, 0.045, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1)
+GRIDS = {
+    "ace_together_late": LOWER,
+    "ace_iterations_late": WIDER,
+    "ace_together_cnn": HIGHER,
+    "ace_together_cnn_late": WIDER[2:],
+}
 
 
 @pytest.mark.parametrize(
@@ -100,16 +107,18 @@ LATE = {"ace_together_late": LOWER, "ace_iterations_late": WIDER}
         ("text", "ace_newsgroups", "Exp(5)"),
         ("iterations", "ace_iterations", "Exp(5)"),
         ("iterations_late", "ace_iterations_late", "Exp(30)"),
+        ("network", "ace_together_cnn", "Exp(5)"),
+        ("network_late", "ace_together_cnn_late", "Exp(30)"),
     ],
 )
 def test_small_rates_are_those_that_were_tuned_for_500_iterations(
     paper: Paper, scenario: str, tuned: str, delay: str
 ) -> None:
     """Matched by delay and by what tells strategies of one name apart; no optimum at an end of its grid."""
-    suite = tuned.removesuffix("_late")
+    suite = tuned.removesuffix("_late").removesuffix("_cnn")
     file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec
     assert file.budget.startswith("500 server iterations or ")
-    grid = np.array(LATE.get(tuned) or load(suite, scale="small").spec.tuning.space["local_lr"], float)
+    grid = np.array(GRIDS.get(tuned) or load(suite, scale="small").spec.tuning.space["local_lr"], float)
     assert len(grid) == file.trials
     assert all(grid.min() < one.parameters["local_lr"] < grid.max() for one in file.tuned)
     assert (grid[1:] / grid[:-1]).max() < 1.6
