@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROW = 31
 SHOWN = 10  # strategies in the first figure
 CURVES = 4  # in colour beside it
-CLOCK = "updates"
+BUDGETS = {"iterations": "iteration", "updates": "updates", "time": "time"}  # key of a budget → its clock
 
 
 def section(results: Results) -> Section | None:
@@ -190,14 +190,15 @@ def _leaders(results: Results, found: Standings) -> dict[str, Any] | None:
     """Learning curves of the first few over the scenarios of one problem, the others in grey."""
     scenarios = _alike([scenario for scenario, _ in results.scenarios])
     first, measure = scenarios[0], scenarios[0].columns[0]
+    clock = _clock(first)
     by_strategy = {
         name: [cell for one in scenarios for cell in one.cells if cell.strategy == name]
         for name in found.order
     }
     if len(scenarios) == 1:
-        bands = [band(cells[0], measure.name, CLOCK) for cells in by_strategy.values() if cells]
+        bands = [band(cells[0], measure.name, clock) for cells in by_strategy.values() if cells]
     else:
-        bands = [over_scenarios(cells, measure.name, CLOCK) for cells in by_strategy.values() if cells]
+        bands = [over_scenarios(cells, measure.name, clock) for cells in by_strategy.values() if cells]
     bands = [one for one in bands if one.n]
     if not bands:
         return None
@@ -210,7 +211,7 @@ def _leaders(results: Results, found: Standings) -> dict[str, Any] | None:
     ]
     label = first.label if len(scenarios) == 1 else f"mean of {len(scenarios)} scenarios"
     place = replace(first, label=label, cells=tuple(one.cell for one in shown))
-    axis = scale(measure, [place], {(label, CLOCK): shown})
+    axis = scale(measure, [place], shown)
     colour = [(one.cell.index, one.cell.strategy) for one in shown if one.cell.strategy in leading]
     seeds = min(one.n for one in bands)
     over = f"Mean of {many(len(scenarios), 'scenario')}" if len(scenarios) > 1 else first.label
@@ -219,10 +220,17 @@ def _leaders(results: Results, found: Standings) -> dict[str, Any] | None:
     grey = f" Grey: the {f'{others} others' if others > 1 else 'other'}." if others else ""
     return {
         "title": "Learning curves of the leaders" if others else "Learning curves",
-        "figure": Plot(place, measure, CLOCK, shown, axis).draw(),
+        "figure": Plot(place, measure, clock, shown, axis).draw(),
         "legend": colour,
         "caption": f"{over}{band_text}.{grey}",
     }
+
+
+def _clock(scenario: RecordedScenario) -> str:
+    """The clock of the budget, of which all strategies have the same; client updates if it has several."""
+    params = scenario.cells[0].runs[0].params
+    clocks = [clock for key, clock in BUDGETS.items() if f"budget.{key}" in params]
+    return clocks[0] if len(clocks) == 1 else "updates"
 
 
 def _alike(scenarios: Sequence[RecordedScenario]) -> list[RecordedScenario]:

@@ -20,6 +20,7 @@ from reports.statistics.bands import Band, band
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+TEXT = 0.08  # height of a text at a line, as a share of the axes
 WIDE = 12  # ratio between the ends of two strategies from which on a clock is shown on a log scale
 
 Bands = Mapping[tuple[str, str], Sequence[Band]]  # by scenario and clock
@@ -90,7 +91,8 @@ def _block(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands
     for scenario in among:
         if not any(one.n or one.lost for one in bands[scenario.label, "updates"]):
             continue
-        axis = scale(measure, [one for one in among if one.problem == scenario.problem], bands)
+        same = [one for one in among if one.problem == scenario.problem]
+        axis = scale(measure, same, [line for one in same for line in bands[one.label, "updates"]])
         plots = [Plot(scenario, measure, clock, bands[scenario.label, clock], axis) for clock in CLOCKS]
         card = {
             "scenario": scenario.label,
@@ -121,12 +123,11 @@ def levels(scenario: RecordedScenario, measure: Measure) -> list[tuple[str, floa
     return found
 
 
-def scale(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands) -> Scale:
+def scale(measure: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequence[Band]) -> Scale:
     """The vertical axis, shared by all scenarios of one problem: room for results, baseline and target.
 
     The untrained model may lie outside: the curves are cut there, not compressed.
     """
-    drawn = [one for scenario in scenarios for one in bands[scenario.label, "updates"]]
     seen = [edge[1:] if len(edge) > 2 else edge for one in drawn for edge in (one.low, one.high)]
     if not any(len(edge) for edge in seen):
         seen = [values[:1] for one in drawn for _, values in one.lost]
@@ -179,8 +180,10 @@ class Plot:
         axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
         axes.set_xlabel(CLOCKS[self.clock].capitalize() + (" · log scale" if log else ""))
         svg.heading(axes, measure.heading, self.scale, svg.MARGINS[0])
-        for name, level in levels(self.scenario, measure):
-            self._paint_level(axes, name, level)
+        lines = levels(self.scenario, measure)
+        room = _room(axes, [level for _, level in lines])
+        for name, level in lines:
+            self._paint_level(axes, name, level, room=room)
 
     def _paint_band(self, axes: Axes, one: Band) -> None:
         index = one.cell.index
@@ -204,18 +207,22 @@ class Plot:
             axes.plot(marks, inside, linewidth=0.9, alpha=0.7, **style)
             axes.plot(marks[-1:], inside[-1:], "x", markersize=7, markeredgewidth=1.8, clip_on=False, **style)
 
-    def _paint_level(self, axes: Axes, name: str, level: float) -> None:
-        """A horizontal line, labelled where curves are sparse: before them, or opposite their ends."""
+    def _paint_level(self, axes: Axes, name: str, level: float, *, room: bool) -> None:
+        """A horizontal line, labelled where curves are sparse: before they reach it, or opposite the ends."""
         measure = self.measure
         ends = [float(one.mean[-1]) for one in self.bands if one.n]
         below = sum(end < level for end in ends) * 2 >= len(ends)  # where most curves end
         if name == "target":
             axes.axhline(level, color=svg.MUTED, linewidth=0.8)
-            svg.write(axes, f"{name} {measure.round_text(level)}", (1, level), side="right", above=below)
+            text = f"{name} {measure.round_text(level)}"
+            if room:
+                svg.write(axes, text, (0, level), "left", above=measure.higher is not False)
+            else:
+                svg.write(axes, text, (1, level), "right", above=below)
         else:
             axes.axhline(level, color=svg.INK, linewidth=1.3, linestyle=(0, (1, 2)))
             text = measure.text(level) + (" %" if measure.share else "")
-            svg.write(axes, f"{name} {text}", (0, level), side="left", above=below)
+            svg.write(axes, f"{name} {text}", (0, level), "left", above=below)
 
     def _scale_clock(self, axes: Axes) -> bool:
         """Fit the clock; True if it got a log scale, since strategies would be squeezed at the edge."""
@@ -233,3 +240,9 @@ class Plot:
         axes.xaxis.set_major_formatter(svg.tick_text(share=False))
         axes.xaxis.set_minor_formatter(svg.no_text)
         return log
+
+
+def _room(axes: Axes, heights: Sequence[float]) -> bool:
+    """Whether there is room for a text between horizontal lines."""
+    places = [axes.transAxes.inverted().transform(axes.transData.transform((1, y)))[1] for y in heights]
+    return len(places) < 2 or abs(places[0] - places[1]) > TEXT

@@ -127,6 +127,21 @@ def test_one_scenario_is_led_by_its_best_mean() -> None:
     assert about.startswith("Final test accuracy: ACE 80.0 [")
 
 
+@pytest.mark.parametrize(
+    ("budget", "clock"),
+    [
+        ({"budget.time": "30"}, "virtual time"),
+        ({"budget.iterations": "500"}, "server iterations"),
+        ({"budget.updates": "100", "budget.time": "30"}, "client updates"),
+    ],
+)
+def test_the_curves_beside_run_along_the_budget(budget: dict[str, str], clock: str) -> None:
+    finals = np.array([[[0.9, 0.8], [0.7, 0.6]]])
+    shown = section(Results.of(suite(finals, params={"strategy.name": "ace", **budget})))
+    assert shown is not None
+    assert f"against {clock}" in shown.figures[1][1].description
+
+
 def test_the_sentence_says_who_is_separated_and_what_would_separate() -> None:
     rng = np.random.default_rng(1)
     levels = np.array([0.9, 0.9, 0.7, 0.6])[None, :, None]
