@@ -10,6 +10,7 @@ import click
 
 from benchmarks import options
 from benchmarks.errors import UserError
+from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedEntry
@@ -94,7 +95,7 @@ def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool,
 
 
 def must_be_those_kept(recorded: RecordedSuite) -> None:
-    """UserError if a run is of another scenario than the shipped suite's: its rank would mean nothing."""
+    """UserError if scenarios are not those of the shipped suite: a rank would mean nothing."""
     from benchmarks.suite.suite import load
     from benchmarks.tracking.entries import params_of
 
@@ -112,6 +113,11 @@ def must_be_those_kept(recorded: RecordedSuite) -> None:
                     f"--with-kept: {run.strategy} · {run.scenario} ran with {key} {run.params.get(key)}, "
                     f"what is kept with {value}"
                 )
+    ran = {(run.strategy, run.scenario) for run in recorded.runs}
+    for strategy in recorded.strategies:
+        there = sum((strategy, scenario) in ran for scenario in shipped)
+        if there < len(shipped):
+            raise UserError(f"--with-kept: {strategy} has run in {there} of {many(len(shipped), 'scenario')}")
 
 
 def _about(suite: str) -> str:

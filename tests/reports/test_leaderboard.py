@@ -21,6 +21,7 @@ from reports.leaderboard.markdown import page
 from reports.leaderboard.profiles import profile, ratios, score
 from reports.leaderboard.results import COLUMNS
 from reports.leaderboard.standings import finals, standings
+from reports.records.records import RecordedRun
 from reports.records.store import load as recorded
 
 VALUES = {  # (problem, strategy) → value for each seed
@@ -185,19 +186,27 @@ def test_a_strategy_is_ranked_among_those_kept() -> None:
 
 
 def test_runs_of_another_scenario_are_not_ranked_among_those_kept(store: str) -> None:
-    planned = load("standard", scale="small").runs()[0]
-    like = replace(
-        recorded(store, "two").runs[0],
-        scenario=planned.scenario,
-        params=dict(params_of(planned.experiment.description())),
-    )
-    suite = replace(recorded(store, "two"), name="standard-small-tuned", runs=(like,))
-    leaderboard.must_be_those_kept(suite)
-    longer = replace(like, params=like.params | {"budget.time": "60"})
+    template = recorded(store, "two")
+    asgd = {
+        run.scenario: replace(
+            template.runs[0], scenario=run.scenario, params=dict(params_of(run.experiment.description()))
+        )
+        for run in load("standard", scale="small").runs()
+        if run.strategy == "ASGD"
+    }
+    first = next(iter(asgd.values()))
+
+    def check(*runs: RecordedRun) -> None:
+        leaderboard.must_be_those_kept(replace(template, name="standard-small-tuned", runs=runs))
+
+    check(*asgd.values())
+    longer = replace(first, params=first.params | {"budget.time": "60"})
     with pytest.raises(UserError, match=r"ran with budget.time 60, what is kept with 30"):
-        leaderboard.must_be_those_kept(replace(suite, runs=(longer,)))
+        check(longer)
     with pytest.raises(UserError, match="standard has no scenario 'digits'"):
-        leaderboard.must_be_those_kept(replace(suite, runs=(replace(like, scenario="digits"),)))
+        check(replace(first, scenario="digits"))
+    with pytest.raises(UserError, match="has run in 1 of 10 scenarios"):
+        check(first)
 
 
 # -- advice ----------------------------------------------------------------------------------------
