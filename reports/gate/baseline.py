@@ -16,6 +16,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun
 from fl_core.keys import is_older
 from fl_core.parts import Frozen
+from fl_core.sources import digests, named
 from fl_core.words import many
 from reports.records.measures import Measure, measure
 from reports.records.records import RecordedRun
@@ -102,13 +103,17 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     """The baseline from MLflow's records of a suite, without speed. UserError if a run is incomplete."""
     suite = planned[0].suite
     there = {run.key: run for run in load(tracking_uri, suite).runs}
-    missing = [one for one in planned if one.key not in there or not there[one.key].ended_somehow]
-    if missing:
-        first = missing[0]
-        raise UserError(
-            f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as finished, such "
-            f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes first"
-        )
+    for how, missing in (
+        ("finished", [one for one in planned if one.key not in there or not there[one.key].ended_somehow]),
+        ("made by your code as it is now", [one for one in planned if _was_edited(there.get(one.key), one)]),
+    ):
+        if missing:
+            first = missing[0]
+            raise UserError(
+                f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {how}, such "
+                f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes "
+                "first"
+            )
     runs = [there[one.key] for one in planned]
     digests = schedules(tracking_uri, [run.id for run in runs])
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
@@ -119,6 +124,12 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
         goals={run.scenario: _goal(run) for run in runs},
         runs=tuple(_outcome(run, digests[run.id]) for run in runs),
     )
+
+
+def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:
+    """Whether the user's own code is another than the one that made the run."""
+    now = named(planned.experiment.description())
+    return recorded is not None and digests(recorded.code) != digests(now)
 
 
 def _goal(run: RecordedRun) -> Goal:

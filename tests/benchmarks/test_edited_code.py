@@ -8,6 +8,7 @@ import pytest
 from recorded import runs, write_suite
 from test_evaluate_key import record
 
+from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import Delivery
@@ -16,6 +17,7 @@ from benchmarks.tracking.store import Store
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
+from reports.gate.baseline import take
 
 MODULE = '''
 from fl_core.strategies.every_arrival.asgd import ASGD
@@ -69,8 +71,12 @@ def test_only_an_edited_strategy_runs_again_and_its_old_runs_give_way(suite: Pat
     assert before["Mine"] == before["ASGD"] and len(before["Mine"]) == 2
     assert left(suite, store) == []
 
+    assert len(take(store.tracking_uri, load(str(suite)).runs()).runs) == 4
+
     write(suite.parent, 0.5)
     assert left(suite, store) == ["Mine", "Mine"]
+    with pytest.raises(UserError, match="2 of 4 runs not recorded as made by your code as it is now"):
+        take(store.tracking_uri, load(str(suite)).runs())
     record(suite, store)
     after = losses(store)
     assert after["ASGD"] == before["ASGD"]
