@@ -6,7 +6,9 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 PATH = re.compile(r"[\w.]+:\w+")  # package.module:name
@@ -36,7 +38,13 @@ def _paths(node: Any) -> Iterator[str]:
 
 
 def _source(path: str) -> str:
-    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
+    module = sys.modules.get(path.partition(":")[0])
+    return "no file" if module is None else _as_loaded(module)
+
+
+@cache  # the file may be edited while the code that was read from it runs
+def _as_loaded(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)
     if file is None:
         return "no file"
     try:

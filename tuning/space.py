@@ -121,13 +121,12 @@ def _stated(
     chosen: dict[str, Candidates] = {}
     for key, of in written.items():
         owner = next((name for name in owners if key.startswith(f"{name}.")), None)
-        if owner is not None:
-            if owner != strategy.reference():
-                continue
-            key = key.removeprefix(f"{owner}.")  # noqa: PLW2901 - without its owner
-        if key not in known:
-            raise ValueError(f"{key}: {strategy.label()} has no such parameter{nearest(key, known)}")
-        chosen[key] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
+        if owner not in (None, strategy.reference()):
+            continue
+        name = key.removeprefix(f"{owner}.")
+        if name not in known:
+            raise ValueError(f"{name}: {strategy.label()} has no such parameter{nearest(name, known)}")
+        chosen[name] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
     return chosen

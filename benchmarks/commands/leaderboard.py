@@ -83,14 +83,16 @@ def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool,
     board = Board(results.results(recorded, _tuned(suite)), recorded.description)
     if board.runs.empty:
         raise UserError(f"no run of '{suite}' has ended in {recorded.uri}")
+    path = KEPT / f"{suite}.csv"
     if with_kept:
-        path = KEPT / f"{suite}.csv"
-        kept = results.load(path)
+        if not path.is_file():
+            there = ", ".join(sorted(one.stem for one in KEPT.glob("*.csv")))
+            raise UserError(f"--with-kept: no results of '{suite}' are kept, only those of {there}")
         must_be_those_kept(recorded)
-        board = Board(results.among(kept, board.runs), recorded.description)
+        board = Board(results.among(results.load(path), board.runs), recorded.description)
     if keep:
-        results.save(board.runs, KEPT / f"{suite}.csv")
-        click.echo(f"Kept: {KEPT / f'{suite}.csv'}")
+        results.save(board.runs, path)
+        click.echo(f"Kept: {path}")
     return board
 
 
@@ -107,11 +109,13 @@ def must_be_those_kept(recorded: RecordedSuite) -> None:
     for run in recorded.runs:
         if run.scenario not in shipped:
             raise UserError(f"--with-kept: {name} has no scenario '{run.scenario}'")
-        for key, value in shipped[run.scenario].items():
-            if run.params.get(key) != value:
+        kept = shipped[run.scenario]
+        own = {key: of for key, of in run.params.items() if key != "seed" and not key.startswith("strategy.")}
+        for key in kept | own:
+            if own.get(key) != kept.get(key):
                 raise UserError(
-                    f"--with-kept: {run.strategy} · {run.scenario} ran with {key} {run.params.get(key)}, "
-                    f"what is kept with {value}"
+                    f"--with-kept: {run.strategy} · {run.scenario} ran with {key} {own.get(key)}, "
+                    f"what is kept with {kept.get(key)}"
                 )
     ran = {(run.strategy, run.scenario) for run in recorded.runs}
     for strategy in recorded.strategies:
@@ -145,8 +149,8 @@ def _write(board: Board, folder: Path, stem: str, suite: str | None, *, with_kep
     rank_figure(board).save(folder / ranks)
     if len(board.ratios):
         profile_figure(board).save(folder / profiles)
-    options_ = ["--with-kept"] if with_kept else []
-    command = " ".join(filter(None, ["asyncfl leaderboard", suite, *options_, "--markdown", str(folder)]))
+    among = "--with-kept" if with_kept else None
+    command = " ".join(filter(None, ["asyncfl leaderboard", suite, among, "--markdown", str(folder)]))
     (folder / f"{stem}.md").write_text(page(board, command, ranks, profiles))
     click.echo(f"Written: {folder / f'{stem}.md'}")
 

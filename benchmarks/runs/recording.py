@@ -20,7 +20,8 @@ class Recording:
     """Records the end of one task."""
 
     def __init__(self, outbox: Outbox, task: Task, provenance: dict[str, Any]) -> None:
-        self.outbox, self.task, self.provenance = outbox, task, provenance
+        self.outbox, self.task = outbox, task
+        self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
         self.watch = Stopwatch(outbox.stopwatch(task.suite, task.key))
 
     def simulated(self, record: Record, about: dict[str, Any]) -> Result:
@@ -58,7 +59,7 @@ class Recording:
             began=watch.began,
             ended=now(),
             seconds=watch.seconds,
-            about={**task.about(), **about, **self.provenance},
+            about={**self.about, **about},
             metrics=metrics,
             evaluated=evaluated,
         )

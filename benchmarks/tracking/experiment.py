@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking.entries import ALL, Made
+from fl_core.sources import digests
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -43,12 +44,7 @@ class KnownRun:
             (scenario, strategy, seed),
             "asyncfl.superseded" in tags,
             tags.get(PARENT, ""),
-            Made.of(
-                {
-                    "evaluate": tags.get("asyncfl.evaluate", ALL),
-                    "code": json.loads(tags.get("asyncfl.code", "{}")),
-                }
-            ),
+            Made(tags.get("asyncfl.evaluate", ALL), digests(json.loads(tags.get("asyncfl.code", "{}")))),
         )
 
 

@@ -120,7 +120,7 @@ class Tracking:
         result = record.result
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
-        enough = known and known.made.serves(Made.of({"evaluate": "test", **result.about}))
+        enough = known and known.made.serves(Made.of(result.about))
         if known and known.status == "FINISHED" and enough:
             return
         if known and known.began != result.began:  # another attempt, which failed or was never completed

@@ -17,6 +17,7 @@ from benchmarks.tracking.store import Store
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
+from fl_core.sources import named
 from reports.gate.baseline import take
 
 MODULE = '''
@@ -82,6 +83,18 @@ def test_only_an_edited_strategy_runs_again_and_its_old_runs_give_way(suite: Pat
     assert after["ASGD"] == before["ASGD"]
     assert len(after["Mine"]) == 2 and after["Mine"] != before["Mine"]
     assert left(suite, store) == []
+
+
+def test_a_run_is_recorded_with_the_code_that_ran(suite: Path) -> None:
+    """Not with what its file says by then: the next session computes it again."""
+    (run, *_) = load(str(suite)).runs()
+    before = named(run.experiment.description())
+    file = suite.with_name(f"{NAME}.py")
+    file.write_text(MODULE.format(share=0.5))
+    assert named(run.experiment.description()) == before
+    sys.modules.pop(NAME)
+    (run, *_) = load(str(suite)).runs()
+    assert named(run.experiment.description()) != before
 
 
 def test_a_run_does_not_go_on_from_the_checkpoint_of_other_code(suite: Path, tmp_path: Path) -> None:

@@ -203,6 +203,9 @@ def test_runs_of_another_scenario_are_not_ranked_among_those_kept(store: str) ->
     longer = replace(first, params=first.params | {"budget.time": "60"})
     with pytest.raises(UserError, match=r"ran with budget.time 60, what is kept with 30"):
         check(longer)
+    shorter = replace(first, params=first.params | {"budget.updates": "60"})
+    with pytest.raises(UserError, match=r"ran with budget.updates 60, what is kept with None"):
+        check(shorter)
     with pytest.raises(UserError, match="standard has no scenario 'digits'"):
         check(replace(first, scenario="digits"))
     with pytest.raises(UserError, match="has run in 1 of 10 scenarios"):
