@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedRun:
     """One experiment of a suite, with the names under which people find it again."""
 
@@ -43,7 +44,7 @@ class PlannedRun:
     execution: str = "one_by_one"
     scale: str | None = None  # None where the suite has no scales
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The run's identity: a hash of the experiment."""
         return self.experiment.key

@@ -44,8 +44,16 @@ class KnownRun:
             (scenario, strategy, seed),
             "asyncfl.superseded" in tags,
             tags.get(PARENT, ""),
-            Made(tags.get("asyncfl.evaluate", ALL), digests(json.loads(tags.get("asyncfl.code", "{}")))),
+            Made(tags.get("asyncfl.evaluate", ALL), _code(tags.get("asyncfl.code", "{}"))),
         )
+
+
+def _code(tag: str) -> dict[str, str]:
+    """Digests of the user's classes; none if the tag was damaged, so that the run is made again."""
+    try:
+        return digests(json.loads(tag))
+    except (ValueError, AttributeError):  # not JSON, or no object of texts
+        return {}
 
 
 @dataclass(slots=True)

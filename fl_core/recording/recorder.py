@@ -127,9 +127,10 @@ class Marks:
 class Recorder:
     """Watches a simulation event by event and evaluates it at its marks (docs/architecture.md, rule 13).
 
-    Marks lie at k/E of every budget; a version is evaluated once; the last row is the end of the run. With
-    `evaluate` "test", rows before the last have no training losses (fp/*, sp/*), unless these cost nothing;
-    with a sample they have estimates, and their standard errors beside them. The last row is exact.
+    Marks lie at k/E of every budget; a version is evaluated once, at the first that sees it; the last row is
+    the end of the run. With `evaluate` "test", rows before the last have no training losses (fp/*, sp/*),
+    unless these cost nothing; with a sample they have estimates, and their standard errors beside them. The
+    last row is exact.
     Evaluation and diagnostics do not change the run; ValueError if it cannot be diagnosed.
     """
 
@@ -172,11 +173,10 @@ class Recorder:
             seen = (self.simulation.time, event.client, event.staleness, event.version)
             for column, value in zip(record.arrivals.values(), seen, strict=True):
                 column.append(value)
+        first = self.time_marks.reached + 1  # several may pass without an event between them
         if self.time_marks.passed(event.time):
             model, version, updates, _ = self._before
-            assert self.time_marks.step is not None
-            mark = self.time_marks.reached * self.time_marks.step * self.simulation.lengths.clock.unit
-            self._evaluate(model, version, updates, float(mark))
+            self._evaluate(model, version, updates, self._time_of(first))
         self._before = self._now()
         reached = [self.iteration_marks.passed(server.version), self.update_marks.passed(server.updates)]
         if any(reached):
@@ -187,10 +187,12 @@ class Recorder:
         """Evaluate the final model as at a mark; for a simulation that has ended or been stopped."""
         simulation, record = self.simulation, self.record
         model, version, updates, time = self._now()
+        mark = time
         if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:
             time = float(simulation.budget.time)
+            mark = self._time_of(self.time_marks.reached + 1)
         if simulation.status != "diverged":
-            self._evaluate(model, version, updates, time)
+            self._evaluate(model, version, updates, mark)
         end = self._clocks(version, updates, time)
         if simulation.status != "diverged" and not end.items() <= record.curve[-1].items():
             record.curve.append({**record.curve[-1], **end})
@@ -210,6 +212,10 @@ class Recorder:
         record.clients = self._clients(whole)
         record.kept_bytes = overhead(simulation)
         return record
+
+    def _time_of(self, mark: int) -> float:
+        assert self.time_marks.step is not None
+        return float(mark * self.time_marks.step * self.simulation.lengths.clock.unit)
 
     def _now(self) -> tuple[Tensor, int, int, float]:
         server = self.simulation.server

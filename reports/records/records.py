@@ -23,6 +23,9 @@ CLOCKS = {  # columns of a curve
 }
 
 
+BUDGETS = {"iterations": "iteration", "updates": "updates", "time": "time"}  # key of a budget → its clock
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
     """The contents of a run's artifacts; missing ones are empty."""
@@ -80,6 +83,12 @@ class RecordedRun:
     def measure(self, name: str) -> Measure:
         """A metric of the run."""
         return measure(name, self.metrics, self.higher_is_better if name == self.metric else None)
+
+    @property
+    def budget_clock(self) -> str:
+        """The clock of its budget, at whose marks it was evaluated; empty if the budget has several."""
+        clocks = [clock for key, clock in BUDGETS.items() if f"budget.{key}" in self.params]
+        return clocks[0] if len(clocks) == 1 else ""
 
     @property
     def outdated(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +30,11 @@ VARIANT = "-tuned"  # ends the names of suites that ran with what was found for 
 DOWNLOADS = 8  # at a time, from a server
 
 
-def load(tracking_uri: str, suite: str) -> RecordedSuite:
+def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None) -> RecordedSuite:
     """All runs of a suite, and its tuning studies; a Suite without any if MLflow knows none of that name.
 
-    Raises UserError if the store cannot be read.
+    Files are read of the runs with the given keys, of all by default. Raises UserError if the store cannot be
+    read.
     """
     _must_exist(tracking_uri)
     from mlflow import MlflowClient
@@ -59,7 +60,7 @@ def load(tracking_uri: str, suite: str) -> RecordedSuite:
         address,
         experiment.experiment_id,
         _description(experiment.tags),
-        _with_files(runs, folders, tracking_uri),
+        _with_files(runs, folders, tracking_uri, files_of),
         _pooled(run for run, kind in kinds if kind == "pooled"),
         older,
         studies,
@@ -127,9 +128,13 @@ def _baseline(run: Any) -> Pooled:
 
 
 def _with_files(
-    runs: tuple[RecordedRun, ...], folders: dict[str, str], tracking_uri: str
+    runs: tuple[RecordedRun, ...], folders: dict[str, str], tracking_uri: str, wanted: Collection[str] | None
 ) -> tuple[RecordedRun, ...]:
-    """The runs with their artifacts, read in place, or fetched if they are on another machine."""
+    """The runs, those wanted with their artifacts, read in place, or fetched if they are on another machine."""
+    if wanted is not None:
+        found = _with_files(tuple(run for run in runs if run.key in wanted), folders, tracking_uri, None)
+        read_of = {run.id: run for run in found}
+        return tuple(read_of.get(run.id, run) for run in runs)
     places = [place(folders[run.id], tracking_uri) for run in runs]
     if all(where is not None for where in places):
         return tuple(

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 ROW = 31
 SHOWN = 10  # strategies in the first figure
 CURVES = 4  # in colour beside it
-BUDGETS = {"iterations": "iteration", "updates": "updates", "time": "time"}  # key of a budget → its clock
 
 
 def section(results: Results) -> Section | None:
@@ -98,7 +97,7 @@ def _behind(results: Results, found: Standings, one: Standing) -> tuple[RankingE
     mean, low, high = (_text(results, found, value) for value in (effect.mean, effect.low, effect.high))
     needed = seeds_text(one.behind.needed)
     verdict = (
-        RankingEntry("no", f"about {needed} would" if needed else "") if one.open else RankingEntry("yes")
+        RankingEntry("no", f"{needed} would" if needed else "") if one.open else RankingEntry("yes")
     )
     p = RankingEntry(numbers.number(one.behind.p, 2), value=one.behind.p)
     return RankingEntry(mean, f"[{low}, {high}]", effect.mean), p, verdict
@@ -190,7 +189,7 @@ def _leaders(results: Results, found: Standings) -> dict[str, Any] | None:
     """Learning curves of the first few over the scenarios of one problem, the others in grey."""
     scenarios = _alike([scenario for scenario, _ in results.scenarios])
     first, measure = scenarios[0], scenarios[0].columns[0]
-    clock = _clock(first)
+    clock = first.cells[0].runs[0].budget_clock or "updates"
     by_strategy = {
         name: [cell for one in scenarios for cell in one.cells if cell.strategy == name]
         for name in found.order
@@ -224,13 +223,6 @@ def _leaders(results: Results, found: Standings) -> dict[str, Any] | None:
         "legend": colour,
         "caption": f"{over}{band_text}.{grey}",
     }
-
-
-def _clock(scenario: RecordedScenario) -> str:
-    """The clock of the budget, of which all strategies have the same; client updates if it has several."""
-    params = scenario.cells[0].runs[0].params
-    clocks = [clock for key, clock in BUDGETS.items() if f"budget.{key}" in params]
-    return clocks[0] if len(clocks) == 1 else "updates"
 
 
 def _alike(scenarios: Sequence[RecordedScenario]) -> list[RecordedScenario]:

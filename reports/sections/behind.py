@@ -91,14 +91,14 @@ def _caption(of: Sequence[Difference]) -> str:
 def _would(nearest: Difference) -> str:
     """How many seeds would separate it."""
     seeds = seeds_text(nearest.needed)
-    return f" About {seeds} would separate it from {nearest.row.strategy}." if seeds else ""
+    return f" {seeds[0].upper()}{seeds[1:]} would separate it from {nearest.row.strategy}." if seeds else ""
 
 
 def seeds_text(needed: int | None) -> str:
-    """A number of seeds that would decide: 'about' it is the writer's; empty where none would."""
+    """The seeds that would decide, as the noun of a sentence; empty where none would."""
     if needed is None:
         return ""
-    return f"{numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
+    return f"about {numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
 
 
 def text(one: Difference, of: Measure) -> RankingEntry:

@@ -34,7 +34,7 @@ def band(cell: Cell, metric: str, clock: str) -> Band:
     """Mean and range over the seeds that ended; a run that ended keeps its last value."""
     curves = [_curve(run, metric, clock) for run in cell.done if metric in run.files.curve]
     lost = [_curve(run, metric, clock) for run in cell.diverged if metric in run.files.curve]
-    grid = common_grid([marks for marks, _ in curves])
+    grid = _grid([cell], clock, [marks for marks, _ in curves])
     if not curves:
         return Band(cell, grid, grid, grid, grid, 0, tuple(lost))
     values = np.stack([value_at(grid, marks, seen) for marks, seen in curves])
@@ -51,11 +51,20 @@ def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> Band:
         for cell in cells
     ]
     seeds = sorted(set.intersection(*(set(of) for of in by_seed)))
-    grid = common_grid([of[seed][0] for of in by_seed for seed in seeds])
+    grid = _grid(cells, clock, [of[seed][0] for of in by_seed for seed in seeds])
     if not seeds:
         return Band(cells[0], grid, grid, grid, grid, 0, ())
     means = [np.mean([value_at(grid, *of[seed]) for of in by_seed], axis=0) for seed in seeds]
     return Band(cells[0], grid, np.mean(means, 0), np.min(means, 0), np.max(means, 0), len(seeds), ())
+
+
+def _grid(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
+    """Where the curves can be compared.
+
+    Along its budget's clock a run is evaluated at every mark at which its model is a new one: all marks.
+    """
+    own = all(run.budget_clock == clock for cell in cells for run in cell.done)
+    return np.unique(np.concatenate(marks)) if own and marks else common_grid(marks)
 
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:

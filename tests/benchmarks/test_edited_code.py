@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 from recorded import runs, write_suite
 from test_evaluate_key import record
 
@@ -83,6 +84,14 @@ def test_only_an_edited_strategy_runs_again_and_its_old_runs_give_way(suite: Pat
     assert after["ASGD"] == before["ASGD"]
     assert len(after["Mine"]) == 2 and after["Mine"] != before["Mine"]
     assert left(suite, store) == []
+
+
+@pytest.mark.parametrize("damaged", ['{"edited_in_a_test:Mine": "…', '["a list"]', '{"edited_in_a_test:Mine": 3}'])
+def test_a_damaged_record_of_the_code_is_as_good_as_none(suite: Path, store: Store, damaged: str) -> None:
+    record(suite, store)
+    (mine, *_) = [run for run in runs(store, "small") if run.data.tags["asyncfl.strategy"] == "Mine"]
+    MlflowClient(store.tracking_uri).set_tag(mine.info.run_id, "asyncfl.code", damaged)
+    assert left(suite, store) == ["Mine"]
 
 
 def test_a_run_is_recorded_with_the_code_that_ran(suite: Path) -> None:

@@ -569,8 +569,9 @@ def test_13_evaluation_marks() -> None:
         (2, 4, 4),
         (3, 6, 6),
     ]
-    # Two marks pass before each of two events; of those that see one version the last counts.
-    assert rows(ASGD(), times=[5], time=10, evaluations=4) == [(0, 0, 0), (1, 1, 7.5), (2, 2, 10)]
+    # Two marks pass before each of two events; a version is the server's from the first of them on.
+    assert rows(ASGD(), times=[5], time=10, evaluations=4) == [(0, 0, 0), (1, 1, 5), (2, 2, 10)]
+    assert rows(ASGD(), times=[7], time=10, evaluations=4) == [(0, 0, 0), (1, 1, 7.5), (1, 1, 10)]
     # The last row has the time of the end, not that of a budget that was not used up.
     assert rows(ASGD(), times=[1], updates=3, time=100, evaluations=1) == [(0, 0, 0), (3, 3, 3)]
     # The end is a row even where nothing changed since the last.

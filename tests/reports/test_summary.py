@@ -14,7 +14,7 @@ from reports.records.summary import Row, Spread, frame, summarise
 from reports.sections import fairness, participation, staleness
 from reports.sections.about.overview import remarks, who_leads
 from reports.sections.section import Results
-from reports.statistics.bands import band
+from reports.statistics.bands import band, over_scenarios
 from reports.statistics.ranking import ranking, seeds
 
 MARKS = [0, 10, 20, 30]
@@ -196,6 +196,24 @@ def test_bands_step_and_leave_diverged_runs_out() -> None:
     assert found.mean == pytest.approx([0.1, 0.6])
     assert found.low == pytest.approx([0.0, 0.4]) and found.high == pytest.approx([0.2, 0.8])
     assert found.n == 2 and len(found.lost) == 1 and found.lost[0][0] == pytest.approx([0, 10])
+
+
+def test_along_the_clock_of_the_budget_a_curve_has_every_mark() -> None:
+    """Where a mark has no row, the model was the one of the row before."""
+    early, late = curve([0.0, 0.4, 0.6], [0, 10, 20]), curve([0.2, 0.8], [0, 20])
+    budget = {"strategy.name": "fedbuff", "budget.updates": "20"}
+    first, second = Fake(curve=early, params=budget), Fake(seed=1, curve=late, params=budget)
+    scenario, _ = only(records(first, second))
+    found = band(scenario.cells[0], "test/accuracy", "updates")
+    assert found.grid == pytest.approx([0, 10, 20])
+    assert found.mean == pytest.approx([0.1, 0.3, 0.7])
+    by_time = band(scenario.cells[0], "test/accuracy", "time")  # marks are not the same there
+    assert by_time.grid == pytest.approx([0, 30])
+
+    pair = records(Fake(curve=early, params=budget), Fake(curve=late, params=budget, scenario="other"))
+    found = over_scenarios([one.cells[0] for one in pair.scenarios()], "test/accuracy", "updates")
+    assert found.grid == pytest.approx([0, 10, 20])
+    assert found.mean == pytest.approx([0.1, 0.3, 0.7])
 
 
 def test_bins_of_staleness_double() -> None:

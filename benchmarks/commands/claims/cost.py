@@ -81,7 +81,7 @@ def open_claims(plan: ClaimPlan, store: Store, results: Path) -> list[Open]:
     from reports.records.store import load
 
     try:
-        known = measured_seconds(load(store.tracking_uri, plan.name).runs)
+        known = measured_seconds(load(store.tracking_uri, plan.name, files_of=()).runs)
     except UserError:  # nothing was recorded yet
         known = {}
 

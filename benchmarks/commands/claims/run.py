@@ -169,7 +169,8 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     from reports.claims.cost import merged
     from reports.records.store import load
 
-    recorded = {one.key: one for one in load(store.tracking_uri, plan.name).runs}
+    there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
+    recorded = {one.key: one for one in there.runs}
     numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
     file = kept.path(plan.paper.name, plan.scale, results)
     kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))

@@ -152,7 +152,7 @@ def how_sure(results: Results) -> str:
     if not needed:
         return f"{text}."
     which = f" it from the nearest, {nearest.strategy}" if len(left) > 1 else " it"
-    return f"{text}; about {needed} would separate{which}."
+    return f"{text}; {needed} would separate{which}."
 
 
 def _whom(names: Sequence[str]) -> str:
