@@ -44,7 +44,7 @@ class Ends:
         elif heap and heap[0][0] > self.deadline:
             reason = "budget of virtual time"
         elif none_comes and state.roster.absent == server.n:
-            reason = "nobody is left"
+            reason = "no client is left"
         elif state.gone and (missing := self._missing(state, server)):
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
             return "stalled", f"waits for clients that never come: {named}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import isnan, nan
 
 from benchmarks.tracking.colours import natural
@@ -14,14 +15,19 @@ from reports.records.summary import Row
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The scenarios of one problem, by partition (down) and delay (across)."""
+    """The scenarios of one problem, by partition and delay."""
 
     problem: str
     measure: Measure
-    down: tuple[str, ...]
-    across: tuple[str, ...]
+    partitions: tuple[str, ...]
+    delays: tuple[str, ...]
     means: Mapping[str, Mapping[tuple[str, str], Row]]  # by strategy and place
     cells: tuple[Cell, ...]  # one per strategy
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """All of them."""
+        return list(product(self.partitions, self.delays))
 
     def value(self, strategy: str, place: tuple[str, str]) -> float:
         """Mean final value over seeds; NaN where a seed diverged or there was no run."""
@@ -34,9 +40,8 @@ class Grid:
         every = [
             value
             for strategy in self.means
-            for down in self.down
-            for across in self.across
-            if not isnan(value := self.value(strategy, (down, across)))
+            for place in self.places
+            if not isnan(value := self.value(strategy, place))
         ]
         return (min(every), max(every)) if every else (0.0, 0.0)
 
@@ -58,10 +63,10 @@ def grids(scenarios: Iterable[tuple[RecordedScenario, list[Row]]]) -> list[Grid]
     found = []
     for (problem, measure), group in by_problem.items():
         places = {place(scenario): rows for scenario, rows in group}
-        down = tuple(sorted({one for one, _ in places}, key=natural))
-        across = tuple(sorted({one for _, one in places}, key=natural))
-        whole = len(places) == len(group) == len(down) * len(across)
-        if not whole or len(down) < 2 or len(across) < 2 or not all(down):
+        partitions = tuple(sorted({one for one, _ in places}, key=natural))
+        delays = tuple(sorted({one for _, one in places}, key=natural))
+        whole = len(places) == len(group) == len(partitions) * len(delays)
+        if not whole or len(partitions) < 2 or len(delays) < 2 or not all(partitions):
             continue
         means: dict[str, dict[tuple[str, str], Row]] = {}
         cells: dict[str, Cell] = {}
@@ -73,5 +78,5 @@ def grids(scenarios: Iterable[tuple[RecordedScenario, list[Row]]]) -> list[Grid]
                     row.strategy, row.cell.index, (*(old.runs if old else ()), *row.cell.runs)
                 )
         ordered = tuple(sorted(cells.values(), key=lambda cell: cell.index))
-        found.append(Grid(problem, measure, down, across, means, ordered))
+        found.append(Grid(problem, measure, partitions, delays, means, ordered))
     return found

@@ -154,6 +154,7 @@ class Drawing:
 
 
 LETTER, LEADING = 6.6, 17.0  # of a legend in a file; pixels, about
+ROW_LEADING = 13.5  # between the lines of a row's name
 
 
 def _colours(shades: Sequence[str]) -> dict[Any, Any]:
@@ -195,6 +196,23 @@ def two_lines(label: str, longest: int) -> str:
     if len(lines) <= 2:
         return "\n".join(lines)
     return f"{label[: longest - 1].rstrip()}…\n…{label[-longest + 1 :].lstrip()}"
+
+
+def row_name(axes: Axes, y: float, lines: Sequence[str]) -> None:
+    """The name of a row, left of the axes.
+
+    Each line by itself: a browser's letters are not as wide as matplotlib takes them to be.
+    """
+    for at, line in enumerate(lines):
+        axes.annotate(
+            line,
+            (0, y),
+            (-10, ROW_LEADING * ((len(lines) - 1) / 2 - at)),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            horizontalalignment="right",
+            verticalalignment="center_baseline",
+        )
 
 
 def line_style(index: int) -> Any:

@@ -130,7 +130,7 @@ def _baseline(run: Any) -> Pooled:
 def _with_files(
     runs: tuple[RecordedRun, ...], folders: dict[str, str], tracking_uri: str, wanted: Collection[str] | None
 ) -> tuple[RecordedRun, ...]:
-    """The runs, those wanted with their artifacts, read in place, or fetched if they are on another machine."""
+    """The runs, the wanted ones with their artifacts: read in place, or fetched from another machine."""
     if wanted is not None:
         found = _with_files(tuple(run for run in runs if run.key in wanted), folders, tracking_uri, None)
         read_of = {run.id: run for run in found}

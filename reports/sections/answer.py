@@ -96,9 +96,7 @@ def _behind(results: Results, found: Standings, one: Standing) -> tuple[RankingE
     effect = one.behind.effect
     mean, low, high = (_text(results, found, value) for value in (effect.mean, effect.low, effect.high))
     needed = seeds_text(one.behind.needed)
-    verdict = (
-        RankingEntry("no", f"{needed} would" if needed else "") if one.open else RankingEntry("yes")
-    )
+    verdict = RankingEntry("no", f"{needed} would" if needed else "") if one.open else RankingEntry("yes")
     p = RankingEntry(numbers.number(one.behind.p, 2), value=one.behind.p)
     return RankingEntry(mean, f"[{low}, {high}]", effect.mean), p, verdict
 

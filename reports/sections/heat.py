@@ -18,7 +18,7 @@ from reports.statistics.ranking import RankingEntry
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIDE, LETTER, LONGEST, LEADING = 34, 7.6, 13, 13.5  # pixels, pixels, letters, pixels
+SIDE, LETTER, LONGEST, LEADING = 34, 7.6, 22, 13.5  # pixels, pixels, letters, pixels
 LEVELS = len(look.LIGHT_AMOUNTS)
 
 
@@ -44,17 +44,11 @@ def section(results: Results) -> Section | None:
     what = f"Final {names.pop().in_text}" if len(names) == 1 else "Final value"
     unit = " (%)" if all(grid.measure.share for grid in found) else ""
     note = (
-        f"{what}{unit}{results.mean_over_seeds}: how the data are split, down, against delay, across. "
+        f"{what}{unit}{results.mean_over_seeds}: delay, down, against how the data are split, across. "
         "All strategies share one scale of colours; darker is more on white, lighter is more on black. "
         "In bold: the best strategy of that place."
     )
-    if any(
-        isnan(grid.value(s, (d, a)))
-        for grid in found
-        for s in grid.means
-        for d in grid.down
-        for a in grid.across
-    ):
+    if any(isnan(grid.value(name, at)) for grid in found for name in grid.means for at in grid.places):
         note += " Empty: a seed diverged, or no run has ended."
     figures = [
         (f"{grid.problem} {cell.strategy}", drawing)
@@ -80,13 +74,12 @@ def frame(grid: Grid) -> pd.DataFrame:
             "problem": grid.problem,
             "metric": grid.measure.name,
             "strategy": strategy,
-            "partition": down,
-            "delay": across,
-            "mean": grid.value(strategy, (down, across)),
+            "partition": partition,
+            "delay": delay,
+            "mean": grid.value(strategy, (partition, delay)),
         }
         for strategy in grid.means
-        for down in grid.down
-        for across in grid.across
+        for partition, delay in grid.places
     )
 
 
@@ -94,13 +87,13 @@ def _table(grid: Grid, cell: Cell) -> Table:
     numbers = frame(grid)
     lines = [
         (
-            RankingEntry(down),
-            *(RankingEntry(_text(grid, grid.value(cell.strategy, (down, across)))) for across in grid.across),
+            RankingEntry(delay),
+            *(RankingEntry(_text(grid, grid.value(cell.strategy, (one, delay)))) for one in grid.partitions),
         )
-        for down in grid.down
+        for delay in grid.delays
     ]
     of = numbers[numbers.strategy == cell.strategy]
-    return Table(f"{grid.problem} {cell.strategy}", of, [cell.strategy, *grid.across], lines)
+    return Table(f"{grid.problem} {cell.strategy}", of, [cell.strategy, *grid.partitions], lines)
 
 
 def _text(grid: Grid, value: float) -> str:
@@ -113,23 +106,18 @@ def level(value: float, low: float, high: float) -> int:
 
 
 def _draw(grid: Grid, strategy: str) -> svg.Drawing:
-    names = [line for one in grid.down for line in svg.two_lines(one, LONGEST).split("\n")]
+    names = [line for one in grid.delays for line in svg.two_lines(one, LONGEST).split("\n")]
     left = 12 + LETTER * max(map(len, names))
-    width = left + _room(grid)
-    bottom = 16 + LEADING * max(len(_broken(one, grid).split("\n")) for one in grid.across)
-    size = (width, 2 + SIDE * len(grid.down) + bottom)
-    about = f"{grid.measure.title} by partition and delay, {strategy}: {_extremes(grid, strategy)}"
+    width = left + _column(grid) * len(grid.partitions)
+    bottom = 16 + LEADING * max(len(_broken(one, grid).split("\n")) for one in grid.partitions)
+    size = (width, 2 + SIDE * len(grid.delays) + bottom)
+    about = f"{grid.measure.title} by delay and partition, {strategy}: {_extremes(grid, strategy)}"
     return svg.figure(size, (left, 2, 2, bottom), partial(_paint, grid=grid, strategy=strategy), about)
 
 
 def _extremes(grid: Grid, strategy: str) -> str:
     """Its best and its worst place in words."""
-    values = {
-        (down, across): value
-        for down in grid.down
-        for across in grid.across
-        if not isnan(value := grid.value(strategy, (down, across)))
-    }
+    values = {at: value for at in grid.places if not isnan(value := grid.value(strategy, at))}
     if not values:
         return "no value"
     unit = " %" if grid.measure.share else ""
@@ -140,43 +128,45 @@ def _extremes(grid: Grid, strategy: str) -> str:
     return f"from {low} to {high}"
 
 
-def _room(grid: Grid) -> float:
-    """Width of all cells."""
-    return max(260.0, 50.0 * len(grid.across))
+def _column(grid: Grid) -> float:
+    """Width of a column: its longest word has room."""
+    longest = max(len(word) for one in grid.partitions for word in one.split())
+    return max(56.0, 180.0 / len(grid.partitions), LETTER * (longest + 1))
 
 
 def _broken(label: str, grid: Grid) -> str:
-    """A column label, broken into as many lines as needed."""
+    """A column label, broken between words into as many lines as needed."""
     import textwrap
 
-    room = _room(grid) / len(grid.across) / LETTER
-    return "\n".join(textwrap.wrap(label, max(6, int(room))))
+    return "\n".join(textwrap.wrap(label, int(_column(grid) / LETTER), break_long_words=False))
 
 
 def _paint(axes: Axes, grid: Grid, strategy: str) -> None:
     from matplotlib.patches import Rectangle
 
     low, high = grid.range
-    for y, down in enumerate(grid.down):
-        for x, across in enumerate(grid.across):
-            value = grid.value(strategy, (down, across))
+    for y, delay in enumerate(grid.delays):
+        for x, partition in enumerate(grid.partitions):
+            value = grid.value(strategy, (partition, delay))
             if isnan(value):
                 axes.add_patch(Rectangle((x + 0.02, y + 0.03), 0.96, 0.94, fill=False, edgecolor=svg.RULE))
                 continue
             colour, ink = svg.amount(level(value, low, high))
             axes.add_patch(Rectangle((x + 0.015, y + 0.025), 0.97, 0.95, facecolor=colour, linewidth=0))
             text = _text(grid, value)
-            weight = "bold" if _leads(grid, strategy, (down, across)) else "normal"
+            weight = "bold" if _leads(grid, strategy, (partition, delay)) else "normal"
             axes.text(x + 0.5, y + 0.5, text, color=ink, ha="center", va="center_baseline", weight=weight)
-    axes.set_xlim(0, len(grid.across))
-    axes.set_ylim(len(grid.down), 0)
+    axes.set_xlim(0, len(grid.partitions))
+    axes.set_ylim(len(grid.delays), 0)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    axes.set_xticks([x + 0.5 for x in range(len(grid.across))], [_broken(one, grid) for one in grid.across])
-    axes.set_yticks(
-        [y + 0.5 for y in range(len(grid.down))], [svg.two_lines(one, LONGEST) for one in grid.down]
+    axes.set_xticks(
+        [x + 0.5 for x in range(len(grid.partitions))], [_broken(one, grid) for one in grid.partitions]
     )
+    axes.set_yticks([])
+    for y, delay in enumerate(grid.delays):
+        svg.row_name(axes, y + 0.5, svg.two_lines(delay, LONGEST).split("\n"))
 
 
 def _leads(grid: Grid, strategy: str, at: tuple[str, str]) -> bool:

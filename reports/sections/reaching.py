@@ -63,14 +63,14 @@ def section(results: Results) -> Section | None:
     if len(results.suite.seeds) < 2:
         return None
     cards: list[dict[str, Any]] = []
-    nobody, figures, frames = [], [], []
+    unmet, figures, frames = [], [], []
     for scenario, _ in results.scenarios:
         if scenario.target is None:
             continue
         label = f"{scenario.label} · {scenario.metric.round_text(scenario.target)}"
         by_clock = {clock: _all(scenario, clock) for clock in SHOWN}
         if not any(isfinite(one.when[0]) for of in by_clock.values() for one in of):
-            nobody.append(scenario.label)
+            unmet.append(scenario.label)
             continue
         drawings = [(clock, CLOCKS[clock], _draw(scenario, clock, of)) for clock, of in by_clock.items()]
         cards.append(
@@ -94,11 +94,11 @@ def section(results: Results) -> Section | None:
         "what": "Times to target",
     }
     note = (
-        "Strokes: when single seeds met the target. Mark: the median seed. At the right edge, open: the "
+        "Strokes: when single seeds met the target. Mark: the median seed. Open, right of the line: the "
         "median seed never met it."
     )
-    if nobody:
-        note += f" Nobody met the target in {'; '.join(nobody)}."
+    if unmet:
+        note += f" No strategy met the target in {'; '.join(unmet)}."
     tables = [Table("all", table)]
     return Section("target", "Time to target", "curves.html.j2", note, shows, figures, tables)
 
@@ -139,8 +139,8 @@ def _draw(scenario: RecordedScenario, clock: str, of: Sequence[Reached]) -> svg.
     rows = _ordered(of)
     first = rows[0]
     fastest = f"{first.cell.strategy} is the fastest with a median of {numbers.number(first.median, 3)}"
-    nobody = "the median seed of no strategy met it"
-    finding = fastest if isfinite(first.median) else nobody
+    unmet = "the median seed of no strategy met it"
+    finding = fastest if isfinite(first.median) else unmet
     about = f"When seeds met the target against {CLOCKS[clock]}, {scenario.label}: {finding}"
     said = {
         one.cell.index: f"{one.cell.strategy}: median {numbers.number(one.median, 3)}, "
@@ -170,8 +170,7 @@ def _paint(axes: Axes, clock: str, of: Sequence[Reached]) -> None:
         axes.axvline((edge * last) ** 0.5, color=svg.RULE, linewidth=0.8)
     axes.xaxis.set_major_formatter(svg.tick_text(share=False))
     axes.xaxis.set_minor_formatter(svg.no_text)
-    beyond = ", right of the line: never" if never else ""
-    axes.set_xlabel(CLOCKS[clock].capitalize() + (" · log scale" if log else "") + beyond)
+    axes.set_xlabel(CLOCKS[clock].capitalize() + (" · log scale" if log else ""))
     paint_names(axes, [one.cell for one in of])
 
 

@@ -18,8 +18,8 @@ Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
 
 WIDTH = svg.SIZE[0]
 TOP, BOTTOM, RIGHT = 8, 44, 16
-LETTER, LEADING = 7.2, 13.5  # pixels, about
-LONGEST = 17  # letters per line
+LETTER = 7.6  # pixels, about
+LONGEST = 19  # letters per line
 MANY = 10  # rows; more are lower, and names have one line
 LOW = 0.76  # height of a row among many
 
@@ -75,7 +75,7 @@ def _lines(cell: Cell, cells: Sequence[Cell]) -> list[str]:
     name = cell.strategy
     if len(cells) <= MANY or len(name) <= LONGEST:
         return svg.two_lines(name, LONGEST).split("\n")
-    return [f"{name[: LONGEST - 7].rstrip()}…{name[-6:].lstrip()}"]
+    return [f"{name[: LONGEST - 9].rstrip()}…{name[-8:].lstrip()}"]
 
 
 def paint_names(axes: Axes, cells: Sequence[Cell]) -> None:
@@ -84,14 +84,4 @@ def paint_names(axes: Axes, cells: Sequence[Cell]) -> None:
     axes.set_yticks([])
     axes.grid(visible=True, axis="x")
     for y, cell in enumerate(cells):
-        lines = _lines(cell, cells)
-        for at, line in enumerate(lines):
-            axes.annotate(
-                line,
-                (0, y),
-                (-10, LEADING * ((len(lines) - 1) / 2 - at)),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                horizontalalignment="right",
-                verticalalignment="center_baseline",
-            )
+        svg.row_name(axes, y, _lines(cell, cells))

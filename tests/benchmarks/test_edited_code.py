@@ -86,7 +86,7 @@ def test_only_an_edited_strategy_runs_again_and_its_old_runs_give_way(suite: Pat
     assert left(suite, store) == []
 
 
-@pytest.mark.parametrize("damaged", ['{"edited_in_a_test:Mine": "…', '["a list"]', '{"edited_in_a_test:Mine": 3}'])
+@pytest.mark.parametrize("damaged", ['{"edited_in_a_test:Mine": "…', '["a list"]', '{"a.b:Mine": 3}'])
 def test_a_damaged_record_of_the_code_is_as_good_as_none(suite: Path, store: Store, damaged: str) -> None:
     record(suite, store)
     (mine, *_) = [run for run in runs(store, "small") if run.data.tags["asyncfl.strategy"] == "Mine"]

@@ -453,10 +453,10 @@ def test_9_nobody_left_ends_the_run_and_barriers_go_on() -> None:
     """All leave for good: the last jobs arrive, then the run is done; half of them: FedAvg goes on."""
     everyone = {"name": "dropouts", "share": 1, "at": 2}
     simulation, _ = play(FedAvg(), scenario([3, 3, 1], availability=everyone, updates=100))
-    assert (simulation.status, simulation.reason) == ("done", "nobody is left")
+    assert (simulation.status, simulation.reason) == ("done", "no client is left")
     assert simulation.server.updates == 3
     simulation, _ = play(FedFix(), scenario([3, 3, 1], availability=everyone, updates=100))
-    assert (simulation.status, simulation.reason) == ("done", "nobody is left")
+    assert (simulation.status, simulation.reason) == ("done", "no client is left")
 
     half = {"name": "dropouts", "share": 0.5, "at": 2}
     simulation, seen = play(FedAvg(), scenario([3, 4], availability=half, updates=10))

@@ -63,7 +63,7 @@ def test_who_diverged_before_the_target_never_met_it() -> None:
 def test_targets_that_nobody_met_are_named_and_not_drawn() -> None:
     made = [*reach([FAST, SLOW]), *reach([NEVER, NEVER], scenario="hard")]
     section = reaching.section(Results.of(records(*made)))
-    assert section is not None and section.note.endswith("Nobody met the target in hard.")
+    assert section is not None and section.note.endswith("No strategy met the target in hard.")
     assert len(section.figures) == 2  # one a clock
     assert set(section.tables[0].numbers["met at"]) == {10, 30, 15.0, 45.0}
     assert reaching.section(Results.of(records(*reach([NEVER, NEVER])))) is None
@@ -83,24 +83,24 @@ def grid(partitions: list[str], timings: list[str], value: Any) -> list[Fake]:
     ]  # fmt: skip
 
 
-def level(strategy: str, down: str, across: str) -> float:
+def level(strategy: str, partition: str, delay: str) -> float:
     return (
-        {"Dirichlet 0.1": 0.5, "Dirichlet 10": 0.7}[down]
+        {"Dirichlet 0.1": 0.5, "Dirichlet 10": 0.7}[partition]
         + (0.1 if strategy == "ACE" else 0)
-        - len(across) / 100
+        - len(delay) / 100
     )
 
 
 def test_a_grid_has_its_shape_and_its_means() -> None:
     results = Results.of(records(*grid(["Dirichlet 10", "Dirichlet 0.1"], ["F0", "F80", "F400"], level)))
     (found,) = grids(results.scenarios)
-    assert (found.down, found.across) == (("Dirichlet 0.1", "Dirichlet 10"), ("F0", "F80", "F400"))
+    assert (found.partitions, found.delays) == (("Dirichlet 0.1", "Dirichlet 10"), ("F0", "F80", "F400"))
     assert found.value("ACE", ("Dirichlet 0.1", "F80")) == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
     assert found.range == (pytest.approx(0.465), pytest.approx(0.785))
     section = heat.section(results)
     assert section is not None and len(section.figures) == 2 and len(section.tables) == 3
     assert section.tables[0].numbers.shape == (12, 6)
-    assert [entry.text for entry in section.tables[1].lines[0]] == ["Dirichlet 0.1", "58.5", "57.5", "56.5"]
+    assert [entry.text for entry in section.tables[1].lines[0]] == ["F0", "58.5", "78.5"]
     drawn = str(section.figures[0][1].__html__())
     assert all(text in drawn for text in ("58.5", "57.5", "76.5", "Dirichlet 10", "F400"))
 
@@ -119,7 +119,7 @@ def test_an_arrangement_is_a_delay_too() -> None:
     made = grid(["a", "b"], ["always"], lambda *_: 0.5)
     made += [replace(one, scenario=f"{one.scenario.rpartition(' · ')[0]} · delay 5") for one in made]
     (found,) = grids(Results.of(records(*made)).scenarios)
-    assert found.across == ("always", "delay 5")
+    assert found.delays == ("always", "delay 5")
 
 
 def test_a_place_where_a_seed_diverged_is_empty() -> None:

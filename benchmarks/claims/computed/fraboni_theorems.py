@@ -272,7 +272,7 @@ def _optima(q: Array) -> Array:
 
 
 def _shares(q: Array) -> Array:
-    """s̃(n) = q_i(n)/q(n) [N, M], 0 where nobody participates."""
+    """s̃(n) = q_i(n)/q(n) [N, M], 0 where no client participates."""
     totals = q.sum(1)
     shares: Array = q / np.where(totals > 0, totals, 1)[:, None]
     return shares
