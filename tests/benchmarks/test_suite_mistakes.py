@@ -43,6 +43,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             "s.yaml: timing.durations: no durations is called 'fix'; did you mean",
         ),
         ({"evaluation": "3"}, "s.yaml: evaluation: no such key; did you mean 'evaluations'? Allowed: name, "),
+        ({"target": "0.9"}, "s.yaml: target: no such key; did you mean 'problem.target'? Allowed: name, "),
         (
             {"strategies": "[{name: fedbuff, bufer: 3}]"},
             "s.yaml: strategies.fedbuff.bufer: no such key; did you mean 'buffer'? Allowed: name, local_lr,",
