@@ -86,7 +86,7 @@ def test_labels_tell_scenarios_and_strategies_apart(write: Write) -> None:
     first = runs[0]
     assert (first.problem, first.partition, first.timing) == ("quadratic", "", "F80")
     assert first.strategy == "FedAvg"
-    assert first.paper.startswith("Synchronous FedAvg, each round waits for its slowest client (McMahan et al.,")
+    assert first.paper.startswith("Synchronous FedAvg, a round waits for the slowest (McMahan et al.,")
 
 
 def test_strategies_that_differ_in_a_rate_alone_get_it_into_their_labels(write: Write) -> None:

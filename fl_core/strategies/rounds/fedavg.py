@@ -18,7 +18,7 @@ from fl_core.strategies.strategy import Strategy
 
 
 class FedAvg(Strategy):
-    """Synchronous FedAvg, each round waits for its slowest client (McMahan et al., AISTATS 2017, Algorithm 1)."""
+    """Synchronous FedAvg, a round waits for the slowest (McMahan et al., AISTATS 2017, Algorithm 1)."""
 
     name: ClassVar[str] = "fedavg"
     title: ClassVar[str] = "FedAvg"
