@@ -96,6 +96,6 @@ def measured_seconds(recorded: Iterable[Recorded]) -> Mapping[tuple[str, str], f
     """Time of recorded runs by scenario and strategy, in seconds of one core."""
     times: dict[tuple[str, str], list[float]] = {}
     for run in recorded:
-        if run.done:
+        if run.finished:
             times.setdefault((run.scenario, run.strategy), []).append(run.wall_seconds)
     return {pair: fmean(of) for pair, of in times.items()}

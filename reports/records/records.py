@@ -106,9 +106,14 @@ class RecordedRun:
         return self.status == "stalled"
 
     @property
+    def finished(self) -> bool:
+        """Whether it ended, by its budget or a stall."""
+        return self.status in {"done", "stalled"}
+
+    @property
     def done(self) -> bool:
-        """Whether it ended, by its budget or a stall, and its curve could be read."""
-        return self.status in {"done", "stalled"} and not self.files.curve.empty
+        """Whether it is finished, and its curve was read."""
+        return self.finished and not self.files.curve.empty
 
     @property
     def unreadable(self) -> bool:

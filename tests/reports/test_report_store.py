@@ -19,6 +19,7 @@ from synthetic import POOLED, Fake, curve, write_store
 from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path
+from reports.claims.cost import measured_seconds
 from reports.page import write_page
 from reports.records import store as reader
 from reports.records.store import load
@@ -48,6 +49,17 @@ def test_what_was_written_comes_back(store: str) -> None:
 def test_many_runs_come_in_pages(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "PAGE", 2)
     assert len(load(store, "two").runs) == 6
+
+
+def test_files_are_read_of_the_wanted_runs(store: str) -> None:
+    """How long a run took is known without its files."""
+    first, *_ = load(store, "two").runs
+    some = load(store, "two", files_of={first.key})
+    assert [run.done for run in some.runs] == [run.key == first.key for run in some.runs]
+    none = load(store, "two", files_of=())
+    assert not any(run.done for run in none.runs)
+    (scenario,) = {run.scenario for run in none.runs}
+    assert measured_seconds(none.runs) == {(scenario, "ACE"): 1.5, (scenario, "FedBuff"): 1.5}
 
 
 def test_no_runs_and_no_experiment(store: str, tmp_path: Path) -> None:
