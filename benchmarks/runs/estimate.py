@@ -13,7 +13,7 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import Sample
 
-MOST = 32  # so many runs are looked at, evenly spaced
+MOST = 32  # so many kinds of run are looked at, evenly spaced
 
 
 def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
@@ -22,7 +22,8 @@ def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
     Raises what building a problem raises: data may be missing.
     """
     torch.set_num_threads(1)  # as in the workers
-    tried = runs[:: -(-len(runs) // MOST)]
+    kinds = list({(run.experiment.scenario, run.experiment.strategy): run for run in runs}.values())
+    tried = kinds[:: -(-len(kinds) // MOST)]  # seeds of a kind take as long as each other
     worlds: dict[tuple[Problem, int], tuple[World, float, float, float]] = {}
     warm: set[type[Problem]] = set()
     total = 0.0

@@ -32,8 +32,10 @@ class SlowWorld(QuadraticWorld):
 
 class Slow(Quadratic):
     name: ClassVar[str] = "slow"
+    built: ClassVar[list[int]] = []
 
     def world(self, seed: int) -> SlowWorld:
+        self.built.append(seed)
         return SlowWorld(self, seed)
 
 
@@ -49,6 +51,7 @@ def test_a_little_is_measured_and_the_rest_extrapolated(monkeypatch: pytest.Monk
     before = Clock.now
     assert core_seconds(runs, patience=0.5) == pytest.approx(updates * steps * seeds * GRADIENT, rel=0.01)
     assert Clock.now - before < 1  # of 240 s
+    assert len(set(Slow.built)) == 1  # a world of one seed tells what those of the others cost
 
 
 def test_durations_are_said_as_people_say_them() -> None:
