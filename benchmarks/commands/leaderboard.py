@@ -67,6 +67,8 @@ def command(
         if folder_of_page:
             _write(board, folder_of_page, stem, suite, with_kept=with_kept)
         else:
+            if len(boards) > 1:
+                click.echo(f"{_title(stem)}\n")
             _print(board)
 
 
@@ -151,8 +153,13 @@ def _write(board: Board, folder: Path, stem: str, suite: str | None, *, with_kep
         profile_figure(board).save(folder / profiles)
     among = "--with-kept" if with_kept else None
     command = " ".join(filter(None, ["asyncfl leaderboard", suite, among, "--markdown", str(folder)]))
-    (folder / f"{stem}.md").write_text(page(board, command, ranks, profiles))
+    (folder / f"{stem}.md").write_text(page(board, _title(stem), command, ranks, profiles))
     click.echo(f"Written: {folder / f'{stem}.md'}")
+
+
+def _title(stem: str) -> str:
+    """“Leaderboard: delay” of leaderboard_delay."""
+    return stem.replace("_", ": ").capitalize()
 
 
 def _print(board: Board) -> None:

@@ -35,7 +35,7 @@ HOW = """\
 PROFILES = "![Performance profiles of the strategies with the highest scores]({})"
 
 
-def page(board: Board, command: str, ranks: str, profiles: str) -> str:
+def page(board: Board, title: str, command: str, ranks: str, profiles: str) -> str:
     """The whole page; `command` makes it again, `ranks` and `profiles` are paths of its pictures."""
     runs = board.runs
     size = [
@@ -45,7 +45,7 @@ def page(board: Board, command: str, ranks: str, profiles: str) -> str:
         many(len(runs), "run"),
     ]
     parts = [
-        "# Leaderboard",
+        f"# {title}",
         f"Made by `{command}`; nothing here is written by hand.",
         _lead(board),
         *filter(None, [board.about]),

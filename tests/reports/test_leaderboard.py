@@ -118,7 +118,9 @@ def test_damaged_and_missing_tables_are_named(tmp_path: Path) -> None:
 
 
 def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
-    text = page(Board(table()), "asyncfl leaderboard toy", "ranks.svg", "profiles.svg").replace("\u00a0", " ")
+    written = page(Board(table()), "Leaderboard: toy", "asyncfl leaderboard toy", "ranks.svg", "profiles.svg")
+    text = written.replace("\u00a0", " ")
+    assert text.startswith("# Leaderboard: toy\n")
     assert "**X** has the best mean rank, 1.4 [1.0, 2.4] of 3; not separated from it: Y." in text
     assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
     assert "| Z | 3.0 | [3.0, 3.0] | 0.00 |" in text and " | 3.0 × |\n" in text

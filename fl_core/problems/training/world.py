@@ -51,7 +51,7 @@ class SupervisedWorld(World):
         self.kind = (type(task), task.precision, architecture, *held)
         self._whole = Loss(task)
         fits = LinearGradients.fits(task, data) and task.precision == "float32"
-        self._by_hand = LinearGradients(data, self.first.dtype) if fits else None
+        self._by_hand = LinearGradients(task, data) if fits else None
         self._by_autograd = vmap(grad(self._loss))
         self._seed, self._batches = seed, Streams(seed, "batches")
         self._samples: dict[int, StratifiedSample] = {}  # by size
@@ -69,7 +69,7 @@ class SupervisedWorld(World):
         self.task.to(device)
         super().to(device)
         if self._by_hand:
-            self._by_hand = LinearGradients(self.data, self.first.dtype)
+            self._by_hand = LinearGradients(self.task, self.data)
         self._place(device)
         return self
 

@@ -26,6 +26,11 @@ def data() -> Data:
     return Data(x, y, x[:20], y[:20], classes=10, mean=(MEAN,), std=(STD,))
 
 
+def classifier(*layers: nn.Module) -> Classifier:
+    """The cross-entropy of a network of these layers."""
+    return Classifier(nn.Sequential(*layers), lr=0.1)
+
+
 def by_autograd(data: Data, model: Tensor, sample: Tensor) -> Tensor:
     """Gradient [d] of the mean cross-entropy of nn.Linear on normalised inputs."""
     layer = nn.Linear(784, 10).to(model.dtype)
@@ -44,7 +49,7 @@ def test_the_gradient_is_that_of_autograd(data: Data, dtype: torch.dtype, bound:
     models = 0.1 * torch.randn(jobs, 7850, dtype=dtype, generator=random)
     samples = torch.randint(0, 500, (jobs, 64), generator=random)
     expected = torch.stack([by_autograd(data, *pair) for pair in zip(models, samples, strict=True)])
-    by_hand = LinearGradients(data, dtype)
+    by_hand = LinearGradients(classifier(nn.Flatten(), nn.Linear(784, 10, dtype=dtype)), data)
     alone = torch.stack([by_hand.one(*pair) for pair in zip(models, samples, strict=True)])
     for found in (by_hand(models, samples), alone):
         torch.testing.assert_close(found, expected, rtol=0, atol=bound)
@@ -56,7 +61,7 @@ def test_large_logits_do_not_overflow(data: Data) -> None:
     models = 50 * torch.randn(2, 7850, generator=torch.Generator().manual_seed(1))
     samples = torch.arange(8).reshape(2, 4)
     expected = torch.stack([by_autograd(data, *pair) for pair in zip(models, samples, strict=True)])
-    found = LinearGradients(data, torch.float32)(models, samples)
+    found = LinearGradients(classifier(nn.Flatten(), nn.Linear(784, 10)), data)(models, samples)
     assert bool(found.isfinite().all())
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
@@ -65,12 +70,13 @@ def test_it_serves_the_world_where_it_fits_only(data: Data) -> None:
     """One linear layer, all of it trained; anything else goes through autograd."""
 
     def fits(*layers: nn.Module) -> bool:
-        return LinearGradients.fits(Classifier(nn.Sequential(*layers), lr=0.1), data)
+        return LinearGradients.fits(classifier(*layers), data)
 
     layer = nn.Linear(784, 10)
     assert fits(nn.Flatten(), layer)
     assert not fits(nn.Flatten(), nn.Linear(784, 10, bias=False))
     assert not fits(nn.Flatten(), layer, nn.ReLU())
+    assert not fits(UnitLength(), layer)  # of images
     layer.bias.requires_grad_(False)
     assert not fits(nn.Flatten(), layer)
 
@@ -92,6 +98,30 @@ def counts(share: float) -> Tensor:
     random = torch.Generator().manual_seed(3)
     occurs = torch.rand(300, 50, generator=random) < share
     return occurs * torch.randint(1, 256, (300, 50), dtype=torch.uint8, generator=random)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-15), (torch.float32, 1e-6)])
+def test_the_gradient_on_word_counts_is_that_of_autograd(dtype: torch.dtype, bound: float) -> None:
+    """On log-scaled counts of unit length, texts without a word among them; and so are the logits."""
+    random = torch.Generator().manual_seed(4)
+    stored, labels = counts(0.05), torch.randint(0, 4, (300,), generator=random)
+    layer = nn.Linear(50, 4, dtype=dtype)
+    task = classifier(UnitLength(), layer)
+    data = Data(stored, labels, stored, labels, classes=4)
+    assert LinearGradients.fits(task, data)
+    by_hand = LinearGradients(task, data)
+    samples = torch.randint(0, 300, (5, 32), generator=random)
+    model = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()])
+    for found, sample in zip(by_hand(model.expand(5, -1), samples), samples, strict=True):
+        layer.zero_grad()
+        counted = torch.log1p(stored[sample].to(dtype))
+        outputs = layer(counted / counted.norm(dim=1, keepdim=True).clamp(min=1e-12))
+        cross_entropy(outputs, labels[sample]).backward()
+        expected = torch.cat([layer.weight.grad.flatten(), layer.bias.grad])
+        torch.testing.assert_close(found, expected, rtol=0, atol=bound)
+        torch.testing.assert_close(by_hand.one(model, sample), expected, rtol=0, atol=bound)
+        torch.testing.assert_close(by_hand.logits(model, stored[sample]), outputs, rtol=0, atol=10 * bound)
+    assert float(expected.abs().max()) > 0.01
 
 
 def test_sparse_inputs_give_the_logits_of_dense_ones() -> None:
