@@ -168,13 +168,14 @@ def _print(board: Board) -> None:
 
     overall = board.overall
     print_headed(
-        ("strategy", "mean rank", "95 %", "score", "worst client (%)", "uploads to target"),
+        ("strategy", "mean rank", "95 %", "score", "at the end (%)", "worst client (%)", "uploads to target"),
         [
             (
                 one["strategy"],
                 f"{one['rank']:.1f}",
                 f"{one['low']:.1f} – {one['high']:.1f}",
                 numbers.number(one["score"], 2),
+                numbers.percent(one["value"]),
                 numbers.percent(one["worst_client"]),
                 f"{numbers.number(one['uploads'], 2)} ×",
             )

@@ -43,12 +43,13 @@ class Board:
 
     @cached_property
     def overall(self) -> pd.DataFrame:
-        """A row for each strategy, the best mean rank first: standing, score, worst client, cost."""
+        """A row for each strategy, the best mean rank first: standing, score, final values, cost."""
         by_strategy = self.runs.groupby("strategy")
         uploads = self.runs.pivot_table("uploads", SCENARIO, "strategy", aggfunc="median", dropna=False)
         found = pd.DataFrame(
             {
                 "score": self.ratios.apply(score) if len(self.ratios) else np.nan,
+                "value": by_strategy["value"].mean(),
                 "worst_client": by_strategy["worst_client"].mean(),
                 "uploads": uploads.div(uploads.min(axis=1), axis=0).median(),  # as a multiple of the least
                 "server_bytes": by_strategy["server_bytes"].median(),

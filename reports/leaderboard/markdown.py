@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
@@ -25,6 +26,8 @@ HOW = """\
   not shown to be behind it (paired differences of ranks over seeds, Holm, 5 %).
 - The **score** is AlgoPerf's: the share of scenarios in which the target is met within a factor τ of the
   fastest one, averaged over τ from 1 to {latest:g}; 1 is a strategy that is the fastest everywhere.
+- **At the end** is the mean of that metric over scenarios and seeds, and **worst client** that of the client
+  where it is lowest; runs that diverged are left out.
 - **Good rates**: how many times the greatest rate (local × server) that did well in tuning is the least one,
   median over scenarios; well is within 2 % of the best trial. Wider is more forgiving. Trials gather around
   the best, so that the true width may be larger.
@@ -82,6 +85,7 @@ def _overall(overall: pd.DataFrame) -> str:
         "Mean rank",
         "95 %",
         "Score",
+        "At the end",
         "Worst client",
         "Uploads",
         "Server keeps",
@@ -94,6 +98,7 @@ def _overall(overall: pd.DataFrame) -> str:
             f"{one['rank']:.1f}",
             _interval(one),
             numbers.MISSING if isnan(one["score"]) else f"{one['score']:.2f}",
+            f"{numbers.percent(one['value'])} %",
             f"{numbers.percent(one['worst_client'])} %",
             f"{numbers.number(one['uploads'], 2)} ×",
             numbers.size(one["server_bytes"]),
@@ -123,11 +128,16 @@ def _populations(populations: pd.DataFrame) -> Iterator[str]:
 def _across(standings: pd.DataFrame, column: str) -> str:
     """Strategies down, the best mean of ranks first, and the values of a column across."""
     cells = {(one["strategy"], one[column]): _standing(one) for one in standings.to_dict("records")}
-    heads = list(standings[column].drop_duplicates())
+    heads = sorted(standings[column].unique(), key=_natural)
     order = standings.groupby("strategy")["rank"].mean().sort_values().index
     return table(
         ["Strategy", *heads], [(name, *(cells.get((name, head), "") for head in heads)) for name in order]
     )
+
+
+def _natural(label: str) -> list[str | float]:
+    """A key that sorts numbers in labels by their size: 5 before 20."""
+    return [float(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
 
 
 def _standing(one: Mapping[Hashable, Any]) -> str:

@@ -123,12 +123,20 @@ def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
     assert text.startswith("# Leaderboard: toy\n")
     assert "**X** has the best mean rank, 1.4 [1.0, 2.4] of 3; not separated from it: Y." in text
     assert "3 strategies, 2 scenarios, 3 seeds, 18 runs; problems: a, b." in text
-    assert "| Z | 3.0 | [3.0, 3.0] | 0.00 |" in text and " | 3.0 × |\n" in text
+    # X ends at .9, .8, .9, .5, .5, .5; Z at .1, .2, .1, .1, .1, and once diverged.
+    assert "| **X** | 1.4 | [1.0, 2.4] | 0.83 | 68.3 % | 34.2 % |" in text
+    assert "| Z | 3.0 | [3.0, 3.0] | 0.00 | 12.0 % | 6.0 % |" in text and " | 3.0 × |\n" in text
     assert "profiles.svg" in text
     # By problem: X is 1st, 1.5th, 1st on a; 7/6 ± 4.30 · 0.289 / √3, and no rank is below 1.
     assert (
         "| Strategy | a | b |\n| --- | ---: | ---: |\n| X | **1.2** [1.0, 1.9] | **1.7** [1.0, 3.0] |" in text
     )
+
+
+def test_populations_are_in_the_order_of_their_numbers() -> None:
+    late = pd.concat([table(f"Exp({mean}) iterations late") for mean in (20, 5)])
+    text = page(Board(late), "Leaderboard: delay", "asyncfl leaderboard", "ranks.svg", "profiles.svg")
+    assert "| Strategy | Exp(5) iterations late | Exp(20) iterations late |" in text
 
 
 def test_recorded_runs_become_a_table(store: str) -> None:
@@ -169,14 +177,15 @@ def test_the_command_writes_a_page_with_its_figures(store: str, tmp_path: Path) 
         assert (tmp_path / "page" / name).read_text().startswith("<?xml")
 
 
-def test_the_shipped_page_is_made_from_the_results_that_are_kept(tmp_path: Path) -> None:
+def test_the_shipped_pages_are_made_from_the_results_that_are_kept(tmp_path: Path) -> None:
     shipped = Path(__file__).parents[2] / "docs"
     made = CliRunner().invoke(leaderboard.command, ["--markdown", str(tmp_path)], catch_exceptions=False)
     assert made.exit_code == 0, made.output
-    text = (tmp_path / "leaderboard.md").read_text().replace(str(tmp_path), "docs")
-    assert text == (shipped / "leaderboard.md").read_text()
-    board = Board.load(leaderboard.KEPT, "standard")
-    assert board.runs.groupby("strategy").size().nunique() == 1  # every strategy in every scenario and seed
+    for suite, name in (("standard", "leaderboard.md"), ("standard_delay", "leaderboard_delay.md")):
+        text = (tmp_path / name).read_text().replace(str(tmp_path), "docs")
+        assert text == (shipped / name).read_text()
+        board = Board.load(leaderboard.KEPT, suite)
+        assert board.runs.groupby("strategy").size().nunique() == 1  # each in every scenario and seed
 
 
 def test_a_strategy_is_ranked_among_those_kept() -> None:

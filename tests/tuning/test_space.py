@@ -44,7 +44,7 @@ SPACES: dict[str, dict[str, tuple[float, ...]]] = {
     **dict.fromkeys(("malenia", "rennala"), RATES | BATCH),
     "aced": RATES | {"max_age": (1, 100)},
     "ringmaster": RATES | {"max_delay": (1, 100)},
-    "fadas": RATES | BUFFER | {"server_lr": (0.0001, 0.1)},
+    "fadas": RATES | BUFFER | {"server_lr": (0.00001, 0.1)},
     "fedasync": RATES | {"server_lr": (0.05, 1), "power": (0.1, 2)},
     "fedfa": RATES | {"window": (1, 32)},
     "fedfix": RATES | {"period": (0.1, 0.2, 0.5, 0.8, 1.0, 2.0)},

@@ -25,7 +25,7 @@ class FADAS(Strategy):
     title: ClassVar[str] = "FADAS"
     linear: ClassVar[str] = "FADAS divides by the root of squared updates: its step is not linear in them"
 
-    server_lr: Annotated[Rate, Tune(1e-4, 0.1)] = 0.001  # η, of the adaptive server
+    server_lr: Annotated[Rate, Tune(1e-5, 0.1)] = 0.001  # η, of the adaptive server
     concurrency: Count | None = 50  # jobs kept in flight: half of the paper's 100 clients
     buffer: Annotated[Count, Tune(1, 32)] = 5  # M, updates a step waits for
     delay: Count | None = None  # τ_c, staleness beyond which the step shrinks; None: a constant step
