@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
 import pandas as pd
 
+from benchmarks.tracking.colours import natural
 from fl_core.words import many
 from reports import numbers
 from reports.leaderboard.board import Board
@@ -128,16 +128,11 @@ def _populations(populations: pd.DataFrame) -> Iterator[str]:
 def _across(standings: pd.DataFrame, column: str) -> str:
     """Strategies down, the best mean of ranks first, and the values of a column across."""
     cells = {(one["strategy"], one[column]): _standing(one) for one in standings.to_dict("records")}
-    heads = sorted(standings[column].unique(), key=_natural)
+    heads = sorted(standings[column].unique(), key=natural)
     order = standings.groupby("strategy")["rank"].mean().sort_values().index
     return table(
         ["Strategy", *heads], [(name, *(cells.get((name, head), "") for head in heads)) for name in order]
     )
-
-
-def _natural(label: str) -> list[str | float]:
-    """A key that sorts numbers in labels by their size: 5 before 20."""
-    return [float(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
 
 
 def _standing(one: Mapping[Hashable, Any]) -> str:
