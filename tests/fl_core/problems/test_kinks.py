@@ -83,9 +83,12 @@ def compared(w: SupervisedWorld, models: Tensor, samples: Tensor) -> list[Compar
     return found
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+BY_AUTOGRAD = [one for one in NETWORKS if one.values != ("linear",)]  # its gradients are computed by hand
+
+
+@pytest.mark.parametrize("name", BY_AUTOGRAD)
 def test_a_difference_beyond_rounding_is_a_crossed_kink(name: str) -> None:
-    """Every network: float32 gradients agree to rounding where all units are on one side of their kinks."""
+    """Networks: float32 gradients agree to rounding where all units are on one side of their kinks."""
     w = world(name)
     for one in compared(w, *stack(w, 4)):
         assert one.difference < ROUNDING or one.crossed
