@@ -1,9 +1,10 @@
 """Verdicts on the numbers of claims, by rules that were fixed before any number was seen.
 
-A claim is judged at the looks of its plan (`reports/statistics/looks.py`) until it is decided; the tests of a
-row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held against the band
-that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge *undecided*, with
-the number of seeds that would decide it.
+A claim is judged at the looks of its plan (`reports/statistics/looks.py`) until it is decided. Before the
+first look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
+The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
+against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
+*undecided*, with the number of seeds that would decide it.
 
     better     A − B in the direction of the metric: ahead is confirmed, behind is refuted; within the margin
                that the entry names *equal*; 0 in every seed *no effect*
@@ -65,7 +66,7 @@ def looks(claim: Claim, values: Values) -> list[Look]:
     reached = plan.reached(len(seeds))
     if not reached:
         few = f"{len(seeds)} of the {plan.seeds[0]} seeds of the first look"
-        return [Look(Verdict("undecided", seeds=len(seeds), why=few, more=plan.seeds[0]))]
+        return [Look(Verdict("not run", seeds=len(seeds), why=few))]
     if isinstance(claim, Value) and claim.band is None:
         return [rules.printed(claim, table[0, : plan.seeds[0]])]
     return [

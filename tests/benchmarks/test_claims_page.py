@@ -3,15 +3,17 @@
 import re
 from dataclasses import replace
 from math import inf, nan
+from pathlib import Path
 
 import pytest
 
+from benchmarks.claims import kept
 from benchmarks.claims.files import Paper, papers
 from reports import claims_page
 from reports.claims import forest
 from reports.claims.blocks import blocks
 from reports.claims.rules import Verdict
-from reports.claims.stored import Judged, all_of, judged
+from reports.claims.stored import Judged, all_of, judged, standings
 from reports.page import SECTIONS, render
 from reports.records.records import RecordedSuite
 from reports.sections.about import claims
@@ -44,6 +46,23 @@ def test_verdicts_come_first_and_scales_are_never_mixed(paper: Paper) -> None:
     assert {entry.claim.id for row in computed.rows for entry in row.entries} == {
         id_ for id_, one in paper.claims.items() if one.computed
     }
+
+
+@pytest.mark.parametrize(("seeds", "scale"), [(0, "small"), (4, "small"), (5, "paper")])
+def test_the_headline_takes_paper_scale_from_its_first_look_on(
+    paper: Paper, tmp_path: Path, seeds: int, scale: str
+) -> None:
+    id_ = "F-weights-FP/mnist-dir0.1"
+    for name, count in {"small": 8, "paper": seeds}.items():
+        numbers = [
+            kept.Number(id_, sample, seed, value * (1 + seed / 100), "", "2026-11-23T00:00:00+00:00", "here")
+            for sample, value in {"a": 0.1, "b": 0.4}.items()
+            for seed in range(count)
+        ]
+        kept.merge(kept.path("fraboni", name, tmp_path), [id_], numbers)
+    (standing,) = standings(all_of([paper], tmp_path))
+    assert (standing.where[id_], standing.verdicts[id_].seeds) == (scale, 5)
+    assert standing.tested == {scale: 1}
 
 
 @pytest.mark.parametrize("name", ["quickstart", "claims-nobody-small", "claims-"])

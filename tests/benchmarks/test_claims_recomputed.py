@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.claims import kept
-from benchmarks.claims.claim import SCALES, Better, Claim, Contrast, Rank, Ratio, Report, Same, Value
+from benchmarks.claims.claim import SCALES, Better, Claim, Contrast, Exact, Rank, Ratio, Report, Same, Value
 from benchmarks.claims.files import Paper, papers
 from reports.claims.stored import judged
 
@@ -180,8 +180,8 @@ def table_of(claim: Claim, found: dict[str, dict[int, float]]) -> np.ndarray:
 
 
 def first_word(claim: Claim, table: np.ndarray) -> Word:
-    """What holds before any look."""
-    if not table.shape[1]:
+    """What holds before any look: whether there are seeds enough for one."""
+    if table.shape[1] < (1 if isinstance(claim, Report | Exact) else (claim.looks or LOOKS)[0]):
         return "not run"
     return "reported" if isinstance(claim, Report) else "undecided"
 

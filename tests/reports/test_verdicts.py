@@ -73,7 +73,7 @@ UNSURE = [0.1, -0.08, 0.02, 0.05, -0.04]
         ([-one for one in WIN], "refuted", "refuted"),
         (TIE, "undecided", "confirmed"),
         (UNSURE, "undecided", "undecided"),
-        (WIN[:1], "undecided", "undecided"),  # one seed says nothing
+        (WIN[:1], "not run", "not run"),  # the first look needs two seeds
         ([0.05, 0.06], "undecided", "undecided"),  # t of one degree of freedom: ± 12.7 standard errors
     ],
 )
@@ -123,7 +123,7 @@ def test_no_look_before_its_seeds_and_none_after_a_decision() -> None:
     """Decided at 8 seeds, a claim stays so whatever later seeds say; 7 seeds decide nothing."""
     first = [0.05, 0.06, 0.04, 0.05, 0.06, 0.05, 0.04, 0.05]
     early = rules.judge(BETTER, pair(first[:7]))
-    assert (early.word, early.why, early.more) == ("undecided", "7 of the 8 seeds of the first look", 8)
+    assert (early.word, early.why, early.more) == ("not run", "7 of the 8 seeds of the first look", None)
     at_8 = rules.judge(BETTER, pair(first))
     later = rules.judge(BETTER, pair([*first, *[-0.2] * 56]))
     assert (at_8.word, at_8.seeds, later) == ("confirmed", 8, at_8)
@@ -343,7 +343,7 @@ def test_a_printed_mean_of_runs_is_held_against_what_is_to_be_expected_of_as_man
 def test_a_printed_value_is_judged_once_at_the_first_look() -> None:
     one = claim("value", printed="0.8916", looks=[4, 8])
     near, far = [0.88, 0.90, 0.89, 0.895], [0.5, 0.501, 0.499, 0.5]
-    assert rules.judge(one, samples(value=near[:3])).word == "undecided"
+    assert rules.judge(one, samples(value=near[:3])).word == "not run"
     assert rules.judge(one, samples(value=near + far)) == rules.judge(one, samples(value=near))
     assert rules.judge(one, samples(value=far + near)).word == "refuted"
 
