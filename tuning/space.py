@@ -83,13 +83,15 @@ class Space:
         return found
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """The space as plain data: low, high and log, or choices."""
-        return {
-            name: {"low": of.low, "high": of.high, "log": of.log}
-            if isinstance(of, Tune)
-            else {"choices": list(of)}
-            for name, of in self.candidates.items()
-        }
+        """The space as plain data: low, high and log, or choices; only the ends of counts are integers."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, of in self.candidates.items():
+            if isinstance(of, Tune):
+                low, high = map(int if self.whole(name) else float, (of.low, of.high))
+                found[name] = {"low": low, "high": high, "log": of.log}
+            else:
+                found[name] = {"choices": list(of)}
+        return found
 
 
 def space_of(

@@ -22,6 +22,7 @@ class Parameter:
     high: float = nan
     log: bool = False
     choices: tuple[Value, ...] = ()
+    counts: bool = False  # whether it counts something: whole, and 1 is the least there is
 
     @property
     def ordered(self) -> bool:
@@ -64,8 +65,11 @@ class Parameter:
         return max(0.0, min(place, 1 - place))
 
     def edge(self, value: Value) -> str:
-        """`lower` or `upper` where it lies within 5 % of that end, or at the end of a list; else empty."""
-        if not self.to_edge(value) <= (0 if self.choices else NEAR):
+        """`lower` or `upper` where it lies within 5 % of that end, or at the end of a list; else empty.
+
+        A count's 1 is no edge: there is nothing below it that could be better.
+        """
+        if not self.to_edge(value) <= (0 if self.choices else NEAR) or (self.counts and value == 1):
             return ""
         return "lower" if self.place(value) < 0.5 else "upper"
 
@@ -81,7 +85,8 @@ def read_parameter(name: str, spec: Any) -> Parameter | None:
     low, high, in_log = (spec.get(key, 0) for key in ("low", "high", "log"))
     if not (is_number(low) and is_number(high)) or not low < high or (in_log and low <= 0):
         return None
-    return Parameter(clean(name), float(low), float(high), bool(in_log))
+    counts = isinstance(low, int) and isinstance(high, int) and low >= 1
+    return Parameter(clean(name), float(low), float(high), bool(in_log), counts=counts)
 
 
 def is_number(value: Any) -> bool:

@@ -25,7 +25,7 @@ from synthetic import Fake, curve, records
 from benchmarks.cli import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
-from reports.records.space import Parameter
+from reports.records.space import Parameter, read_parameter
 from reports.records.store import load
 from reports.records.studies import RecordedStudy, read_studies
 from reports.sections.about import methods
@@ -134,6 +134,16 @@ def test_the_edge_is_five_per_cent_of_the_range_in_logs(local: float, distance: 
     assert study.space[0].to_edge(local) == pytest.approx(distance, abs=1e-12)
     assert study.edge(study.space[0]) == edge and study.edge(study.space[1]) == ""
     assert (f"FedBuff (local_lr: {edge})" in tuning_says.at_edges([study])) == bool(edge)
+
+
+def test_one_is_no_edge_of_a_count() -> None:
+    buffer = read_parameter("buffer", {"low": 1, "high": 32, "log": True})
+    rate = read_parameter("server_lr", {"low": 1.0, "high": 32.0, "log": True})
+    assert buffer is not None and rate is not None
+    assert [buffer.edge(value) for value in (1, 2, 31)] == ["", "", "upper"]
+    assert [rate.edge(value) for value in (1, 2, 31)] == ["lower", "", "upper"]
+    few = read_parameter("buffer", {"low": 4, "high": 32, "log": True})
+    assert few is not None and few.edge(4) == "lower"
 
 
 def test_of_a_list_only_its_ends_are_edges() -> None:
