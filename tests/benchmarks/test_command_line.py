@@ -103,9 +103,17 @@ def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str)
     assert shown and loaded.split() == []
 
 
-def test_a_report_is_read_without_torch(asyncfl: AsyncFL) -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import reports.page, reports.terminal, reports.statistics.compare, benchmarks.suite.shipped",
+        "from benchmarks.claims.files import papers; from reports.claims.stored import all_of, standings\n"
+        "assert standings(all_of(papers().values()))",
+    ],
+)
+def test_reports_and_verdicts_are_read_without_torch(asyncfl: AsyncFL, use: str) -> None:
     program = (
-        "import sys, reports.page, reports.terminal, reports.statistics.compare, benchmarks.suite.shipped\n"
+        f"import sys\n{use}\n"
         "print('LOADED', *({'torch', 'pytorch_lightning', 'sklearn'} & sys.modules.keys()))"
     )
     done = asyncfl(program=program)
