@@ -61,7 +61,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the published claims of a paper stand: each at the largest scale that has reached its first look."""
+    """How the published claims of a paper stand: each at the largest scale where it had its first look."""
 
     paper: Paper
     where: Mapping[str, str]  # id → scale, or `computed`; only claims that count for or against the paper
