@@ -1,0 +1,80 @@
+"""Studies whose truth is known, as the tracking store gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from reports.records.records import RecordedSuite
+from reports.records.studies import RecordedStudy, read_studies
+
+RATES = {
+    "local_lr": {"low": 0.001, "high": 1, "log": True},
+    "server_lr": {"low": 0.1, "high": 10, "log": True},
+}
+Tried = Mapping[str, Any]
+
+
+def tried(
+    value: float | None, state: str = "complete", diverged: int = 0, origin: str = "sampler", **at: Any
+) -> Tried:
+    return {"value": value, "state": state, "diverged": diverged, "from": origin, "at": at}
+
+
+def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", **tags: Any) -> list[Any]:
+    """A study and its trials as MLflow gives them."""
+    spec = {
+        "kind": "study",
+        "scenario": at,
+        "strategy": strategy,
+        "objective": "final",
+        "metric": "test/accuracy",
+        "direction": "maximize",
+        "trials": str(len(made)),
+        "seeds": "[1000, 1001]",
+        "budget": "2000 client updates",
+        "sampler": "tpe",
+        "pruner": "none",
+        "judged_on": "validation data",
+        "status": "finished",
+        "space": json.dumps(RATES),
+        **tags,
+    }
+    study = f"{strategy} in {at}"
+    parent = SimpleNamespace(
+        info=SimpleNamespace(run_id=study, experiment_id="7", start_time=1),
+        data=SimpleNamespace(tags={f"asyncfl.{k}": v for k, v in spec.items()}, params={}, metrics={}),
+    )
+    children = []
+    for number, one in enumerate(made):
+        own = {"kind": "trial", "trial": str(number), "from": one["from"]}
+        if one["state"] != "running":
+            own |= {"state": one["state"], "diverged": str(one["diverged"]), "reason": one.get("reason", "")}
+        metrics = {} if one["value"] is None else {"objective": one["value"]}
+        data = SimpleNamespace(
+            tags={"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()},
+            params={name: str(value) for name, value in one["at"].items()},
+            metrics=metrics,
+        )
+        info = SimpleNamespace(run_id=f"{study} {number}", experiment_id="7", start_time=2)
+        children.append(SimpleNamespace(info=info, data=data))
+    return [parent, *children]
+
+
+def read(*made: list[Any], by_seed: Sequence[float] = ()) -> tuple[RecordedStudy, ...]:
+    return read_studies([run for of in made for run in of], lambda trial: by_seed)
+
+
+def one(made: Sequence[Tried], /, **tags: Any) -> RecordedStudy:
+    (study,) = read(runs("FedBuff", made, **tags))
+    return study
+
+
+def campaign(*made: list[Any], name: str = "suite.tuning", by_seed: Sequence[float] = ()) -> RecordedSuite:
+    return RecordedSuite(name, "sqlite:///mlflow.db", "1", studies=read(*made, by_seed=by_seed))
+
+
+def rate(local: float, server: float = 1.0) -> dict[str, float]:
+    return {"local_lr": local, "server_lr": server}
