@@ -59,10 +59,15 @@ class Frozen(BaseModel):
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         nested = {name: found for name, value in values.items() if (found := _identities(value))}
-        default = {name: field.get_default() for name, field in type(self).model_fields.items()}
+        default = _defaults(type(self))
         differ = {name for name, value in values.items() if value != default[name]} - nested.keys()
         plain = self.model_dump(mode="json", include=differ)
         return {**{name: plain[name] for name in differ}, **nested}
+
+
+@functools.cache
+def _defaults(cls: type[Frozen]) -> dict[str, Any]:
+    return {name: field.get_default() for name, field in cls.model_fields.items()}
 
 
 def _describe(cls: type[Frozen], schema: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,12 +87,15 @@ class Suite:
         """All runs in the order of the file, seeds next to each other."""
         described = [point.spec.scenario for point in self.points]
         names = labels.scenarios(described, [point.place for point in self.points])
-        return [
-            PlannedRun(
+        places = zip(self.points, described, names, strict=True)
+        return [run for place in places for run in self._at(*place)]
+
+    def _at(self, point: GridPoint, scenario: Scenario, name: str) -> Iterator[PlannedRun]:
+        """The runs at a point of the grid. What all seeds share is validated once."""
+        for strategy, label in zip(point.spec.strategies, labels.strategies(point.spec), strict=True):
+            first = PlannedRun(
                 self.name,
-                Experiment(
-                    scenario=scenario, strategy=self._tuned(scenario, strategy, name, label), seed=seed
-                ),
+                Experiment(scenario=scenario, strategy=self._tuned(scenario, strategy, name, label)),
                 scenario=name,
                 problem=labels.problem(scenario),
                 partition=labels.partition(scenario),
@@ -105,10 +108,8 @@ class Suite:
                 evaluate=point.spec.evaluates,
                 execution=self.spec.execution,
             )
-            for point, scenario, name in zip(self.points, described, names, strict=True)
-            for strategy, label in zip(point.spec.strategies, labels.strategies(point.spec), strict=True)
-            for seed in self.spec.seeds
-        ]
+            for seed in self.spec.seeds:
+                yield replace(first, experiment=first.experiment.model_copy(update={"seed": seed}))
 
     def _tuned(self, scenario: Scenario, strategy: Strategy, *labels: str) -> Strategy:
         return self.tuned.strategy(scenario, strategy, *labels) if self.tuned else strategy
