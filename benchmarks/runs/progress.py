@@ -70,6 +70,7 @@ class Board:
     def __init__(self, total: int) -> None:
         self.total = total
         self.began = monotonic()
+        self.taken_up: dict[str, float] = {}  # the share at which each task began or went on
         self.ended: Counter[str] = Counter()  # by status
         self.active: dict[str, Active] = {}
 
@@ -79,6 +80,7 @@ class Board:
             return
         task, message = told
         if isinstance(message, Advanced):
+            self.taken_up.setdefault(task.key, message.share)
             self.active[task.key] = Active(task, message.share, message.value)
         elif not isinstance(message, BegunAnew):
             self.active.pop(task.key, None)
@@ -97,10 +99,12 @@ class Board:
 
     @property
     def remaining(self) -> str:
-        """How much longer it will take."""
-        if self.share < 0.03:
+        """How much longer it will take, at the pace of this session."""
+        earlier = sum(self.taken_up.values()) / self.total
+        here = self.share - earlier
+        if here < 0.03 * (1 - earlier):
             return ""  # too early to tell
-        seconds = (monotonic() - self.began) * (1 / self.share - 1)
+        seconds = (monotonic() - self.began) * (1 - self.share) / here
         return f"about {duration(seconds)} left"
 
     @property

@@ -247,6 +247,22 @@ def test_a_display_names_a_few(tmp_path: Path) -> None:
     assert "more" not in line
 
 
+def test_the_time_left_counts_nothing_of_earlier_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks, one taken up half done: a quarter of the other in 100 s, and 5/4 are left."""
+    old, new = grid(tmp_path)[:2]
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    board = Board(2)
+    for task, share in ((old, 0.5), (new, 0.0)):
+        board.see((task, Advanced(share)))
+    assert board.remaining == ""
+    now[0] = 100.0
+    board.see((new, Advanced(0.25)))
+    assert board.remaining == "about 8 min left"  # 500 s
+
+
 @pytest.mark.usefixtures("fork_server")
 class TestWorkers:
     """The same with real processes and a real database."""
