@@ -67,6 +67,7 @@ class Frozen(BaseModel):
 
 @functools.cache
 def _defaults(cls: type[Frozen]) -> dict[str, Any]:
+    """The default of every field: found once, for a campaign has thousands of identities."""
     return {name: field.get_default() for name, field in cls.model_fields.items()}
 
 

@@ -49,7 +49,7 @@ class Attempt(Lane):
         recorder = self.recorder = self._resumed(world) or self._begun(world)
         simulation, curve = recorder.simulation, recorder.record.curve
         self.charge()
-        self.tell(Advanced(simulation.share, self._value(recorder)))
+        self.tell(Advanced(simulation.share, self._value(recorder)))  # where it begins, or goes on
         next_message, next_save = 0.0, SAVE_EVERY
         for event in simulation.events():
             if not isinstance(event, Need):

@@ -102,7 +102,7 @@ class Board:
         """How much longer it will take, at the pace of this session."""
         earlier = sum(self.taken_up.values()) / self.total
         here = self.share - earlier
-        if here < 0.03 * (1 - earlier):
+        if here <= 0.03 * (1 - earlier):
             return ""  # too early to tell
         seconds = (monotonic() - self.began) * (1 - self.share) / here
         return f"about {duration(seconds)} left"

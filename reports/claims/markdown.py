@@ -41,8 +41,8 @@ HOW = """\
   mini-batches.
 - *A better than B*: ahead **holds**, behind **fails**; **equal** where the difference is certainly smaller
   than the margin that the entry names; **no effect** where it is exactly 0 in every seed. Ahead and behind
-  go before equal: a difference may be certain and small, and its interval says how small. *A like B*: inside
-  the margin, or outside.
+  take precedence over equal: a difference may be certain and small; its interval says how small.
+  *A like B*: inside the margin, or outside.
 - *A printed number* is held against the interval in which the mean of as many runs as the paper made is to
   be expected (one where it does not say), and against its rounding. What needs no training is computed:
   equal to nine digits, or not.

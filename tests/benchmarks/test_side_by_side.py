@@ -263,6 +263,13 @@ def test_the_time_left_counts_nothing_of_earlier_sessions(
     assert board.remaining == "about 8 min left"  # 500 s
 
 
+def test_a_run_taken_up_at_its_end_has_no_time_left_to_tell(tmp_path: Path) -> None:
+    """Its process died between the last event and its record."""
+    board = Board(1)
+    board.see((grid(tmp_path)[0], Advanced(1.0)))
+    assert board.remaining == ""
+
+
 @pytest.mark.usefixtures("fork_server")
 class TestWorkers:
     """The same with real processes and a real database."""
