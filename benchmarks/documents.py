@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from benchmarks.errors import UserError
+from fl_core import reading
 
 MOST_BYTES = 8_000_000  # of a file
 MOST_NODES = 1_000_000  # values and keys, those behind aliases counted each time
@@ -64,21 +65,28 @@ def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | i
 
 def read(path: Path) -> Document:
     """The mapping in a file of YAML; UserError with every line that is wrong in it."""
+    return mapping(path, content_of(path))
+
+
+def content_of(path: Path) -> bytes:
+    """Return what a file of the user's holds; UserError if it cannot be read, or is too large for YAML."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UserError(f"{path}: is larger than {MOST_BYTES // 1_000_000} MB")
-        content, lines = parse(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise UserError(*_told(path, error)) from None
+        return reading.content(path, MOST_BYTES)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def mapping(path: Path, text: bytes) -> Document:
+    """Return the mapping in the text of a file of YAML; UserError with every line that is wrong in it."""
+    try:
+        content, lines = parse(text)
+    except NotPlain as error:
+        raise UserError(
+            *(f"{path}{f':{line}' if line else ''}: {sentence}" for line, sentence in error.wrong)
+        ) from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a mapping of keys to values, such as 'name: {path.stem}'")
     return Document(content, lines)
-
-
-def _told(path: Path, error: OSError | ValueError) -> list[str]:
-    if isinstance(error, NotPlain):
-        return [f"{path}{f':{line}' if line else ''}: {sentence}" for line, sentence in error.wrong]
-    return [f"{path}: {error.strerror or error}" if isinstance(error, OSError) else f"{path}: {error}"]
 
 
 def value(text: str) -> Any:

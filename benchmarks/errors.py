@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 
 from benchmarks.redaction import one_line
 
+LONGEST = 290  # characters of a message; a line with the word before it has 300
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GO_ON = "make room, and go on with the same command; what is finished is kept"
+IN_UTF8 = "use names in UTF-8, and a locale such as LC_ALL=C.UTF-8"
 
 
 class UserError(Exception):
     """A mistake of the user's, or something missing; the command line prints it and exits with 2."""
 
     def __init__(self, *lines: str) -> None:
-        self.lines = tuple(map(one_line, lines))
+        self.lines = tuple(map(shown, lines))
         super().__init__("\n".join(self.lines))
+
+
+def shown(text: str) -> str:
+    """Return a text as one line, redacted, its middle left out where it is too long for one."""
+    line = one_line(text)
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 100]} … {line[-97:]}"
 
 
 def users_mistake(error: Exception) -> tuple[str, ...] | None:
@@ -27,13 +36,15 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     if no_room(error):
         return (f"{no_room(error)}: {GO_ON}",)
     if isinstance(error, OSError) and error.filename is not None:  # a name that is too long, a missing right
-        return (one_line(f"{str(error.filename)[:200]}: {error.strerror}"),)
+        return (shown(f"{error.filename}: {error.strerror}"),)
+    if isinstance(error, UnicodeEncodeError):
+        return (shown(f"'{error.object}' cannot be encoded as {error.encoding}: {IN_UTF8}"),)
     if "fl_core.problems.data.data" in sys.modules:  # else nothing can have raised these
         from fl_core.problems.data.data import DataDamaged, DataMissing
         from fl_core.problems.problem import Impossible
 
         if isinstance(error, DataDamaged | DataMissing | Impossible):
-            return (one_line(str(error)),)
+            return (shown(str(error)),)
     return None
 
 
@@ -42,15 +53,16 @@ def no_room(error: BaseException | None) -> str:
     if not isinstance(error, OSError) or error.errno not in FULL:
         return ""
     where = f"{error.filename}: " if error.filename is not None else ""
-    return one_line(f"{where}{os.strerror(error.errno)}")
+    return shown(f"{where}{os.strerror(error.errno)}")
 
 
 def warn(sentence: str) -> None:
-    """Print a warning; the command goes on."""
-    sys.stderr.write(f"Warning: {one_line(sentence)}\n")
+    """Print a warning, and log it; the command goes on."""
+    logging.getLogger(__name__).warning("%s", sentence)
+    sys.stderr.write(f"Warning: {shown(sentence)}\n")
 
 
 def summarised(error: BaseException) -> str:
     """An error as one line: what kind, and the first line of its text."""
     lines = str(error).strip().splitlines()
-    return one_line(f"{type(error).__name__}: {lines[0]}") if lines else type(error).__name__
+    return shown(f"{type(error).__name__}: {lines[0]}") if lines else type(error).__name__

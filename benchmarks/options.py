@@ -25,10 +25,17 @@ def _use_device(_: click.Context, __: click.Parameter, name: str) -> None:
 
 def _allow_code(ctx: click.Context, __: click.Parameter, allowed: bool) -> None:
     if allowed:
-        from benchmarks.suite.code import ALLOWED
+        from fl_core.import_guard import ALLOWED
 
         token = ALLOWED.set(True)
         ctx.call_on_close(lambda: ALLOWED.reset(token))
+
+
+def _show_log(ctx: click.Context, __: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from benchmarks import logs
+
+        ctx.with_resource(logs.shown())
 
 
 suite = click.argument("suite", metavar="SUITE", shell_complete=completion.suites)
@@ -46,7 +53,7 @@ allow_code = click.option(
     is_flag=True,
     expose_value=False,
     callback=_allow_code,
-    help="Import package.module:Class even where the file that names it is not your own.",
+    help="Import package.module:Class even where its file, or the file that names it, is not your own.",
 )
 
 scale = click.option(
@@ -92,6 +99,15 @@ device = click.option(
     expose_value=False,
     callback=_use_device,
     help="Where models are trained: cpu, cuda, or one of several GPUs, cuda:1.",
+)
+
+verbose = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_show_log,
+    help="Print what is logged, too; DIR/asyncfl.log keeps it.",
 )
 
 workers = click.option(

@@ -1,19 +1,166 @@
-"""Texts for display: without passwords, and without terminal control characters."""
+"""Texts for display: without secrets, and without terminal control characters.
+
+Of an address, `scheme://login@host/path?name=value`, the scheme, host, path and the names of parameters are
+shown, and the values of those that say where a database is. The login ends at the last @, for its password
+may hold an @ or a slash that should have been encoded; there is none where the first slash comes before any
+colon or @. In doubt, more is left out.
+
+Addresses that the process was given (on the command line, in its environment, by a script) are known exactly.
+What is secret of them, and of variables such as PGPASSWORD, is left out wherever it occurs, encoded or not: a
+library may quote a part of what it cannot parse. In other texts, addresses and `password=…` are recognised by
+their form.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from urllib.parse import quote, unquote, unquote_plus
 
-# Of an address, up to its last @, since a password may hold an @ or a slash; in HTTP the path may hold an @.
-_LOGIN = re.compile(r"(https?://)[^\s/'\"<>]*@|(?<!\bhttp)(?<!\bhttps)(://)[^\s/'\"<>][^\s'\"<>]*@")
-_SECRET = re.compile(r"(?i)\b((?:ssl)?password|passwd|pwd|token|secret)=[^&\s'\"]+")
+HIDDEN = "***"
+SHORTEST = 4  # characters of a secret that is searched for: shorter ones are parts of any text
+READABLE = {"host", "hostaddr", "server", "port", "database", "dbname", "driver", "mode"}  # parameters
+
+SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
+WORD = re.compile(r"[^\s'\"<>]*")
+_HOST = r"(?:\[[^\]@]*\]|[^@:/?\s,\[]*)(?::\d*)?"
+WITHOUT_LOGIN = re.compile(rf"{_HOST}(?:,{_HOST})*(?:[/?][^@]*)?")
+VARIABLE = re.compile(r"(PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_KEY|ACCESS_KEY|_PWD)$")
+_NAME = r"\w*(?:password|passwd|passphrase|secret|token|api_?key|access_?key|signature)|(?:\w*_)?(?:pwd|sig)"
+NAME = re.compile(_NAME, re.IGNORECASE)
+NAMED = re.compile(rf"(?i)\b({_NAME})(=|%3D)('[^']*'|\"[^\"]*\"|{{[^}}]*}}|[^\s&;,'\")]+)")
+HEADER = re.compile(r"(?i)(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:\w+\s+)?|\bbearer\s+(?=\S{4}))[^\s'\",;]+")
+
+Address = tuple[str, str]  # scheme, and what follows ://
+
+_remembered: set[str] = set()
+
+
+def remember(address: str) -> None:
+    """Treat an address that a script gives as one of the command line."""
+    _remembered.add(address)
 
 
 def redacted(text: str) -> str:
-    """The text with every address in it without user name and password."""
-    return _SECRET.sub(r"\1=***", _LOGIN.sub(r"\1\2", text))
+    """Return the text without secrets."""
+    given = tuple(_given())
+    values = tuple(value for name, value in os.environ.items() if VARIABLE.search(name))
+    text = HEADER.sub(rf"\1{HIDDEN}", NAMED.sub(rf"\1\2{HIDDEN}", _with_addresses_redacted(text, given)))
+    return _secrets_of(given, values).sub(HIDDEN, text)
 
 
 def one_line(text: str) -> str:
     """The text in one line, redacted; line breaks and other characters that do not print are written out."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in redacted(text))
+
+
+def command_line(words: Iterable[str]) -> str:
+    """Return words as they are typed in a shell, redacted."""
+    return shlex.join(map(redacted, words))
+
+
+def _given() -> Iterator[Address]:
+    """The addresses that this process was given."""
+    options = (word.partition("=")[2] for word in sys.argv)
+    for word in (*sys.argv, *options, *os.environ.values(), *_remembered):
+        if scheme := SCHEME.match(word):
+            yield scheme[1], word[scheme.end() :]
+
+
+def _with_addresses_redacted(text: str, given: tuple[Address, ...]) -> str:
+    parts: list[str] = []
+    end = 0
+    for scheme in SCHEME.finditer(text):
+        begin = scheme.end()
+        if begin >= end:
+            known = (begin + len(rest) for _, rest in given if text.startswith(rest, begin))
+            parts.append(text[end:begin])
+            end = max(_end(text, begin), *known, begin)
+            parts.append(_redacted_address(text[begin:end]))
+    return "".join([*parts, text[end:]])
+
+
+def _end(text: str, begin: int) -> int:
+    """Where an address ends: after a word, or after its host if the word ends amid a password."""
+    end = _word_end(text, begin)
+    word = text[begin:end]
+    if "@" in word or WITHOUT_LOGIN.fullmatch(word.rstrip(".,:;)]")):
+        return end
+    line = text[end:].split("\n", 1)[0]
+    login, at, _ = SCHEME.split(line, 1)[0].partition("@")
+    return _word_end(text, end + len(login) + 1) if at else end
+
+
+def _word_end(text: str, begin: int) -> int:
+    word = WORD.match(text, begin)
+    return word.end() if word else begin
+
+
+def _parts(rest: str) -> tuple[str, str, str]:
+    """Of what follows ://, the login, host and path, and parameters."""
+    begin = re.split("[/?]", rest, maxsplit=1)[0]
+    login, _, rest = rest.rpartition("@") if ":" in begin or "@" in begin else ("", "", rest)
+    return login, *rest.partition("?")[::2]
+
+
+def _redacted_address(rest: str) -> str:
+    """What is shown of what follows ://."""
+    _, place, parameters = _parts(rest)
+    return f"{place}?{_redacted_parameters(parameters)}" if parameters else place
+
+
+def _redacted_parameters(text: str, separator: str = "&") -> str:
+    parameters = (parameter.partition("=") for parameter in text.split(separator))
+    return separator.join(_redacted_parameter(*parameter) for parameter in parameters)
+
+
+def _redacted_parameter(name: str, equals: str, value: str) -> str:
+    if not equals:
+        return name and HIDDEN
+    if name == "odbc_connect":
+        return f"{name}={_redacted_parameters(unquote_plus(value), ';')}"
+    return f"{name}={value if name.lower() in READABLE else HIDDEN}"
+
+
+@lru_cache(maxsize=8)
+def _secrets_of(given: tuple[Address, ...], values: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern of all that is secret, but for what is shown of the addresses anyway."""
+    shown = "\n".join(f"{scheme}://{_redacted_address(rest)}" for scheme, rest in given)
+    secrets = {*values, *(secret for address in given for secret in _secrets(*address))}
+    long = {secret for secret in secrets if len(secret) >= SHORTEST and secret not in shown}
+    return re.compile("|".join(map(_in_any_code, sorted(long, key=len, reverse=True))) or "(?!)")
+
+
+def _secrets(scheme: str, rest: str) -> Iterator[str]:
+    """What is secret of an address, decoded or not, with the parts that a parser may take it apart into."""
+    login, _, parameters = _parts(rest)
+    user, colon, password = login.partition(":")
+    found = list(_secret_values(parameters))
+    if colon or scheme.startswith("http"):  # a user alone is a token there
+        found.append(password or user)
+    for secret in found:
+        for text in (secret, unquote(secret), unquote_plus(secret)):
+            yield text
+            yield from re.split(r"[\s/@:?#'\"<>\\]+", text)
+
+
+def _secret_values(parameters: str, separator: str = "&") -> Iterator[str]:
+    for name, value in re.findall(rf"([^={separator}]+)=(\{{[^}}]*\}}|[^{separator}]*)", parameters):
+        if name == "odbc_connect":
+            yield from _secret_values(unquote_plus(value), ";")
+        elif NAME.fullmatch(name):
+            yield value[1:-1] if value.startswith("{") and value.endswith("}") else value
+
+
+def _in_any_code(secret: str) -> str:
+    """A pattern of a text as it is, percent-encoded, or quoted as Python and shells do."""
+    return "".join(map(_letter_in_any_code, secret))
+
+
+def _letter_in_any_code(letter: str) -> str:
+    percent = re.escape(quote(letter, safe="", errors="replace"))
+    return rf"(?:\\?{re.escape(letter)}|(?i:{percent}){'|[+]' if letter == ' ' else ''})"

@@ -7,7 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.cli import asyncfl  # noqa: E402 - found by the path set above
+import asyncfl  # noqa: E402 - found by the path set above
+from benchmarks.commands.group import asyncfl as commands  # noqa: E402
 from benchmarks.reference.pages import pages  # noqa: E402
 
 project = "asyncfl-bench"
@@ -39,7 +40,7 @@ autodoc_typehints = "signature"
 
 GENERATED = HERE / "reference" / "generated"
 GENERATED.mkdir(exist_ok=True)
-for _name, _text in pages(asyncfl).items():
+for _name, _text in pages(commands, asyncfl).items():
     _page = GENERATED / f"{_name}.md"
     if not _page.exists() or _page.read_text() != _text:  # or Sphinx would read it again
         _page.write_text(_text)

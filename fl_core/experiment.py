@@ -7,13 +7,16 @@ from typing import Any, Self
 from pydantic import NonNegativeInt, SerializeAsAny, model_validator
 
 from fl_core.keys import key
+from fl_core.metrics import SURROGATE
 from fl_core.parts import Frozen
 from fl_core.scenario import Scenario
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
+from fl_core.timing.availability import Always
 
 
 class Experiment(Frozen):
-    """One run."""
+    """What one run computes: a scenario, a strategy, a seed."""
 
     scenario: Scenario
     strategy: SerializeAsAny[Strategy]
@@ -30,10 +33,30 @@ class Experiment(Frozen):
                 f"durations '{law}' need a strategy with one step for several arrivals (`receive_together`), "
                 f"which {self.strategy.reference()} does not have"
             )
+        if reason := self.lacks(self.scenario.problem.metric):
+            raise ValueError(reason)
         return self
 
     def _steps_once_an_iteration(self) -> bool:
         return type(self.strategy).receive_together is not Strategy.receive_together
+
+    @property
+    def participation(self) -> Participation | None:
+        """The law of each client's share of all arrivals in the long run, or None if none is known."""
+        scenario, dynamic = self.scenario, self.strategy.local.dynamic
+        as_the_strategy_sends = (
+            scenario.arrangement is None
+            and scenario.timing.availability == Always()
+            and scenario.non_finite == "end"  # else updates may be refused
+            and not (scenario.timing.durations.per_step and dynamic)  # lengths are as their law says
+        )
+        return self.strategy.participation(scenario) if as_the_strategy_sends else None
+
+    def lacks(self, metric: str) -> str | None:
+        """Return a sentence on why this experiment does not record a metric of its problem, or None."""
+        if metric not in SURROGATE or self.participation is not None:
+            return None
+        return f"no '{metric}' is recorded, since no formula says how often each client takes part"
 
     def description(self) -> dict[str, Any]:
         """The whole experiment as plain JSON data, defaults included."""

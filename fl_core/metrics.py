@@ -6,11 +6,15 @@ A problem says which metrics it records (`Problem.metrics`), a user's LightningM
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+
+# Fields of a declaration, and what they hold.
+TYPES = {"name": str, "title": str, "higher": bool | None, "share": bool, "unit": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ FEDERATED = (
     Metric("sp/std", "SP loss, std over clients", higher=False),
 )
 TRAINING = frozenset(one.name for one in FEDERATED)
+SURROGATE = frozenset(one.name for one in FEDERATED if one.name.startswith("sp/"))
 
 # For runs that were recorded before runs carried their declarations.
 BEFORE = {one.name: one for one in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)}
@@ -95,12 +100,20 @@ def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
     ]
 
 
+def from_text(text: str) -> tuple[Metric, ...]:
+    """Declarations from the JSON text that was recorded; none if it is damaged."""
+    try:
+        return from_data(json.loads(text or "[]"))
+    except (TypeError, ValueError):
+        return ()
+
+
 def from_data(data: Any) -> tuple[Metric, ...]:
     """Declarations as they were recorded; invalid entries are skipped."""
-    known = {field.name for field in fields(Metric)}
-    items = data if isinstance(data, list) else []
+    items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
+    known = [{key: value for key, value in item.items() if key in TYPES} for item in items]
     return tuple(
-        Metric(**{key: value for key, value in item.items() if key in known})
-        for item in items
-        if isinstance(item, dict) and isinstance(item.get("name"), str)
+        Metric(**item)
+        for item in known
+        if "name" in item and all(isinstance(value, TYPES[key]) for key, value in item.items())
     )

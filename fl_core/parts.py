@@ -12,9 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -32,7 +30,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from fl_core import comments
+from fl_core import comments, import_guard
 
 
 class Frozen(BaseModel):
@@ -266,35 +264,20 @@ def _known(family: type[Part]) -> dict[str, type[Part]]:
     return family.members()
 
 
-_no_code: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why imports by path are disabled
-
-
-@contextmanager
-def without_code(reason: str) -> Iterator[None]:
-    """In this context a name such as `package.module:Class` is an error, and nothing is imported."""
-    token = _no_code.set(reason)
-    try:
-        yield
-    finally:
-        _no_code.reset(token)
-
-
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:
     found = imported(path)
     if not (isinstance(found, type) and issubclass(found, cls)):
-        wanted = f"{cls.__module__}.{cls.__name__}"
+        wanted = f"asyncfl.{cls.__name__}"
         raise PydanticCustomError("import", f"'{path}' is not a {kind}: it must subclass {wanted}")
     return found
 
 
 def imported(path: str) -> Any:
     """The object that `package.module:name` stands for; a validation error if it cannot be imported."""
-    if reason := _no_code.get():
-        raise PydanticCustomError("import", f"'{path}' is not imported, since {reason}")
-    module, _, name = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return import_guard.load(path)
+    except import_guard.ImportRefusedError as error:
+        raise PydanticCustomError("import", f"'{path}' is not imported, since {error}") from None
     except Exception as error:  # noqa: BLE001 - a user's module may fail in any way
-        raise PydanticCustomError(
-            "import", f"cannot import '{path}': {type(error).__name__}: {error}"
-        ) from None
+        reason = f"{type(error).__name__}: {error}"
+        raise PydanticCustomError("import", f"cannot import '{path}': {reason}") from None

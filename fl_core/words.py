@@ -1,9 +1,11 @@
-"""Counts and lists in words."""
+"""Counts and lists in words; the order of labels."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def many(n: int, thing: str) -> str:
@@ -22,3 +24,9 @@ def counted(values: Iterable[object]) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Parts of a sentence: A; A and B; A, B and C."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def natural(text: str) -> list[Any]:
+    """Return a key that sorts 'F8' before 'F80' and 'FedBuff 5' before 'FedBuff 10'."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text.casefold())
+    return [(0, float(part), "") if at % 2 else (1, 0.0, part) for at, part in enumerate(parts)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from reports.sections import (
     reaching,
     staleness,
 )
-from reports.sections.about import claims, errata, methods, overview, provenance
+from reports.sections.about import errata, methods, overview, provenance
 from reports.sections.section import Results, Section
 from reports.sections.tuning import tuning
 
@@ -40,7 +41,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 # The page from top to bottom; a new part is a file beside these, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
     answer.section,
-    claims.section,
     ranked.section,
     behind.section,
     curves.section,
@@ -64,29 +64,33 @@ def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
     return write(load(tracking_uri, suite), path)
 
 
-def write(suite: RecordedSuite, path: Path) -> Path:
-    """Write the page of a suite already read, atomically. Returns its path.
+def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Path:
+    """Write the page of a suite already read, `more` parts first, atomically. Returns its path.
 
     Where files of runs are gone, an existing page that shows more runs is kept, and the new one is written as
     `NAME-incomplete.html`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    if suite.unread and _runs_on(path) > suite.shown:
+    if (suite.unread or suite.damaged) and _runs_on(path) > suite.shown:
         path = path.with_name(f"{path.stem}-incomplete{path.suffix}")
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(render(suite), encoding="utf-8")
-    return fresh.replace(path)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fresh.write_text(render(suite, more), encoding="utf-8")
+        return fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _runs_on(page: Path) -> float:
     """How many runs a page shows; a page of an earlier version without that number counts as complete."""
     if not page.is_file():
         return 0
-    said = re.search(r'<meta name="asyncfl-runs" content="(\d+)">', page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8", errors="replace")
+    said = re.search(r'<meta name="asyncfl-runs" content="(\d+)">', text)
     return int(said[1]) if said else inf
 
 
-def render(suite: RecordedSuite) -> str:
+def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
     """The page as text; the same records give the same text."""
     results = Results.of(suite)
     labels = [scenario.label for scenario, _ in results.scenarios]
@@ -99,7 +103,7 @@ def render(suite: RecordedSuite) -> str:
             leads=overview.who_leads(results),
             sure=overview.how_sure(results),
             remarks=overview.remarks(suite),
-            sections=sections(results),
+            sections=[*more, *sections(results)],
             picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
         )
     )

@@ -11,7 +11,7 @@ from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections.about.overview import one_seed
 from reports.sections.section import Results
-from reports.statistics.ranking import STALLED, Ranking, RankingEntry, seeds
+from reports.statistics.ranking import NO_SURROGATE, STALLED, Ranking, RankingEntry, seeds
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -74,6 +74,8 @@ class Fitted:
         notes = ["∞: the median seed never met the target."] if self.found.unmet else []
         if any(line.row.stalled for line in self.found.lines):
             notes.append(STALLED)
+        if self.found.scenario.lacks_surrogate:
+            notes.append(NO_SURROGATE)
         if left := len(self.found.columns) - shown:
             notes.append(f"{many(left, 'more column')} on the report page, or in a wider terminal.")
         return " ".join(notes)

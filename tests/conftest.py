@@ -31,13 +31,19 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if "CI" in os.environ else "default")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a real data set that is not there."""
+    folder = os.environ.get("ASYNCFL_DATA")
+    for name in (name for mark in item.iter_markers("data") for name in mark.args):
+        if not folder or not (Path(folder).expanduser() / name).exists():
+            pytest.skip(f"{name} is not in ASYNCFL_DATA")
+
+
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database without anything in it."""
     from benchmarks.tracking import database
-    from benchmarks.tracking.tracking import keep_quiet
 
-    keep_quiet()
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
     database.create(f"sqlite:///{path}")
     return path
@@ -76,12 +82,15 @@ def typed(
     for name in ("ASYNCFL_DATA", "ASYNCFL_DEVICE", "ASYNCFL_STORE"):
         monkeypatch.setenv(name, "")  # so that afterwards it is as before, whatever a command does
         monkeypatch.delenv(name)
+    for name in ("PYTHONPATH", "PYTHONSAFEPATH"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.chdir(tmp_path)
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def _typed(*arguments: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["asyncfl", *arguments])
         monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
         capsys.readouterr()
         code: object = 0
         try:
@@ -92,7 +101,8 @@ def typed(
         return subprocess.CompletedProcess(arguments, int(str(code or 0)), said.out, said.err)
 
     yield _typed
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

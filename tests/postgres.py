@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 USER = "tuner"
 
@@ -68,7 +69,7 @@ def _binaries() -> Path | None:
 def _wait_for(server: subprocess.Popen[bytes], folder: Path) -> None:
     import psycopg
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             psycopg.connect(f"host={folder} user={USER} dbname=postgres").close()

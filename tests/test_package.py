@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from asyncfl import PACKAGES
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -23,11 +25,35 @@ SUITE = """
 """
 
 
-def test_the_citation_is_of_this_version() -> None:
+def test_version_citation_and_changelog_are_of_one_release() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["version"]
-    assert date.fromisoformat(citation["date-released"]) >= date(2026, 11, 22)
-    assert citation["license"] == PROJECT["license"]
+    assert citation["version"] == PROJECT["version"] and citation["license"] == PROJECT["license"]
+    assert date.fromisoformat(citation["date-released"])
+    headings = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["[Unreleased]", f"[{PROJECT['version']}] - {citation['date-released']}"]
+
+
+def test_a_release_carries_its_section_of_the_changelog(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    announce = workflow["jobs"]["announce"]["steps"][-1]["run"].splitlines()[0]
+    shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
+    version = {"GITHUB_REF_NAME": f"v{PROJECT['version']}", "PATH": os.environ["PATH"]}
+    subprocess.run(["bash", "-c", announce], cwd=tmp_path, env=version, check=True)
+    notes = (tmp_path / "notes.md").read_text()
+    assert "import asyncfl" in notes and notes in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_what_github_reads_is_yaml() -> None:
+    files = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    assert len(files) == 6 and all(yaml.safe_load(file.read_text()) for file in files)
+
+
+def test_every_dependency_has_a_bound_and_a_tested_version() -> None:
+    pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    known = {name.lower().replace("_", "-") for name in pinned}
+    for dependency in PROJECT["dependencies"]:
+        name, bound, _ = dependency.partition(">=")
+        assert bound and name in known, dependency
 
 
 def test_every_python_that_is_named_is_tried() -> None:
@@ -48,7 +74,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"  # a copy: setuptools leaves files where it builds
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "fl_core", "benchmarks", "tuning", "reports"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "asyncfl", *PACKAGES):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
     build = ["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
@@ -65,20 +91,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin" / "python"
 
 
-def use(python: Path, folder: Path, *arguments: str) -> str:
-    """What the command prints there, without the repository on its path."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    program = "from benchmarks.cli import main; main()"
+def python(installed: Path, folder: Path, program: str, *arguments: str) -> str:
+    """What a program prints there, without the repository on its path."""
     done = subprocess.run(
-        [python, "-c", program, *arguments],
+        [installed, "-c", program, *arguments],
         cwd=folder,
-        env=environment,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def use(installed: Path, folder: Path, *arguments: str) -> str:
+    """What the command prints there."""
+    return python(installed, folder, "from asyncfl.__main__ import main; main()", *arguments)
 
 
 @pytest.mark.slow
@@ -91,14 +120,19 @@ def test_a_wheel_works_outside_of_the_repository(installed: Path, tmp_path: Path
     assert list((tmp_path / "paper").glob("*.tex"))
     assert "quickstart" in use(installed, tmp_path, "list", "suites")
     assert len(use(installed, tmp_path, "errata").splitlines()) > 5
-    assert "published claims" in use(installed, tmp_path, "claims")
+    assert "ACE is ahead of FedBuff" in use(installed, tmp_path, "claims")
     assert '"fedbuff"' in use(installed, tmp_path, "schema")
-    where = subprocess.run(
-        [installed, "-c", "import reports; print(reports.__file__)"],
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert Path(where.stdout.strip()).is_relative_to(installed.parents[1])
+    where = Path(python(installed, tmp_path, "import reports; print(reports.__file__)").strip()).parent
+    assert where.is_relative_to(installed.parents[1])
+    assert all((where.parent / name / "py.typed").is_file() for name in ("asyncfl", *PACKAGES))
+
+
+@pytest.mark.slow
+def test_workers_find_our_packages_among_others_of_their_names(installed: Path, tmp_path: Path) -> None:
+    for name in PACKAGES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "tiny.yaml").write_text(SUITE)
+    runs = "import asyncfl\nprint(asyncfl.run('tiny.yaml')['status'].tolist())"
+    assert python(installed, tmp_path, runs).splitlines()[-1] == str(["done"] * 4)
+    assert "ASGD" in use(installed, tmp_path, "run", "tiny.yaml", "--set", "seeds=3")

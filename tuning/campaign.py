@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -9,10 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import UserError
 from benchmarks.pool.pool import Final, GivenUp, Message, Pool
 from benchmarks.tracking.store import Store
+from fl_core.schema import StudyStatus
 from fl_core.words import many
 from tuning.ledger import ORIGIN, Ledger
 from tuning.pending import BY_SEED, Pending
@@ -23,6 +26,8 @@ from tuning.trials_job import Evaluated, SeedEnded, StopTrial, TrialsJob
 
 if TYPE_CHECKING:
     from optuna import Trial
+
+log = logging.getLogger(__name__)
 
 PULSE = 1.0  # seconds until the storage is polled again for trials that others left
 
@@ -37,7 +42,7 @@ class Driver:
             self.ledgers = [Ledger(storage, study, self.name) for study in campaign.studies]
         self.records = Records(store, campaign.suite.name, _description(campaign), storage.locks)
         self.before = self.ended
-        self.log = store.log  # of worker processes
+        self.store = store
         self._pending: dict[tuple[str, int], Pending] = {}  # by study and number
         self._prepared: TrialsJob | None = None  # begun, for the worker that is idle next
 
@@ -58,13 +63,16 @@ class Driver:
         reported results are kept, and trials in progress are taken up again by the others, or by the next
         `asyncfl tune`.
         """
-        with storage_errors_explained(self.storage.name), self._at_work():
+        self.store.make()
+        with logs.kept(self.store.session_log), storage_errors_explained(self.storage.name), self._at_work():
+            log.info("%s: %d of %d trials ended", self.campaign.suite.name, self.before, self.campaign.trials)
             self.records.open(self.ledgers)
-            status = "interrupted"
+            status = StudyStatus.INTERRUPTED
             try:
                 if not self.finished:
-                    self._compute(engine, show)
-                status = "running"  # of a study that others still work on
+                    with logs.phase("computing"):
+                        self._compute(engine, show)
+                status = StudyStatus.RUNNING  # of a study that others still work on
             finally:
                 self.records.close(self.ledgers, status)
             self._must_have_room()
@@ -83,7 +91,7 @@ class Driver:
 
     def _compute(self, engine: Engine, show: Callable[[int], None]) -> None:
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
-        pool: Pool[TrialsJob] = engine.pool(self.campaign.trials, self.log, worlds)
+        pool: Pool[TrialsJob] = engine.pool(self.campaign.trials, self.store.log, worlds)
         with pool:
             while True:
                 self._must_have_room()
@@ -146,6 +154,8 @@ class Driver:
             one = self._pending.pop((job.study, number))
             if isinstance(message, GivenUp):
                 one.error = message.reason
+            if one.error:
+                log.warning("%s, trial %d: %s", job.study, number, one.error)
             if one.end():
                 self.records.write(one.ledger, number)
         return True

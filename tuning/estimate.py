@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+from statistics import mean
 from time import perf_counter
 
 import torch
 
-from benchmarks import device
-from fl_core.experiment import Experiment
-from fl_core.loop.simulation import Simulation
-from fl_core.recording.recorder import Recorder
-from fl_core.recording.together import Recorded, advance
+from fl_core.recording.together import advance
 from tuning.study import Campaign, Study
-from tuning.trials_job import AT_ONCE
+from tuning.trials_job import AT_ONCE, SeedOfTrial, TrialsJob, TrialWorlds
 
 MOST = 8  # so many studies are looked at, evenly spaced
 
@@ -32,18 +31,26 @@ def core_seconds(campaign: Campaign, patience: float = 6.0) -> float:
 
 
 def _batch(study: Study, size: int, patience: float) -> float:
-    """Seconds of one batch of trials, from what is done of it after `patience`."""
-    worlds = {seed: device.place(study.tried_on.problem.world(seed)) for seed in study.seeds}
+    """Seconds of one batch of trials, from what is done of it after `patience`, or as soon as anything is."""
+    trials = dict.fromkeys(range(size), study.space.strategy)
+    job = TrialsJob(study.name, study.tried_on, trials, study.seeds, study.objective.metric.name)
+    worlds = TrialWorlds()
+    for seed in study.seeds:
+        worlds.of(study.tried_on.problem, seed)
+    places = product(range(len(study.seeds)), trials)
+    lanes = [SeedOfTrial(job, trial, seed, worlds, set()) for seed, trial in places]
+    events = advance(lanes, AT_ONCE)
     began = perf_counter()
-    recorders = []
-    for seed in study.seeds * size:
-        experiment = Experiment(scenario=study.tried_on, strategy=study.space.strategy, seed=seed)
-        recorders.append(Recorder(Simulation(experiment, worlds[seed])))
-        recorders[-1].start()
-    starting = perf_counter() - began
+    next(events, None)  # with all that is done once, at the start
+    starting, first = perf_counter() - began, _done(lanes)
     began = perf_counter()
-    for _ in advance(map(Recorded, recorders), AT_ONCE):
-        if perf_counter() - began > patience:
-            break
-    done = sum(min(1.0, recorder.simulation.share) for recorder in recorders) / len(recorders)
-    return starting + (perf_counter() - began) / done
+    for _ in events:
+        spent = perf_counter() - began
+        if spent > patience and (done := _done(lanes) - first) > 0:
+            return starting + spent * (1 - first) / done
+    return starting + perf_counter() - began
+
+
+def _done(lanes: Sequence[SeedOfTrial]) -> float:
+    """The share of all budgets that is used."""
+    return mean(min(1.0, lane.recorder.simulation.share) if lane.recorder else 0.0 for lane in lanes)

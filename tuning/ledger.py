@@ -2,7 +2,7 @@
 
 Trials are taken under a lock that all processes on the storage share, so there are never more than planned. A
 taken trial bears the name of its process; a dead process leaves its trials RUNNING, and the next process to
-take trials marks them lost and queues their parameters again.
+take trials puts them back into the queue. (Optuna's own heartbeat needs a database, and `optimize`.)
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks.errors import UserError
+from fl_core.schema import TrialState
 from tuning import samplers
 from tuning.storage import Storage
 from tuning.study import Study
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 TAKING = "taking"  # the lock under which trials are taken
+QUEUED = "fixed_params"  # Optuna's attribute of a trial whose parameters were given to the queue
 
 # Attributes of a study.
 DEFINITION = "definition"  # all that its trials have in common
 IDENTITY = "identity"  # unique, since a study that is deleted and made again is another one
 
 # Attributes of a trial.
-ORIGIN = "from"  # paper, grid, sampler, retry
+ORIGIN = "from"  # paper, grid, sampler
 WORKER = "worker"  # the process that took it
 RESULT = "result"
 RUN = "mlflow_run"
-LOST = "lost"  # whether it ended with its process, so that it counts no more
-RETRIES = "retries"  # the number of the lost trial whose parameters it has
+LOST = "lost"  # of earlier versions: it failed with its process, and another trial has its parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Ledger:
         return found
 
     def counted(self) -> list[FrozenTrial]:
-        """The trials that count towards the plan: those running or ended, except the lost."""
+        """The trials that count towards the plan: those running or ended."""
         return [one for one in self.trials() if one.state.name != "WAITING" and LOST not in one.user_attrs]
 
     def ended(self) -> list[FrozenTrial]:
@@ -123,9 +124,14 @@ class Ledger:
         """Up to so many trials for this process; none if the others have the rest, or all is done."""
         with self.storage.locks.held(TAKING):
             self._recover()
-            everything = self.trials()
+            trials = self.trials()
+            waiting = [trial for trial in trials if trial.state.name == "WAITING"]
             room = min(most, self.plan.trials - len(self.counted()))
-            self.study.sampler = samplers.sampler(self.plan.sampler, self.plan.name, len(everything))
+            if interrupted := [trial for trial in waiting if WORKER in trial.user_attrs]:
+                room = min(room, len(interrupted))  # what is drawn next may depend on their results
+            blank = [trial for trial in waiting if not trial.params and QUEUED not in trial.system_attrs]
+            drawn = len(trials) - len(blank)  # as many as when the process of a blank one began to draw
+            self.study.sampler = samplers.sampler(self.plan.sampler, self.plan.name, drawn)
             return [self._taken() for _ in range(room)]
 
     def _taken(self) -> Trial:
@@ -136,48 +142,39 @@ class Ledger:
         return trial
 
     def _recover(self) -> None:
-        """Queue the trials of dead processes again; to be called under the lock."""
+        """Put the trials of dead processes back into the queue, as they are; to be called under the lock.
+
+        However often that happens: a trial that kills its worker is given up by the pool, and a process that
+        takes trials dies for reasons of its own.
+        """
+        from optuna.trial import TrialState as OptunaState
+
         running = [one for one in self.trials() if one.state.name == "RUNNING"]
         workers = {one.user_attrs.get(WORKER, "") for one in running}
         dead = {name for name in workers if name != self.worker and (not name or self._is_dead(name))}
         for one in running:
             if one.user_attrs.get(WORKER, "") in dead:
-                self._again(one)
+                self.storage.optuna.set_trial_state_values(one._trial_id, OptunaState.WAITING)
 
     def _is_dead(self, worker: str) -> bool:
         return self.storage.locks.is_free(f"worker {worker}")
 
-    def _again(self, lost: FrozenTrial) -> None:
-        """Queue the parameters, then mark the trial lost: no crash in between loses them.
-
-        However often that happens: a trial that kills its worker is given up by the pool, and a process that
-        takes trials dies for reasons of its own.
-        """
-        from optuna.trial import TrialState
-
-        queued = {one.user_attrs.get(RETRIES) for one in self.trials()}
-        # A process that died while sampling left some parameters or none; queued ones are kept even then.
-        params = {**lost.system_attrs.get("fixed_params", {}), **lost.params}
-        if params and lost.number not in queued:
-            self.study.enqueue_trial(params, {ORIGIN: "retry", RETRIES: lost.number})
-        self.storage.optuna.set_trial_user_attr(lost._trial_id, LOST, True)
-        self.study.tell(lost.number, state=TrialState.FAIL)
-
     def tell(
-        self, trial: Trial, state: str, value: float | None, result: TrialResult, run: str | None
+        self, trial: Trial, state: TrialState, value: float | None, result: TrialResult, run: str | None
     ) -> bool:
-        """Record what came of a trial; False if it was taken from this process, which was thought dead."""
+        """Record what came of a trial; False if another process did, which thought this one dead."""
         from optuna.exceptions import UpdateFinishedTrialError
-        from optuna.trial import TrialState
+        from optuna.trial import TrialState as OptunaState
 
         try:
             if run is not None:
                 trial.set_user_attr(RUN, run)
             trial.set_user_attr(RESULT, asdict(result))
-            if state == "complete":
+            if state is TrialState.COMPLETE:
                 self.study.tell(trial, value)
             else:
-                self.study.tell(trial, state={"pruned": TrialState.PRUNED, "failed": TrialState.FAIL}[state])
+                ended = {TrialState.PRUNED: OptunaState.PRUNED, TrialState.FAILED: OptunaState.FAIL}
+                self.study.tell(trial, state=ended[state])
         except (UpdateFinishedTrialError, ValueError):
             return False
         return True

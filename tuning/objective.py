@@ -10,6 +10,7 @@ from typing import Literal
 
 from fl_core.metrics import Metric
 from fl_core.scenario import Budget
+from fl_core.schema import Status
 
 TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}  # objective → clock
 HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, and the worst of any seed
@@ -30,12 +31,12 @@ class Curve:
     """The learning curve of one seed."""
 
     points: list[CurvePoint] = field(default_factory=list)
-    status: str = "running"  # done, diverged, stalled; running where it was pruned
+    status: Status = Status.RUNNING  # to the end where the trial was pruned
 
     @property
     def diverged(self) -> bool:
         """Whether model or loss became non-finite."""
-        return self.status == "diverged"
+        return self.status is Status.DIVERGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from fl_core.schema import Status, TrialState
 from tuning.ledger import Ledger, TrialResult
 from tuning.objective import Curve, CurvePoint
 from tuning.trials_job import Evaluated, SeedEnded
@@ -32,13 +33,16 @@ class Pending:
 
     def __post_init__(self) -> None:
         self.curves = [Curve() for _ in self.ledger.plan.seeds]
+        # Of an attempt that was interrupted; asked about the last of them, the pruner answers as it did then.
+        self._known = self.ledger.trials()[self.trial.number].intermediate_values
+        self.reported = max(self._known, default=0)
 
     def see(self, message: Evaluated | SeedEnded) -> None:
         """Take note of an evaluation, or of the end of a seed, and ask the pruner."""
         curve = self.curves[message.seed]
         if isinstance(message, Evaluated):
             curve.points[message.row :] = [message.point]
-        elif message.status == "error":
+        elif message.status is Status.ERROR:
             self.error = message.error
         else:
             curve.status = message.status
@@ -51,31 +55,35 @@ class Pending:
             rows = min(len(curve.points) for curve in self.curves)
             for row in range(max(self.reported, 1), rows):  # the first model is the same for all
                 values = [plan.objective.value(curve, curve.points[row]) for curve in self.curves]
-                self.trial.report(fmean(values), row)
+                self._report(fmean(values), row)
                 self.reported = row + 1
                 if self.trial.should_prune():
                     return True
         elif plan.pruner in BY_SEED:
-            ended = [curve for curve in self.curves if curve.status in ("done", "diverged", "stalled")]
+            ended = [curve for curve in self.curves if curve.status.terminated]
             for seed in range(self.reported, len(ended)):
-                self.trial.report(plan.objective.of(ended[seed]), seed)
+                self._report(plan.objective.of(ended[seed]), seed)
                 self.reported = seed + 1
             return len(ended) < len(self.curves) and self.trial.should_prune()
         return False
+
+    def _report(self, value: float, step: int) -> None:
+        if step not in self._known:
+            self.trial.report(value, step)
 
     def end(self) -> bool:
         """Record its result in the storage; False if the trial was taken from this process meanwhile."""
         objective, run = self.ledger.plan.objective, self.run.result()
         if self.error:
-            return self.ledger.tell(self.trial, "failed", None, TrialResult(error=self.error), run)
+            return self.ledger.tell(self.trial, TrialState.FAILED, None, TrialResult(error=self.error), run)
         curve = mean_curve(self.curves)
         if self.pruned:
-            return self.ledger.tell(self.trial, "pruned", None, TrialResult(curve=curve), run)
+            return self.ledger.tell(self.trial, TrialState.PRUNED, None, TrialResult(curve=curve), run)
         by_seed = [objective.of(one) for one in self.curves]
         diverged = sum(one.diverged for one in self.curves)
         unreached = sum(not objective.reached(one) for one in self.curves)
         result = TrialResult(by_seed, diverged, unreached, curve)
-        return self.ledger.tell(self.trial, "complete", fmean(by_seed), result, run)
+        return self.ledger.tell(self.trial, TrialState.COMPLETE, fmean(by_seed), result, run)
 
 
 def mean_curve(curves: Sequence[Curve]) -> list[tuple[int, float]]:

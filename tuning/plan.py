@@ -75,7 +75,7 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
         problem=run.problem,
         tried_on=scenario,
         space=space,
-        objective=_objective(spec, scenario, len(seeds)),
+        objective=_objective(spec, run.experiment, scenario, len(seeds)),
         seeds=seeds,
         trials=len(first) if spec.sampler == "grid" else spec.trials,
         sampler=spec.sampler,
@@ -116,11 +116,11 @@ def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> No
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise UserError(f"tuning.space: {space.strategy.label()} with {told}: {reason}") from None
-    except (ValueError, KeyError) as error:
+    except ValueError as error:
         raise UserError(f"tuning.space: {space.strategy.label()}: {error}") from None
 
 
-def _objective(spec: Tuning, scenario: Scenario, seeds: int) -> Objective:
+def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: int) -> Objective:
     problem = scenario.problem
     metric = named(spec.metric or problem.metric, problem.recorded())
     known = [one.name for one in problem.recorded() if one.higher is not None]
@@ -129,6 +129,8 @@ def _objective(spec: Tuning, scenario: Scenario, seeds: int) -> Objective:
             f"tuning.metric: {problem.reference()} has no metric '{metric.name}'"
             f"{nearest(metric.name, known)} It has: {', '.join(known)}"
         )
+    if reason := experiment.lacks(metric.name):
+        raise UserError(f"tuning.metric: {experiment.strategy.label()}: {reason}")
     if spec.objective in TO_TARGET:
         clock = TO_TARGET[spec.objective]
         if problem.target is None or metric.name != problem.metric:

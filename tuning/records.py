@@ -16,9 +16,9 @@ from benchmarks.tracking.delivery import failures, what_happened, without_room
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
-from benchmarks.tracking.tracking import keep_quiet
 from fl_core.metrics import as_data
-from tuning.ledger import LOST, ORIGIN, RESULT, Ledger
+from fl_core.schema import StudyStatus, TrialState
+from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.locks import Locks
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Records:
         """Bring a trial that has ended into MLflow; soon."""
         self._submit(lambda: self._write(ledger, number))
 
-    def close(self, ledgers: Sequence[Ledger], status: str) -> None:
+    def close(self, ledgers: Sequence[Ledger], status: StudyStatus) -> None:
         """Bring all that is missing, and how the studies stand; now."""
         self.away = self.full = ""
         try:
@@ -74,14 +74,12 @@ class Records:
             return None
 
     def _begin(self, ledgers: Sequence[Ledger]) -> None:
-        keep_quiet()
         with self.locks.held(WRITING):
             self._tracking = self._opened(ledgers)
 
     def _opened(self, ledgers: Sequence[Ledger]) -> StudyTracking:
         """Under the lock: of several processes one makes what is missing, and the others find it."""
-        if database.is_new(self.store.tracking_uri):
-            database.create(self.store.tracking_uri)
+        database.create(self.store.tracking_uri)
         tracking = StudyTracking(self.store, self.suite)
         tracking.open(self.description, [study_record(ledger) for ledger in ledgers])
         return tracking
@@ -90,27 +88,26 @@ class Records:
         if self._tracking:
             self._tracking.write(trial_record(ledger, ledger.trials()[number]))
 
-    def _finish(self, ledgers: Sequence[Ledger], status: str) -> None:
-        with self.locks.held(WRITING):  # throughout, so that two processes do not bring the same lost trial
+    def _finish(self, ledgers: Sequence[Ledger], status: StudyStatus) -> None:
+        with self.locks.held(WRITING):  # throughout, so that two processes do not bring the same trial
             tracking = self._opened(ledgers)  # with what others have written meanwhile
             for ledger in ledgers:
-                for trial in ledger.trials():
-                    if trial.state.is_finished():
-                        tracking.write(trial_record(ledger, trial))
-                done = len(ledger.ended()) >= ledger.plan.trials
-                tracking.summarise(study_record(ledger, "finished" if done else status, tracking))
+                ended = ledger.ended()
+                for trial in ended:
+                    tracking.write(trial_record(ledger, trial))
+                done = len(ended) >= ledger.plan.trials
+                tracking.summarise(study_record(ledger, StudyStatus.FINISHED if done else status, tracking))
 
 
 def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
     """A trial that has ended, as MLflow shows it."""
     attrs = trial.user_attrs
     result: dict[str, Any] = attrs.get(RESULT, {})
-    state = {"COMPLETE": "complete", "PRUNED": "pruned"}.get(trial.state.name, "failed")
-    lost = "lost with its process, and taken up again" if LOST in attrs else ""
+    ended = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
     return TrialRecord(
         study=ledger.plan.name,
         number=trial.number,
-        state=state,
+        state=ended.get(trial.state.name, TrialState.FAILED),
         origin=attrs.get(ORIGIN, "sampler"),
         parameters=trial.params,
         objective=trial.value,
@@ -118,14 +115,14 @@ def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
         curve=[(int(iteration), value) for iteration, value in result.get("curve", ())],
         diverged=result.get("diverged", 0),
         unreached=result.get("unreached", 0),
-        reason=result.get("error", "") or lost,
+        reason=result.get("error", ""),
         began=_milliseconds(trial.datetime_start),
         ended=_milliseconds(trial.datetime_complete),
     )
 
 
 def study_record(
-    ledger: Ledger, status: str = "running", tracking: StudyTracking | None = None
+    ledger: Ledger, status: StudyStatus = StudyStatus.RUNNING, tracking: StudyTracking | None = None
 ) -> StudyRecord:
     """A study as MLflow shows it; with its best trial once something is known about that."""
     plan, best = ledger.plan, ledger.best()

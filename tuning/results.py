@@ -50,9 +50,7 @@ def _entry(ledger: Ledger) -> TunedEntry | None:
     if result["diverged"] == len(plan.seeds):
         return None
     by_seed = [float(value) for value in result["by_seed"]]
-    first = next(
-        (one for one in ledger.trials() if one.user_attrs.get(ORIGIN) == "paper" and one.value), None
-    )
+    given = (trial for trial in ledger.trials() if trial.user_attrs.get(ORIGIN) == "paper")
     return TunedEntry(
         scenario=plan.scenario,
         strategy=plan.strategy,
@@ -63,7 +61,7 @@ def _entry(ledger: Ledger) -> TunedEntry | None:
         by_seed=tuple(by_seed),
         diverged=result["diverged"],
         unreached=result["unreached"],
-        before=first.value if first else None,
+        before=next((trial.value for trial in given if trial.value is not None), None),
         width=_width(ledger, best.value),
         study=plan.name,
     )

@@ -18,7 +18,8 @@ def sampler(name: str, study: str, trials: int) -> BaseSampler:
     """A sampler for the draws of a study that has so many trials.
 
     It is made anew each time, with a seed that depends on both: processes that share a study never draw the
-    same, and a campaign that was interrupted draws what it would have drawn.
+    same, and a campaign that was interrupted draws what it would have drawn, but for the rest of a batch that
+    was interrupted amid its draws.
     """
     from optuna import samplers
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.suite.document import nearest
-from benchmarks.suite.tuned import FACTOR, default_of, fields_of, with_parameters
+from benchmarks.suite.tuned import FACTOR, default_of, fields_of, must_be_parameter, with_parameters
 from benchmarks.suite.tuning_section import Span
 from fl_core.parts import Candidates, Tune
 from fl_core.scenario import Scenario
@@ -118,7 +117,6 @@ def declared(strategy: Strategy) -> Space:
 def _stated(
     strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]
 ) -> dict[str, Candidates]:
-    known = [*fields_of(strategy), FACTOR]
     owners = {*names, *Strategy.members()}
     chosen: dict[str, Candidates] = {}
     for key, of in written.items():
@@ -126,8 +124,7 @@ def _stated(
         if owner not in (None, strategy.reference()):
             continue
         name = key.removeprefix(f"{owner}.")
-        if name not in known:
-            raise ValueError(f"{name}: {strategy.label()} has no such parameter{nearest(name, known)}")
+        must_be_parameter(strategy, name)
         chosen[name] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import GO_ON, UserError, no_room
-from benchmarks.redaction import redacted
+from benchmarks.redaction import redacted, remember
+from benchmarks.tracking.database import must_be_an_address
 from tuning.locks import FileLocks, Locks, PostgresLocks
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ALLOWED = "a journal file's path, sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
+LONGEST_LINE = 1_000_000  # bytes of a journal's first line, which opens a study
 OPTUNAS = {"studies", "trials", "version_info"}  # tables by which Optuna's databases are known
 
 
@@ -36,6 +38,7 @@ def open_storage(where: str) -> Storage:
     """The storage of that path or address; UserError where it cannot be used, or holds something else."""
     import optuna
 
+    remember(where)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     scheme, colon, rest = where.partition("://")
@@ -72,7 +75,8 @@ def _journal(path: Path) -> Storage:
 
     _must_be_a_journal(path)
     with storage_errors_explained(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        path.touch(0o600)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
         journal = _opened(lambda: JournalStorage(JournalFile(path, locks.folder / "journal.lock")), path)
         return Storage(str(path), journal, locks)
@@ -81,23 +85,24 @@ def _journal(path: Path) -> Storage:
 def _opened(make: Callable[[], T], path: Path) -> T:
     try:
         return make()
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"--storage {path}: is damaged: {_first_line(error)}") from None
 
 
 def _must_be_a_journal(path: Path) -> None:
     """UserError if there is something else in the file, to which Optuna would append."""
-    if path.is_dir():
-        raise UserError(f"--storage {path}: is a folder; must be {ALLOWED}")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise UserError(f"--storage {path}: is {kind}; must be {ALLOWED}")
     if not path.exists() or not path.stat().st_size:
         return
     try:
-        with path.open(encoding="utf-8") as lines:
-            first = json.loads(next(lines))
+        with path.open("rb") as lines:
+            first = json.loads(lines.readline(LONGEST_LINE))
         known = isinstance(first, dict) and "op_code" in first
     except OSError as error:
         raise UserError(f"--storage {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         known = False
     if not known:
         raise UserError(f"--storage {path}: is no journal of Optuna's; name another file")
@@ -107,7 +112,8 @@ def _sqlite(url: str, path: Path) -> Storage:
     from optuna.storages import RDBStorage
 
     with storage_errors_explained(url):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        path.touch(0o600)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
         with locks.held("schema"):
             _must_be_optunas(url, url)
@@ -122,6 +128,7 @@ def _postgres(url: str) -> Storage:
     from sqlalchemy.pool import NullPool
 
     shown = redacted(url)
+    must_be_an_address("--storage", url)
     try:
         with storage_errors_explained(shown):
             locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))

@@ -18,6 +18,7 @@ from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import Recorder
 from fl_core.recording.together import Lane, advance
 from fl_core.scenario import Scenario
+from fl_core.schema import Status
 from fl_core.strategies.strategy import Strategy
 from tuning.objective import CurvePoint
 
@@ -36,11 +37,11 @@ class Evaluated(Message):
 
 @dataclass(frozen=True, slots=True)
 class SeedEnded(Message):
-    """The simulation of a seed has ended: done, diverged, stalled, running (it was stopped) or error."""
+    """The simulation of a seed has ended, or was stopped (`RUNNING`)."""
 
     trial: int
     seed: int
-    status: str
+    status: Status
     error: str = ""
 
 
@@ -160,7 +161,7 @@ class SeedOfTrial(Lane):
         """How it ended; an error stops the trial's other seeds."""
         if self.error is not None:
             self.stopped.add(self.trial)
-            return SeedEnded(self.trial, self.seed, "error", summarised(self.error))
+            return SeedEnded(self.trial, self.seed, Status.ERROR, summarised(self.error))
         assert self.recorder is not None
         return SeedEnded(self.trial, self.seed, self.recorder.simulation.status)
 

@@ -1,1 +1,1 @@
-"""What papers state, as data: scenario, comparison, margin; how a claim becomes runs is in `plan`."""
+"""What the papers state, and what became of it: entries, runs, numbers, verdicts, pages, and the command."""

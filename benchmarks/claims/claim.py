@@ -8,11 +8,12 @@ A file in `benchmarks/claims/` holds entries of one paper:
       weights:                           # the keys of a suite file, or a shipped suite and changes
         suite: fraboni_weights
         entries:                           # defaults of its entries
-          arrangement: paper             # paper, code or variant; of a scale: {small: variant, paper: paper}
+          arrangement: {small: ours, paper: paper}  # or one for all scales: paper, code, reading, ours
+          workload: paper                # paper or stand-in
           looks: [8, 16, 32, 64]         # numbers of seeds at which they are judged
         set: {seeds: 8}
         scales: {small: {budget.time: 1000}, paper: {}}
-        needs: {paper: days on two cores}
+        needs: {paper: {runs: two networks, gpu: a day, cores: a week of two cores}}
     claims:
       - id: F-weights-FP/mnist           # row of the list of claims, and the case
         place: Fig. 2a, §5.2.1
@@ -30,14 +31,20 @@ A file in `benchmarks/claims/` holds entries of one paper:
     seen:                                # what was observed, for refuted members of a family
       F-weights-FP/mnist: …
 
-The arrangement says which experiment it is: the paper's, that of its published code, or our variant.
-`ours` marks a reading or consequence that the paper does not state. `refutation` says what a refutation would
-mean where that does not follow from the two: that it lies outside the paper's conditions, or that the paper
-leaves too much open.
+    main:                                # the paper's main results, each with all of its readings
+      - id: time-based
+        words: Time-based weights reach a lower federated loss than identical ones.
+        place: Fig. 2a
+        readings: [F-weights-FP/*]
+
+The arrangement says which experiment it is, with who works on which version, when, and for how long: the
+paper's, that of its published code, a reading of a text that leaves it open, or ours. The workload is the
+data and model: the paper's or a stand-in. Both follow one rule for all papers: what is a reading for one
+claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
 
 A `Sample` defines one number per seed; its keys may stand at the entry, for all of its samples. An entry with
 `each` or `table` expands to many (`claims.families`). Files are read by `claims.files`, scenarios become runs
-in `claims.plan`, and verdicts are made in `reports.claims.verdicts`.
+in `claims.plan`, and verdicts are made in `claims.verdicts`.
 """
 
 from __future__ import annotations
@@ -53,8 +60,8 @@ from fl_core.parts import Frozen
 
 POINTS = 0.02  # two percentage points: the default margin of "the same"
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Band = tuple[Number | None, Number | None]  # None where it is open
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Band = tuple[Finite | None, Finite | None]  # None where it is open
 Where = dict[str, Any]  # dotted keys of a suite → required values
 SCALES = ("small", "paper")
 Scale = Annotated[str, Field(pattern="^(small|paper)$")]
@@ -62,9 +69,20 @@ Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
 Margin = Annotated[float, Field(gt=0)]
 
-Arrangement = Literal["paper", "code", "variant"]  # which experiment it is; `variant`: ours
+Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
 Arrangements = Arrangement | dict[Scale, Arrangement]
-Refutation = Literal["contradicts", "other_arrangement", "outside_conditions", "underspecified", "ours"]
+Workload = Literal["paper", "stand-in"]  # data and model
+Workloads = Workload | dict[Scale, Workload]
+Evidence = Literal["experiment", "statement", "bound"]  # kinds that are never added up
+Failure = Literal[
+    "contradicts", "other_workload", "other_arrangement", "outside_conditions", "underspecified", "ours"
+]
+# Where the arrangement alone says what a failure means.
+OF_ARRANGEMENT: dict[Arrangement, Failure] = {
+    "code": "other_arrangement",
+    "reading": "underspecified",
+    "ours": "ours",
+}
 
 
 def _growing(looks: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,12 +107,12 @@ class Sample(Frozen):
     where: Where = Field(default_factory=dict)
     strategy: Annotated[dict[str, Any] | None, BeforeValidator(_named)] = None
     metric: str | None = None  # a column of the curve, a metric of the run, `diverged`, or module:function
-    at: Literal["end", "shared"] | Number | None = None  # on the entry's clock
+    at: Literal["end", "shared"] | Finite | None = None  # on the entry's clock
     # of the curve up to `at`
     along: Literal["last", "mean", "std", "min", "max", "step_std", "spikes"] = "last"
-    reach: Number | None = None  # the number is then the first clock reading at which the metric is as good
+    reach: Finite | None = None  # the number is then the first clock reading at which the metric is as good
     over: Literal["mean", "min", "max", "sum"] | None = None  # of several points of a grid
-    times: Number = 1  # coefficient, in contrasts and ratios
+    times: Finite = 1  # coefficient, in contrasts and ratios
 
     @property
     def needs_clients(self) -> bool:
@@ -109,6 +127,17 @@ class Sample(Frozen):
         return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
 
 
+class Need(Frozen):
+    """What runs take beyond an evening on two cores."""
+
+    runs: str  # what has to be computed
+    gpu: str  # time on one GPU
+    cores: str  # time without
+
+    def __str__(self) -> str:
+        return f"{self.runs}: about {self.gpu} on a GPU, {self.cores} without"
+
+
 class Claim(Sample):
     """What all entries have in common."""
 
@@ -120,16 +149,18 @@ class Claim(Sample):
     statement: str
     kind: str
     row: str = ""  # of the list of claims, within which tests are counted; the id's first half
-    ours: bool = False  # not stated by the paper as a measured result
     arrangement: Arrangements | None = None  # the scenario's, if not named; what is computed is the paper's
-    refutation: Literal["outside_conditions", "underspecified"] | None = None  # what a refutation would mean
+    workload: Workloads | None = None  # likewise
+    outside_conditions: bool = False  # of the paper's theorem
+    bound: bool = False  # proven, and seen to hold: the number is its slack, bound over measured
+    case: dict[str, Any] = Field(default_factory=dict)  # the values that its id names, in a family
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
     looks: Looks | None = None  # the scenario's, if not named
     clock: Literal["iterations", "updates", "time"] | None = None
     rates: Literal["paper", "tuned", "stated"] | None = None
     higher: bool | None = None  # better; None where the metric is declared so
     note: str = ""  # what the paper leaves open, and our reading of it
-    needs: dict[Scale, str] = Field(default_factory=dict)
+    needs: dict[Scale, Need] = Field(default_factory=dict)
     seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
     computed: Function | None = None  # in place of runs
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -138,11 +169,38 @@ class Claim(Sample):
         super().__init_subclass__(**keys)
         cls.KINDS[cls.__name__.lower()] = cls
 
+    @property
+    def has_verdict(self) -> bool:
+        """Whether it is judged, and not only reported."""
+        return not self.unjudged
+
+    @property
+    def evidence(self) -> Evidence:
+        """The kind of evidence: runs, a printed number or theorem that could have failed, a proven bound."""
+        if self.computed is None:
+            return "experiment"
+        return "bound" if self.bound else "statement"
+
     def arranged(self, scale: str) -> Arrangement:
         """Which experiment it is at a scale; the paper's for computed claims and where none is named."""
         if isinstance(self.arrangement, dict):
             return self.arrangement.get(scale, "paper")
         return self.arrangement or "paper"
+
+    def works_on(self, scale: str) -> Workload:
+        """Whose data and model it has at a scale; the paper's for computed claims where none is named."""
+        if isinstance(self.workload, dict):
+            return self.workload.get(scale, "paper")
+        return self.workload or "paper"
+
+    def failure(self, scale: str) -> Failure:
+        """What a failure at a scale means; it explains, and removes nothing from sight."""
+        arrangement = self.arranged(scale)
+        if self.outside_conditions and arrangement != "ours":
+            return "outside_conditions"
+        if arrangement != "paper":
+            return OF_ARRANGEMENT[arrangement]
+        return "contradicts" if self.works_on(scale) == "paper" else "other_workload"
 
     def parts(self) -> dict[str, Sample]:
         """The samples as written, by name."""
@@ -316,7 +374,7 @@ class Rank(Claim):
 
     compared: Annotated[tuple[Sample, ...], Field(min_length=3, alias="samples")]
     against: tuple[Sample, ...] = ()
-    order: tuple[Number, ...] = ()
+    order: tuple[Finite, ...] = ()
     at_least: Annotated[float, Field(ge=-1, le=1)] = 0.8  # Spearman's ρ
 
     def parts(self) -> dict[str, Sample]:
@@ -332,6 +390,10 @@ class Rank(Claim):
 
 class Report(Claim):
     """A statement without a measure: shown beside what was found, not judged."""
+
+    @property
+    def has_verdict(self) -> bool:
+        return False
 
     def parts(self) -> dict[str, Sample]:
         return {} if self.computed else {"value": Sample()}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import documents
+from fl_core import reading
 
 Values = Mapping[str, Any]
 
@@ -40,7 +41,9 @@ def members(
     for row in rows:
         for values in _rows(entry.get("each", [{}])):
             given = {**row, **values}
-            yield {**filled(written, given), **_prose(written, given, words or {})}
+            named = re.findall(r"\{(\w+)\}", str(written.get("id", "")))
+            case = {"case": {name: given[name] for name in named if name in given}}
+            yield {**filled(written, given), **_prose(written, given, words or {}), **case}
 
 
 def _prose(written: Values, given: Values, words: Mapping[str, str]) -> dict[str, str]:
@@ -106,7 +109,7 @@ def _table(name: Any, folder: Path) -> list[dict[str, str]]:
     if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"table.file: must be the name of a file below {folder}, not {name!r}")
     try:
-        with (folder / name).open(newline="", encoding="utf-8") as lines:
-            return list(csv.DictReader(lines, restkey=""))
-    except (OSError, csv.Error) as error:
-        raise ValueError(f"table.file: {name} cannot be read: {error}") from None
+        return list(csv.DictReader(reading.text(folder / name).splitlines(), restkey=""))
+    except (OSError, ValueError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"table.file: {name} cannot be read: {reason}") from None

@@ -5,13 +5,22 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, ValidationError
 
-from benchmarks.claims.claim import SCALES, Arrangements, Claim, Looks, Refutation, Scale
+from benchmarks.claims.claim import (
+    SCALES,
+    Arrangement,
+    Arrangements,
+    Claim,
+    Looks,
+    Need,
+    Scale,
+    Workload,
+    Workloads,
+)
 from benchmarks.claims.families import members
 from benchmarks.documents import place, read
 from benchmarks.errors import UserError
@@ -26,16 +35,28 @@ class Entries(Frozen):
     """Defaults for the entries of a scenario."""
 
     arrangement: Arrangements | None = None
+    workload: Workloads | None = None
     looks: Looks | None = None
 
 
-class Place(Frozen):
+class MainResult(Frozen):
+    """A main result of a paper, and the entries that are its readings: all of them, whatever they say."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    words: str
+    place: str
+    readings: Annotated[tuple[str, ...], Field(min_length=1)]  # ids, or patterns of ids
+    corners: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # name → those in a named corner
+    open: str = ""  # what the text leaves open
+
+
+class WrittenScenario(Frozen):
     """A scenario as its claims file writes it: a suite's document, and what scales change in it."""
 
     suite: str | None = None  # a shipped one to start from
     set: dict[str, Any] = Field(default_factory=dict)  # dotted keys → values, at every scale
     scales: dict[Scale, dict[str, Any]] = Field(default={"small": {}}, min_length=1)
-    needs: dict[Scale, str] = Field(default_factory=dict)
+    needs: dict[Scale, Need] = Field(default_factory=dict)
     entries: Entries = Field(default_factory=Entries)
     document: dict[str, Any] = Field(default_factory=dict)  # the suite's keys, where it is written out
 
@@ -47,6 +68,7 @@ class Head(Frozen):
     title: str
     scenarios: dict[str, dict[str, Any]] = Field(default_factory=dict)
     claims: list[dict[str, Any]]
+    main: tuple[MainResult, ...] = ()
     words: dict[str, str] = Field(default_factory=dict)  # value in an entry's `each` → how statements say it
     # Id, or pattern such as 'A-best/*' → what was seen, where the entry itself does not say it.
     seen: dict[str, str] = Field(default_factory=dict)
@@ -58,49 +80,23 @@ class Paper:
 
     name: str
     title: str
-    scenarios: dict[str, Place] = field(default_factory=dict)
+    scenarios: dict[str, WrittenScenario] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)  # scenario → its file
     places: dict[str, str] = field(default_factory=dict)  # scenario → its file and line
     claims: dict[str, Claim] = field(default_factory=dict)  # by id
+    main: dict[str, MainResult] = field(default_factory=dict)  # by id
+    words: dict[str, str] = field(default_factory=dict)  # values and names of conditions, for readers
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
         """The scales at which a claim can be judged, smallest first; none for what is computed."""
         each = [self.scenarios[one.scenario].scales for one in claim.samples.values() if one.scenario]
         return tuple(scale for scale in SCALES if each and all(scale in of for of in each))
 
-    def needs(self, claim: Claim, scale: str) -> str:
-        """What a claim needs at a scale beyond two cores; empty if they suffice."""
-        own = claim.needs.get(scale, "")
-        theirs = (
-            self.scenarios[one.scenario].needs.get(scale, "")
-            for one in claim.samples.values()
-            if one.scenario
-        )
-        return own or next(filter(None, theirs), "")
-
-    def refutation(self, claim: Claim, scale: str) -> Refutation:
-        """What a refutation of a claim at a scale would mean; only the first kind is counted.
-
-        The published code's arrangement counts as the paper's where no entry of its row follows the text.
-        """
-        if claim.ours:
-            return "ours"
-        if claim.refutation is not None:
-            return claim.refutation
-        arranged = claim.arranged(scale)
-        silent = claim.row not in self._told_rows
-        return (
-            "contradicts" if arranged == "paper" or (arranged == "code" and silent) else "other_arrangement"
-        )
-
-    @cached_property
-    def _told_rows(self) -> set[str]:
-        """The rows with an entry in the paper's own arrangement."""
-        return {
-            claim.row
-            for claim in self.claims.values()
-            if any(claim.arranged(scale) == "paper" for scale in self.scales(claim) or ("",))
-        }
+    def needs(self, claim: Claim, scale: str) -> Need | None:
+        """What a claim needs at a scale beyond an evening on two cores; None if they suffice."""
+        scenarios = [self.scenarios[one.scenario] for one in claim.samples.values() if one.scenario]
+        needs = [claim.needs, *(scenario.needs for scenario in scenarios)]
+        return next((need[scale] for need in needs if scale in need), None)
 
 
 def papers(folder: Path = FOLDER) -> dict[str, Paper]:
@@ -109,6 +105,7 @@ def papers(folder: Path = FOLDER) -> dict[str, Paper]:
     mistakes: list[str] = []
     for path in sorted(folder.glob("*.yaml")):
         mistakes += _read_into(found, path)
+    mistakes += [line for paper in found.values() for line in _without_readings(paper, folder)]
     if mistakes:
         raise UserError(*mistakes)
     return found
@@ -122,14 +119,31 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
         yield from told(path, error, Head, document)
         return
     paper = found.setdefault(head.paper, Paper(head.paper, head.title))
+    paper.words.update(head.words)
     known = {id_ for other in found.values() for id_ in other.claims}
+    yield from _scenarios_into(paper, head, path, document)
+    yield from _entries_into(paper, head, path, document, known)
+    for result in head.main:
+        if result.id in paper.main:
+            yield f"{place(path, document, ('main',))}: main.{result.id}: another main result has this id"
+        paper.main[result.id] = result
+    yield from (
+        f"{place(path, document, ('seen', id_))}: seen.{id_}: no claim has this id"
+        for id_ in head.seen
+        if not fnmatch.filter(paper.claims, id_)
+    )
+
+
+def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iterator[str]:
     for name, written in head.scenarios.items():
         here = place(path, document, ("scenarios", name))
         if name in paper.scenarios:
             yield f"{here}: scenarios.{name}: stands in {paper.files[name].name} already"
             continue
         own = {
-            key: value for key, value in written.items() if key in Place.model_fields and key != "document"
+            key: value
+            for key, value in written.items()
+            if key in WrittenScenario.model_fields and key != "document"
         }
         rest = {key: value for key, value in written.items() if key not in own}
         if "suite" in own and rest:
@@ -137,10 +151,13 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
             yield f"{here}: {key}: changes of a suite stand under `set` and `scales`"
             continue
         try:
-            paper.scenarios[name] = Place.model_validate({**own, "document": rest})
+            paper.scenarios[name] = WrittenScenario.model_validate({**own, "document": rest})
             paper.files[name], paper.places[name] = path, here
         except ValidationError as error:
-            yield from _told(here, error, Place, written, f"scenarios.{name}.")
+            yield from _told(here, error, WrittenScenario, written, f"scenarios.{name}.")
+
+
+def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: set[str]) -> Iterator[str]:
     for number, entry in enumerate(head.claims):
         here = place(path, document, ("claims", number))
         where = f"{here}: claims.{entry.get('id', number)}"
@@ -155,11 +172,15 @@ def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
             yield from _told(here, error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
         except ValueError as error:
             yield f"{where}: {error}"
-    yield from (
-        f"{place(path, document, ('seen', id_))}: seen.{id_}: no claim has this id"
-        for id_ in head.seen
-        if not fnmatch.filter(paper.claims, id_)
-    )
+
+
+def _without_readings(paper: Paper, folder: Path) -> Iterator[str]:
+    """A line for each pattern of a main result that no entry matches."""
+    for result in paper.main.values():
+        inner = (pattern for patterns in result.corners.values() for pattern in patterns)
+        for pattern in (*result.readings, *inner):
+            if not fnmatch.filter(paper.claims, pattern):
+                yield f"{folder}: {paper.name}: main.{result.id}: no claim has the id {pattern}"
 
 
 def _means(pattern: str, entry: Mapping[str, Any]) -> bool:
@@ -176,12 +197,12 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
 
 
 def _placed(claim: Claim, paper: Paper) -> Claim:
-    """The claim, with its scenario's arrangement and looks where it names none."""
+    """The claim, with its scenario's arrangement, workload and looks where it names none."""
     names = [sample.scenario for sample in claim.samples.values()]
     places = [paper.scenarios[name] for name in names if name in paper.scenarios]
     own = {
         key: next((said for place in places if (said := getattr(place.entries, key)) is not None), None)
-        for key in ("arrangement", "looks")
+        for key in ("arrangement", "workload", "looks")
         if getattr(claim, key) is None
     }
     return claim.model_copy(update=own)
@@ -201,11 +222,14 @@ def _mistakes(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
     if claim.samples and not paper.scales(claim):
         yield "its scenarios have no scale in common"
     elif claim.samples:
-        named = claim.arrangement.keys() if isinstance(claim.arrangement, dict) else SCALES
-        if claim.arrangement is None or not set(paper.scales(claim)) <= set(named):
-            yield (
-                "arrangement: must say whose experiment it is at each of its scales: paper, code or variant"
-            )
+        for key, values, what in (
+            ("arrangement", Arrangement, "whose experiment it is"),
+            ("workload", Workload, "whose data and model it has"),
+        ):
+            said = getattr(claim, key)
+            named = set(said) if isinstance(said, dict) else set(SCALES)
+            if said is None or not set(paper.scales(claim)) <= named:
+                yield f"{key}: must say {what} at each of its scales: {', '.join(get_args(values))}"
 
 
 def _told(

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.claims.files import FOLDER
 from benchmarks.errors import UserError
+from fl_core import reading
 
 RESULTS = FOLDER / "results"
 COMPUTED = "computed"  # stands where a scale would
@@ -45,12 +46,13 @@ def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:
 
 def read(file: Path) -> list[Number]:
     """All numbers of a file; none if it is not there. UserError, with the line, if it is damaged."""
-    if not file.is_file():
+    if not file.exists():
         return []
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = reading.text(file).splitlines()
     except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{file}: cannot be read: {reason}") from None
     origins: dict[str, str] = {}
     for text in lines:
         if text.startswith("# "):

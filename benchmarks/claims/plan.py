@@ -14,11 +14,12 @@ from benchmarks.claims.files import Paper
 from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
-from benchmarks.suite.code import guarded
 from benchmarks.suite.document import Setting, nearest, split
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, Suite, build
+from fl_core.import_guard import guarded
 from fl_core.parts import exact
+from fl_core.schema import CLAIMS
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
 
@@ -35,7 +36,7 @@ class ClaimPlan:
     @property
     def name(self) -> str:
         """The name under which the runs are recorded."""
-        return f"claims-{self.paper.name}-{self.scale}"
+        return f"{CLAIMS}{self.paper.name}-{self.scale}"
 
     @property
     def description(self) -> str:
@@ -112,6 +113,9 @@ class ClaimScenario:
         if len(points) > 1 and sample.over is None:
             raise ValueError(f"`where` picks {len(points)} points of {self.name}: say which one, or `over`")
         rows = [self._runs[point][self._strategy(point, sample.strategy)] for point in points]
+        for run in (row[0] for row in rows):
+            if reason := run.experiment.lacks(sample.metric or ""):
+                raise ValueError(f"{run.strategy} in {run.scenario}: {reason}")
         return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
 
     @cached_property

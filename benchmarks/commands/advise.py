@@ -85,7 +85,8 @@ def command(
     for line in advice.advice(own, found, board):
         print_text(line)
     strategies = advice.candidates(found, board, suite)
-    out.write_text(dump(advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies)))
+    own_suite = advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies)
+    out.write_text(dump(own_suite), encoding="utf-8")
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "
         f"asyncfl tune {out}, then asyncfl run {out} --tuned"

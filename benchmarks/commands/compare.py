@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,12 @@ import click
 
 from benchmarks import completion, options
 from benchmarks.errors import UserError
+from fl_core.schema import DEFAULT
 
 if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
     from reports.records.records import RecordedScenario, RecordedSuite
+    from reports.statistics.compare import Comparison
 
 
 @click.command()
@@ -51,39 +54,36 @@ def command(
     the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
     (Holm).
     """
-    from benchmarks.tracking.store import Store
-
-    store = Store(folder, tracking_uri)
-    store.must_exist()
-    found = _load(store.tracking_uri, suite)
-    one, two = (_strategy(found, name) for name in (first, second))
-    if one == two:
-        raise UserError(f"A and B are both {one}: name two strategies")
-    chosen = _scenarios(found, scenario, (one, two))
-    if found.outdated:
-        click.echo(f"{found.outdated}\n")
-    for metric in metrics or (chosen[0].columns[0].name,):
-        _print(chosen, one, two, metric)
-
-
-def _print(chosen: Sequence[RecordedScenario], first: str, second: str, metric: str) -> None:
     from benchmarks.tables import print_text
+    from benchmarks.tracking.store import Store
     from reports.statistics.answers import answer
+
+    recorded = load(Store(folder, tracking_uri), suite)
+    pair, scenarios = choose(recorded, first, second, scenario)
+    if recorded.outdated:
+        click.echo(f"{recorded.outdated}\n")
+    for metric in metrics or (scenarios[0].columns[0].name,):
+        asked = with_metric(scenarios, metric)
+        comparisons = in_each(asked, pair, metric)
+        click.secho(f"{pair[0]} and {pair[1]}, {_title(asked[0], metric)}", bold=True)
+        print_text(_how(max(comparison.tests for comparison in comparisons)))
+        for comparison in comparisons:
+            click.secho(f"\n{comparison.scenario}", fg="cyan")
+            for line in answer(comparison, *pair):
+                print_text(line, "  ")
+        if len(asked) < len(scenarios):
+            click.echo("")
+            print_text(f"Not in {', '.join(other.label for other in scenarios if other not in asked)}.")
+        click.echo("")
+
+
+def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric: str) -> list[Comparison]:
+    """A comparison for each scenario, and of the mean over all of them where that means anything."""
     from reports.statistics.compare import compare, overall
 
-    asked = _with_metric(chosen, metric)
-    found = compare(asked, first, second, metric)
-    together = overall(asked, found)
-    click.secho(f"{first} and {second}, {_title(asked[0], metric)}", bold=True)
-    print_text(_how(max(one.tests for one in found)))
-    for one in [*found, *([together] if together else [])]:
-        click.secho(f"\n{one.scenario}", fg="cyan")
-        for line in answer(one, first, second):
-            print_text(line, "  ")
-    if len(asked) < len(chosen):
-        click.echo("")
-        print_text(f"Not in {', '.join(one.label for one in chosen if one not in asked)}.")
-    click.echo("")
+    comparisons = compare(scenarios, *pair, metric)
+    mean = overall(scenarios, comparisons)
+    return [*comparisons, *([mean] if mean else [])]
 
 
 def _how(tests: int) -> str:
@@ -104,17 +104,19 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
 
-def _load(tracking_uri: str, suite: str | None) -> RecordedSuite:
-    """The suite's runs; the only suite's where none is named."""
-    from mlflow import MlflowClient
+def load(store: Store, suite: str | None) -> RecordedSuite:
+    """The suite's runs; the only suite's where none is named. UserError if there are none."""
+    from benchmarks.tracking.database import reading
+    from reports.records import store as records
 
-    from reports.records.store import load
-
-    if suite is not None and (found := load(tracking_uri, suite)).runs:
+    store.must_exist()
+    uri = store.tracking_uri
+    if suite is not None and (found := records.load(uri, suite)).runs:
         return found
-    recorded = [one.name for one in MlflowClient(tracking_uri).search_experiments() if one.name != "Default"]
+    with reading(uri) as client:
+        recorded = [one.name for one in client.search_experiments() if one.name != DEFAULT]
     if suite is None and len(recorded) == 1:
-        return load(tracking_uri, recorded[0])
+        return records.load(uri, recorded[0])
     if suite is None:
         raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
     if suite in recorded:
@@ -138,8 +140,16 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
     raise _unknown("strategy", name, labels)
 
 
-def _scenarios(suite: RecordedSuite, text: str | None, pair: Iterable[str]) -> list[RecordedScenario]:
-    """Scenarios with the text in their name in which both strategies were tried."""
+def choose(
+    suite: RecordedSuite, first: str, second: str, text: str | None
+) -> tuple[tuple[str, str], list[RecordedScenario]]:
+    """The labels of both strategies, and the scenarios with a text in their name in which both were tried.
+
+    UserError if there are none.
+    """
+    pair = _strategy(suite, first), _strategy(suite, second)
+    if pair[0] == pair[1]:
+        raise UserError(f"A and B are both {pair[0]}: name two strategies")
     everywhere = suite.scenarios()
     wanted = [one for one in everywhere if text is None or text.casefold() in one.label.casefold()]
     if not wanted:
@@ -147,11 +157,11 @@ def _scenarios(suite: RecordedSuite, text: str | None, pair: Iterable[str]) -> l
     both = [one for one in wanted if set(pair) <= {cell.strategy for cell in one.cells}]
     if not both:
         raise UserError(f"{' and '.join(pair)} were tried in no scenario together")
-    return both
+    return pair, both
 
 
-def _with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
-    """Scenarios in which the metric is available."""
+def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
+    """The scenarios in which the metric is available; UserError if there are none."""
     from reports.records.records import CLOCKS
     from reports.statistics.compare import AREA, REACHES
 

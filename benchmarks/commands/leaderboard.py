@@ -10,6 +10,7 @@ import click
 
 from benchmarks import options
 from benchmarks.errors import UserError
+from fl_core.schema import VARIANT
 from fl_core.words import many
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def must_be_those_kept(recorded: RecordedSuite) -> None:
     from benchmarks.suite.suite import load
     from benchmarks.tracking.entries import params_of
 
-    name, _, scale = recorded.name.removesuffix("-tuned").rpartition("-")
+    name, _, scale = recorded.name.removesuffix(VARIANT).rpartition("-")
     shipped = {
         run.scenario: dict(params_of({"scenario": run.experiment.description()["scenario"]}))
         for run in load(name, scale=scale, tuned=False).runs()
@@ -137,7 +138,7 @@ def _tuned(suite: str) -> Sequence[TunedEntry]:
     """What tuned a shipped suite; nothing for others."""
     from benchmarks.suite import tuned
 
-    name = suite.removesuffix("-tuned")
+    name = suite.removesuffix(VARIANT)
     path = tuned.FOLDER / f"{name}.yaml"
     return tuned.load(path, name).spec.tuned if name != suite and path.is_file() else ()
 
@@ -153,7 +154,7 @@ def _write(board: Board, folder: Path, stem: str, suite: str | None, *, with_kep
         profile_figure(board).save(folder / profiles)
     among = "--with-kept" if with_kept else None
     command = " ".join(filter(None, ["asyncfl leaderboard", suite, among, "--markdown", str(folder)]))
-    (folder / f"{stem}.md").write_text(page(board, _title(stem), command, ranks, profiles))
+    (folder / f"{stem}.md").write_text(page(board, _title(stem), command, ranks, profiles), encoding="utf-8")
     click.echo(f"Written: {folder / f'{stem}.md'}")
 
 

@@ -36,49 +36,73 @@ def command(
     Everything is read from MLflow; nothing runs. A page that shows more runs
     than can be read now is kept: exit code 1.
     """
-    from benchmarks.errors import UserError
-    from benchmarks.suite.shipped import recorded_name
     from benchmarks.tables import print_rich
     from benchmarks.tracking.store import Store
 
     store = Store(folder, tracking_uri)
-    store.must_exist()
-    name = recorded_name(suite, scale)
-
-    from reports import page, terminal
-    from reports.records.store import load
-
-    found = load(store.tracking_uri, name)
-    if not found.runs and not found.studies:
-        raise UserError(f"no run of a suite '{name}' is recorded in {tracking_uri or folder}")
+    found = load(store, suite, scale)
     if found.runs:
+        from reports import terminal
+
         print_rich(terminal.tables(found))
-    whole = write_page(found, store)
+    written = write_page(found, store)
     if files is not None:
-        try:
-            written = page.write_files(found, files)
-        except OSError as error:
-            raise UserError(f"--files {files} cannot be written: {error.strerror}") from None
-        click.echo(f"{many(len(written), 'file')} for a paper: {files}")
-    if whole is None:
+        click.echo(f"{many(write_files(found, files), 'file')} for a paper: {files}")
+    if written is None:
         sys.exit(1)
+
+
+def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
+    """What is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
+    from benchmarks.errors import UserError
+    from benchmarks.suite.shipped import recorded_name
+    from reports.records import store as records
+
+    store.must_exist()
+    found = records.load(store.tracking_uri, recorded_name(suite, scale))
+    must_be_readable(found)
+    if not found.runs and not found.studies:
+        where = store.tracking or store.folder
+        raise UserError(f"no run of a suite '{found.name}' is recorded in {where}")
+    return found
+
+
+def write_files(found: RecordedSuite, folder: Path) -> int:
+    """Write figures and tables for a paper into a folder; their number. UserError if that fails."""
+    from benchmarks.errors import UserError
+    from reports import page
+
+    try:
+        return len(page.write_files(found, folder))
+    except OSError as error:
+        raise UserError(f"--files {folder} cannot be written: {error.strerror}") from None
+
+
+def must_be_readable(found: RecordedSuite) -> None:
+    """UserError if records are damaged, and nothing is left to show."""
+    from benchmarks.errors import UserError
+
+    if not found.shown and (found.unread or (found.damaged and not found.studies)):
+        raise UserError(f"no run of '{found.name}' can be read: its records are damaged")
 
 
 def write_page(found: RecordedSuite, store: Store) -> Path | None:
     """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
+    path = page_of(found, store)
+    if path.stem != found.name:
+        return None
+    click.echo(f"Report: {path}")
+    return path
+
+
+def page_of(found: RecordedSuite, store: Store) -> Path:
+    """Write the page beside an old one that shows more runs, or else in its place. The path."""
+    from benchmarks.claims.pages.section import sections
     from benchmarks.errors import warn
     from reports import page
 
-    if found.unread:
-        first = found.unread[0]
-        warn(
-            f"{len(found.unread)} of {many(len(found.runs), 'run')} left files that cannot be read, first of "
-            f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
-        )
     wanted = store.reports / f"{found.name}.html"
-    written = page.write(found, wanted)
+    written = page.write(found, wanted, sections(found.name))
     if written != wanted:
         warn(f"{wanted} shows more runs and is kept; what can be read now is in {written}")
-        return None
-    click.echo(f"Report: {written}")
     return written

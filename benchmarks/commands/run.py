@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import signal
 import sys
 from pathlib import Path
 from threading import Thread
@@ -13,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import options
-from benchmarks.redaction import redacted
+from benchmarks import interrupts, options
+from benchmarks.redaction import command_line
+from fl_core.schema import Status
 from fl_core.words import many
 
 if TYPE_CHECKING:
@@ -23,12 +22,11 @@ if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
 
 ENDS = {
-    "done": "done",
-    "diverged": "diverged",
-    "stalled": "stalled, waiting for clients that never come",
-    "error": "ended in error (see their traceback.txt in MLflow)",
+    Status.DONE: "done",
+    Status.DIVERGED: "diverged",
+    Status.STALLED: "stalled, waiting for clients that never come",
+    Status.ERROR: "ended in error (see their traceback.txt in MLflow)",
 }
-INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
 
 @click.command()
@@ -45,6 +43,7 @@ INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 @options.engine
 @options.address
 @options.workers
+@options.verbose
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong and the results.")
 @click.option("--no-report", is_flag=True, help="Write no report page.")
 def command(
@@ -67,8 +66,6 @@ def command(
     Finished runs are not repeated; interrupted ones continue where they stopped.
     """
     began = monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
-
     from benchmarks import engine as engines
 
     computes = engines.engine(engine, address, workers)
@@ -88,6 +85,7 @@ def command(
             Thread(target=_prepare_page, daemon=True).start()  # while workers compute
         return display(tasks, quiet=quiet)
 
+    interrupts.are_raised()
     try:
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
@@ -95,9 +93,9 @@ def command(
     except KeyboardInterrupt:
         done = f"{session.finished} of {many(len(session.tasks), 'run')} finished"
         click.echo(f"\nStopped: {done}, what was in progress is saved.")
-        click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
-        sys.exit(INTERRUPTED)
-    sys.exit(1 if session.now["error"] or not whole else 0)
+        click.echo(f"Go on with: asyncfl {command_line(sys.argv[1:])}")
+        sys.exit(interrupts.EXIT)
+    sys.exit(1 if session.now[Status.ERROR] or not whole else 0)
 
 
 def _prepare_page() -> None:
@@ -121,7 +119,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 
 def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     """Print the table and write the page; False if the page lost runs that an older one shows."""
-    from benchmarks.commands.report import write_page
+    from benchmarks.commands.report import must_be_readable, write_page
     from benchmarks.errors import warn
     from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
@@ -138,6 +136,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     from reports.records.store import load
 
     found = load(store.tracking_uri, session.suite.name)
+    must_be_readable(found)
     print_rich(terminal.tables(found))
     written = write_page(found, store) if page else None
     if written and (why := keep_page(store, session.suite.name, written)):
@@ -157,5 +156,5 @@ def _ui(suite: str, store: Store) -> str:
     if store.folder != Store().folder:
         words += ["--store", str(store.folder)]
     if store.tracking:
-        words += ["--tracking-uri", redacted(store.tracking)]
-    return shlex.join(words)
+        words += ["--tracking-uri", store.tracking]
+    return command_line(words)

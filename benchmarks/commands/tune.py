@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -13,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchmarks import options
-from benchmarks.redaction import redacted
+from benchmarks import interrupts, options
+from benchmarks.redaction import command_line
 from fl_core.words import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Suite
-    from benchmarks.suite.tuned import TunedEntry
+    from benchmarks.suite.tuned import TunedEntry, TunedFile
     from benchmarks.tracking.store import Store
     from tuning.campaign import Driver
     from tuning.study import Campaign
 
-INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 POSITIVE = click.IntRange(min=1)
 
 
@@ -62,6 +59,7 @@ POSITIVE = click.IntRange(min=1)
     "DIR/tuned-SUITE.yaml]",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
+@options.verbose
 @click.option("--quiet", is_flag=True, help="No progress, only what came out.")
 def command(
     *,
@@ -88,8 +86,6 @@ def command(
     interrupted ones continue.
     """
     began = monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
-
     from benchmarks import engine as engines
     from benchmarks.device import processes
     from benchmarks.suite.suite import load
@@ -115,21 +111,42 @@ def command(
     store = Store(folder, tracking_uri)
     opened = open_storage(storage or str(folder / "tuning.journal"))
     driver = Driver(campaign, opened, store)
+    interrupts.are_raised()
     try:
         with _progress(driver, quiet=quiet) as show:
             driver.run(computes, show)
     except KeyboardInterrupt:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         click.echo(f"\nStopped: {done}; what was in progress is taken up again.")
-        click.echo(f"Go on with: asyncfl {redacted(shlex.join(sys.argv[1:]))}")
-        sys.exit(INTERRUPTED)
+        click.echo(f"Go on with: asyncfl {command_line(sys.argv[1:])}")
+        sys.exit(interrupts.EXIT)
     click.echo(_what_happened(driver, monotonic() - began))
-    if out is None and _suite_settings(settings):  # the suite's own values stay as they are
-        out = folder / f"tuned-{loaded.name}.yaml"
-    _show_results(driver, loaded, out)
+    out = out or elsewhere(loaded, settings, folder)
+    _show(keep(driver, out or loaded.tuned_values), out or loaded.tuned_values)
     if not driver.records.away:
         _write_page(loaded.name, store)
     click.echo(f"Next: {_run_with_it(loaded, suite, store, scale=scale, settings=settings, out=out)}")
+
+
+def elsewhere(suite: Suite, settings: Sequence[str], folder: Path) -> Path | None:
+    """Where values go that were found with other settings, so that the suite's own stay as they are."""
+    return folder / f"tuned-{suite.name}.yaml" if _suite_settings(settings) else None
+
+
+def keep(driver: Driver, path: Path) -> TunedFile:
+    """Write what a campaign found to a file, and warn of what is missing."""
+    from benchmarks.errors import warn
+    from benchmarks.suite import tuned
+    from tuning.results import found
+
+    campaign = driver.campaign
+    if driver.records.away:
+        warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
+    what = found(campaign, driver.ledgers)
+    tuned.write(path, what)
+    if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
+        warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
+    return what
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
@@ -192,27 +209,18 @@ def _run_with_it(
     words += ["--scale", scale] if scale else []
     words += [word for one in _suite_settings(settings) for word in ("--set", one)]
     words += ["--store", str(store.folder)] if store.folder != type(store)().folder else []
-    words += ["--tracking-uri", redacted(store.tracking)] if store.tracking else []
-    return shlex.join(words)
+    words += ["--tracking-uri", store.tracking] if store.tracking else []
+    return command_line(words)
 
 
-def _suite_settings(settings: tuple[str, ...]) -> list[str]:
+def _suite_settings(settings: Sequence[str]) -> list[str]:
     """What --set changes in the suite itself, not in how it is tuned."""
     return [one for one in settings if not one.startswith("tuning.")]
 
 
-def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
-    from benchmarks.errors import warn
-    from benchmarks.suite import tuned
+def _show(what: TunedFile, path: Path) -> None:
     from benchmarks.tables import print_table
-    from tuning.results import found
 
-    campaign = driver.campaign
-    if driver.records.away:
-        warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
-    what = found(campaign, driver.ledgers)
-    path = out or suite.tuned_values
-    tuned.write(path, what)
     rows = [
         (
             one.scenario,
@@ -225,9 +233,6 @@ def _show_results(driver: Driver, suite: Suite, out: Path | None) -> None:
     ]
     said = f"{what.objective}, {what.metric}"
     print_table(("scenario", "strategy", said, "before", "parameters"), rows)
-    missing = len(campaign.studies) + len(campaign.reused) - len(what.tuned)
-    if missing:
-        warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
     click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
     click.echo(f"Tuned values: {path}")
 

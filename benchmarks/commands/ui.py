@@ -8,17 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from time import sleep
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import click
 
-from benchmarks import completion, options
+from benchmarks import completion, interrupts, options
 from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
+from fl_core.schema import DEFAULT
 
 PATIENCE = 0.25  # seconds between two questions whether the server answers
 
@@ -42,6 +45,10 @@ def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int
 
     store = Store(folder, tracking_uri)
     store.must_exist()
+    if store.is_server:
+        raise UserError(
+            f"--tracking-uri {store.tracking_uri}: is an MLflow server: open its pages in a browser"
+        )
     if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
     if why := settle(store):
@@ -59,13 +66,27 @@ def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int
 
 
 @contextmanager
-def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[str]]:
     """MLflow's server, with all of its processes ended at the end, by Ctrl-C or a signal, too."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled like Ctrl-C
-    # The address may hold a password, and all users of a machine can see the arguments of a process.
-    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": tracking_uri}
+    interrupts.are_raised()
+    environment = {
+        **os.environ,
+        # It may hold a password, and all users of a machine can see the arguments of a process.
+        "MLFLOW_BACKEND_STORE_URI": tracking_uri,
+        "UVICORN_APP_DIR": str(Path(os.__file__).parent),  # else modules are searched for where it is started
+    }
     arguments = [sys.executable, "-m", "mlflow", "ui", "--host", host, "--port", str(port)]
-    server = subprocess.Popen(arguments, env=environment, start_new_session=True)
+    server = subprocess.Popen(
+        arguments,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    output = Thread(target=_print, args=(server.stdout,), daemon=True)
+    output.start()
     try:
         yield server
     except KeyboardInterrupt:
@@ -74,6 +95,12 @@ def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Pope
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)
             server.wait()
+        output.join(PATIENCE)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stderr.write(redacted(line))
 
 
 def _answers(host: str, port: int) -> bool:
@@ -87,24 +114,21 @@ def _answers(host: str, port: int) -> bool:
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
-    from mlflow import MlflowClient
-
     from benchmarks.suite.document import nearest
     from benchmarks.tracking import notes, views
-    from benchmarks.tracking.delivery import failures, what_happened
+    from benchmarks.tracking.database import reading
+    from benchmarks.tracking.entries import valid_tags
 
-    client = MlflowClient(tracking_uri)
-    try:
+    with reading(tracking_uri) as client:
         experiment = client.get_experiment_by_name(suite)
-        known = [found.name for found in client.search_experiments() if found.name != "Default"]
-    except failures() as error:
-        raise UserError(f"MLflow at {tracking_uri} cannot be read: {what_happened(error)}") from None
+        known = [found.name for found in client.search_experiments() if found.name != DEFAULT]
     if experiment is None:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.experiment_id
-    found = [(name, views.page(id_, key)) for name, key in views.saved(experiment.tags)]
-    reports = client.search_runs([id_], notes.REPORT, max_results=1)
+    found = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
+    with reading(tracking_uri) as client:
+        reports = client.search_runs([id_], notes.REPORT, max_results=1)
     found += [("Report page", notes.report_page(suite, id_, run.info.run_id)) for run in reports]
     return found or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
 

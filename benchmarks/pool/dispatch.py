@@ -6,6 +6,7 @@ alone. The jobs of a worker that died are retried, each alone.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterator
@@ -13,6 +14,8 @@ from itertools import islice
 from typing import Any, Generic, Self, TypeVar
 
 from benchmarks.pool.pool import DEATHS, Capacity, Died, Final, GivenUp, J, Message
+
+log = logging.getLogger(__name__)
 
 
 class WorkerHandle(ABC, Generic[J]):
@@ -102,6 +105,7 @@ class Dispatcher(ABC, Generic[J, H]):
         size = self.size
         while len(self.waiting) > starting and len(self.workers) < size:
             self.workers.append(self.start())
+            log.info("worker %d of %d started", len(self.workers), size)
             if self.workers[-1].ready:
                 self.workers[-1].begin(self.waiting.popleft())
             else:
@@ -138,11 +142,13 @@ class Dispatcher(ABC, Generic[J, H]):
     def died(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
         """A worker is gone: its jobs are retried, before all others."""
         self.workers.remove(worker)
+        log.warning("worker died (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
         for job in reversed(worker.jobs.values()):
             yield job, self._retried(job, death)
 
     def _retried(self, job: J, death: Died) -> Died | GivenUp:
         deaths = self._deaths.get(job.key, 0) + 1
+        log.warning("job %s: %s", job.key, "given up" if deaths == DEATHS else f"retry {deaths}")
         if deaths == DEATHS:
             return GivenUp(self.lost(deaths, death))
         retries = job.retries()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -16,12 +17,25 @@ TRAINING = "fl_core.problems.training.pooled"  # what worlds of data sets are bu
 def warm_up(*modules: str) -> None:
     """Start it; it imports the jobs' modules while the caller does other things.
 
-    Workers inherit the present environment and import path.
+    Workers inherit the present environment and import path. Where `asyncfl` found our packages among others
+    of their names, it does so there, too.
     """
+    first = ["asyncfl"] if "asyncfl" in sys.modules else []
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
-    forkserver.set_forkserver_preload(["benchmarks.pool.preload", *modules])
-    with same_import_path():
+    forkserver.set_forkserver_preload([*first, "benchmarks.pool.preload", *modules])
+    resource_tracker.ensure_running()  # by itself, the fork server starts it and unblocks the signal
+    with same_import_path(), _interrupts_blocked():
         forkserver.ensure_running()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes started meanwhile begin with Ctrl-C blocked; the preloaded module ignores it from then on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from benchmarks.pool.dispatch import Dispatcher, WorkerHandle
 from benchmarks.pool.fork_server import same_import_path
 from benchmarks.pool.pool import Died, J, Message
 from benchmarks.pool.worker import Note, serve
+from fl_core.import_guard import own_packages
 
 PATIENCE = 15.0  # seconds that workers have to save their jobs when all is stopped
 
@@ -25,7 +26,7 @@ class WorkerProcess(WorkerHandle[J]):
     def __init__(self, context: ForkServerContext, log: Path) -> None:
         super().__init__()
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, log), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, log, own_packages()), daemon=True)
         with same_import_path():  # if the fork server is started only now
             self.process.start()
         theirs.close()  # so that its death ends the pipe

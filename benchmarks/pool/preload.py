@@ -17,6 +17,7 @@ MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker", TRAINING)
 
 def _import_all() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # as the fork server was started
     gc.disable()
     driver = os.getppid()
     for module in MODULES:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from benchmarks.pool.dispatch import Dispatcher, WorkerHandle
 from benchmarks.pool.fork_server import THREADS
 from benchmarks.pool.pool import DEATHS, Died, J, Message
 from benchmarks.pool.ray_worker import HEARTBEAT, Heard, RayWorker
+from fl_core.import_guard import SOURCES, own_packages
 
 PATIENCE = 30.0  # seconds that workers have to save their jobs and send them when all is stopped
 LOOK_EVERY = 2.0  # seconds between two looks at the nodes of the cluster
@@ -45,7 +47,8 @@ def connect(address: str | None) -> None:
         _must_answer(where)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        ray.init(where, log_to_driver=False, configure_logging=False)
+        with chdir(SOURCES):  # Ray puts the working directory first on the import path of all workers
+            ray.init(where, log_to_driver=False, configure_logging=False)
     except (ConnectionError, RayError, RuntimeError, ValueError, ImportError) as error:
         if where == "auto":
             raise UserError(f"--engine ray: this machine belongs to no Ray cluster: {NOWHERE}") from None
@@ -111,7 +114,7 @@ class RayPool(Dispatcher[J, WorkerOnNode[J]]):
             "max_concurrency": 8,  # it answers while it computes
             "runtime_env": {"env_vars": variables},
         }
-        self._arguments = (dict(environment or {}), heartbeat)
+        self._arguments = (dict(environment or {}), heartbeat, own_packages())
         self._nodes: dict[str, int] = {}  # alive: id → workers that it may have
         self._names: dict[str, str] = {}
         self._prepared: set[str] = set()

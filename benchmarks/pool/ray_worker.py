@@ -20,6 +20,7 @@ from time import monotonic
 
 from benchmarks.pool.pool import Final, Message, PoolJob
 from benchmarks.pool.worker import Note, QueueWorker
+from fl_core.import_guard import OwnPackages
 
 HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
 BYTES = 1e6  # of checkpoints that a worker sends in a second at most, on average
@@ -48,8 +49,10 @@ class Begun:
 class RayWorker(QueueWorker):
     """The actor; its methods are called while jobs are computed."""
 
-    def __init__(self, environment: Mapping[str, str], heartbeat: float) -> None:
+    def __init__(self, environment: Mapping[str, str], heartbeat: float, own: OwnPackages | None) -> None:
         super().__init__()
+        if own is not None:
+            own.install()
         for name, value in environment.items():
             os.environ.setdefault(name, value)  # the node's own settings come first
         self.heartbeat = heartbeat

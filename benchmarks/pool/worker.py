@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from benchmarks.pool.pool import Message, PoolJob
+from fl_core.import_guard import OwnPackages
 
 LOOK_EVERY = 0.02  # seconds between two polls of the pipe; a poll takes as long as a local step
 
@@ -135,8 +136,10 @@ class ProcessWorker(QueueWorker):
         self.stopping = True
 
 
-def serve(pipe: Connection, log: Path) -> None:
-    """The process's main function."""
+def serve(pipe: Connection, log: Path, own: OwnPackages | None) -> None:
+    """The process's main function; `own` finds the modules of jobs that are the user's."""
+    if own is not None:
+        own.install()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_the_driver, daemon=True).start()

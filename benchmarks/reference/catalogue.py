@@ -52,7 +52,7 @@ def entries(kind: str) -> list[CatalogueEntry]:
     named = {
         called: ast.get_docstring(one) or ""
         for home in _homes(kind)
-        for file in _files(home)
+        for file in (home.glob("*.py") if home.is_dir() else [home])
         if file not in others
         for one in _classes(file)
         if isinstance(called := _constant(one, "name"), str)
@@ -79,10 +79,6 @@ def _path(module: str) -> Path:
     """A module's file, or a package's folder."""
     path = SOURCES.joinpath(*module.split("."))
     return path if path.is_dir() else path.with_suffix(".py")
-
-
-def _files(home: Path) -> list[Path]:
-    return sorted(home.glob("*.py")) if home.is_dir() else [home]
 
 
 def _classes(file: Path) -> Iterator[ast.ClassDef]:

@@ -1,14 +1,18 @@
-"""The reference pages of the documentation, as Markdown: parts, suite keys, commands."""
+"""The reference pages of the documentation, as Markdown: parts, suite keys, commands, public names."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
 
 import click
 
 from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
 from benchmarks.reference.keys import sections
-from benchmarks.reference.parts import Description, Field, described
+from benchmarks.reference.parts import Description, Field, described, in_words
+from benchmarks.suite.labels import first_line
 
 TITLES = {
     "strategies": "Strategies",
@@ -24,10 +28,23 @@ TITLES = {
 }
 
 
-def pages(commands: click.Group) -> dict[str, str]:
-    """The pages by name: one for each kind of part, the shipped suites, the keys of a suite, the commands."""
+def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
+    """The pages by name: the kinds of parts, shipped suites, keys of a suite, commands, names of a module."""
     found = {kind: _parts(kind) for kind in FAMILIES}
-    return {**found, "suites": _suites(), "suite": _keys(), "cli": "\n".join(_commands(commands))}
+    commands_page = "\n".join(_commands(commands))
+    return {**found, "suites": _suites(), "suite": _keys(), "cli": commands_page, "names": _names(public)}
+
+
+def _names(public: ModuleType) -> str:
+    rows = [(f"`{name}`", text(_said(getattr(public, name)))) for name in public.__all__]
+    return table(("name", "what it is"), rows)
+
+
+def _said(named: Any) -> str:
+    """The first line of a docstring; the type of a field, in words."""
+    if isinstance(named, type | ModuleType) or inspect.isfunction(named):
+        return first_line(named).rstrip(".")
+    return f"Type of a field: {in_words(named)}"
 
 
 def _parts(kind: str) -> str:

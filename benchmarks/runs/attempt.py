@@ -72,8 +72,7 @@ class Attempt(Lane):
         if self.recorder is not None:
             self.saved.parent.mkdir(parents=True, exist_ok=True)
             self.watch.here = self.seconds
-            self.watch.save()  # before the checkpoint, which must not count more rows
-            checkpoint.save(self.recorder, self.saved)
+            checkpoint.save(self.recorder, self.saved, self.watch.state())
 
     def leave(self) -> None:
         """Save the run for a later session; one that cannot be saved is recorded as an error."""
@@ -115,7 +114,6 @@ class Attempt(Lane):
 
     def _cleaned(self, result: Result, value: float | None = None) -> Finished:
         self.saved.unlink(missing_ok=True)
-        self.watch.path.unlink(missing_ok=True)
         return Finished.of(result, value)
 
     def _value(self, recorder: Recorder) -> float | None:
@@ -140,8 +138,7 @@ class Attempt(Lane):
             return None
         recorder = self._new(world)
         try:
-            checkpoint.load(recorder, self.saved)
-            self.watch.load(len(recorder.record.curve))
+            self.watch.restore(checkpoint.load(recorder, self.saved))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
             traceback.print_exc()
             self.tell(BegunAnew(summarised(error)))

@@ -7,6 +7,7 @@ from typing import Self
 
 from benchmarks.pool.pool import Final, Message
 from benchmarks.tracking.outbox import Result
+from fl_core.schema import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class NoRoom(Final):
 class Finished(Final):
     """Its record is in the outbox."""
 
-    status: str  # done, diverged, stalled, error
+    status: Status
     reason: str
     seconds: float
     value: float | None = None

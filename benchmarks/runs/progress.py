@@ -13,6 +13,7 @@ from benchmarks.pool.pool import Died, Message
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.runs.tasks import Task
 from benchmarks.suite.summary import duration
+from fl_core.schema import Status
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -119,9 +120,9 @@ def news(task: Task, message: BegunAnew | Finished | Died) -> str:
         return f"{task.name}: its checkpoint cannot be taken up ({message.reason}); it begins anew"
     if isinstance(message, Died):
         return f"{task.name}: its worker was lost ({message.how}); it will be taken up again"
-    if message.status == "error":
+    if message.status is Status.ERROR:
         return f"{task.name}: error: {message.reason}"
-    unusual = message.status in {"diverged", "stalled"}
+    unusual = message.status in {Status.DIVERGED, Status.STALLED}
     told = f"{message.status}: {message.reason}" if unusual else value(task, message.value)
     return f"{task.name}: {told} ({message.seconds:.1f} s)"
 
@@ -140,7 +141,7 @@ class Quiet(Progress):
             return
         task, message = told
         if isinstance(message, Died | BegunAnew) or (
-            isinstance(message, Finished) and message.status == "error"
+            isinstance(message, Finished) and message.status is Status.ERROR
         ):
             sys.stderr.write(news(task, message) + "\n")
 
@@ -199,7 +200,7 @@ class Bars(Progress):
         if told is not None:
             task, message = told
             if isinstance(message, Died | BegunAnew) or (
-                isinstance(message, Finished) and message.status != "done"
+                isinstance(message, Finished) and message.status is not Status.DONE
             ):
                 self._live.console.print(news(task, message), markup=False, highlight=False)
         if monotonic() - self._drawn > REFRESH:

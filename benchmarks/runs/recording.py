@@ -14,6 +14,7 @@ from benchmarks.tracking.stopwatch import Stopwatch, now
 from fl_core.diagnostics import summary as diagnostics
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record
+from fl_core.schema import Status
 
 
 class Recording:
@@ -22,7 +23,7 @@ class Recording:
     def __init__(self, outbox: Outbox, task: Task, provenance: dict[str, Any]) -> None:
         self.outbox, self.task = outbox, task
         self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
-        self.watch = Stopwatch(outbox.stopwatch(task.suite, task.key))
+        self.watch = Stopwatch()
 
     def simulated(self, record: Record, about: dict[str, Any]) -> Result:
         """A simulation has ended."""
@@ -33,20 +34,25 @@ class Recording:
 
     def trained(self, metrics: dict[str, float]) -> Result:
         """A baseline is trained."""
-        result = self._result("done", "", {}, metrics, [])
+        result = self._result(Status.DONE, "", {}, metrics, [])
         self.outbox.put(result, self.task.description())
         return result
 
     def failed(self, reason: str, trace: str = "") -> Result:
         """It ended in an error."""
-        result = self._result("error", reason, {}, {}, [])
+        result = self._result(Status.ERROR, reason, {}, {}, [])
         self.outbox.put(
             result, self.task.description(), texts={"traceback.txt": redacted(trace)} if trace else {}
         )
         return result
 
     def _result(
-        self, status: str, reason: str, about: dict[str, Any], metrics: dict[str, float], evaluated: list[int]
+        self,
+        status: Status,
+        reason: str,
+        about: dict[str, Any],
+        metrics: dict[str, float],
+        evaluated: list[int],
     ) -> Result:
         task, watch = self.task, self.watch
         return Result(

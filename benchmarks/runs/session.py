@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,12 +10,13 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import UserError, warn
 from benchmarks.pool.pool import GivenUp, Pool
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
-from benchmarks.runs.messages import Finished, NoRoom
-from benchmarks.runs.progress import Progress
+from benchmarks.runs.messages import BegunAnew, Finished, NoRoom
+from benchmarks.runs.progress import Progress, news
 from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
@@ -22,7 +24,10 @@ from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
+from fl_core.schema import Status
 from fl_core.words import many
+
+log = logging.getLogger(__name__)
 
 PULSE = 0.25  # seconds without a message after which the display is refreshed
 
@@ -49,7 +54,7 @@ class Session:
         self.suite, self.store = suite, store
         self.tasks = [one for one in tasks(suite.runs()) if baselines or isinstance(one, RunTask)]
         self.before = 0  # tasks that earlier sessions finished
-        self.now: Counter[str] = Counter()  # tasks of this session, by status
+        self.now: Counter[Status] = Counter()  # tasks of this session
         self.away = ""  # why MLflow could not be reached at the end
         self.waiting = 0  # records that it does not have
         self.why_waiting = ""
@@ -65,7 +70,7 @@ class Session:
     @property
     def finished(self) -> int:
         """Tasks that need not be computed again."""
-        return self.before + self.now["done"] + self.now["diverged"] + self.now["stalled"]
+        return self.before + sum(count for status, count in self.now.items() if status.terminated)
 
     def run(self, engine: Engine, show: Callable[[int], Progress]) -> None:
         """Compute what is left; `show(n)` makes the display for n tasks.
@@ -73,20 +78,24 @@ class Session:
         Before anything is computed, raises UserError, and a problem's own error if its data are missing;
         KeyboardInterrupt once all that is in progress is saved.
         """
-        with only_one(self.store):
+        with only_one(self.store), logs.kept(self.store.session_log):
             outbox = Outbox(self.store.outbox)
             for aside in outbox.sweep():
-                warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}, and computed again")
+                warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}, and made again")
             delivery = Delivery(self.store, outbox)
             try:
-                left = self._left(outbox, delivery)
+                with logs.phase("finding out what is left"):
+                    left = self._left(outbox, delivery)
+                log.info("%s: %s, %d of them left", self.suite.name, self.size, len(left))
                 if delivery.away:
                     warn(f"MLflow cannot be asked what is finished: {delivery.away}")
                 self._announce(delivery)
                 if left:
-                    self._compute(left, outbox, delivery, engine, show)
+                    with logs.phase("computing"):
+                        self._compute(left, outbox, delivery, engine, show)
             finally:
-                delivery.close()
+                with logs.phase("sending the last records to MLflow"):
+                    delivery.close()
                 self.waiting = len(list(outbox.waiting()))
                 self.away = delivery.away
                 self.why_waiting = delivery.why_waiting
@@ -107,7 +116,7 @@ class Session:
         for task in self.tasks:
             record = outbox.get(task.suite, task.key)
             lacks = record and not Made.of(record.result.about).serves(wanted[task.key])
-            if record and (lacks or record.result.status == "error"):
+            if record and (lacks or record.result.status is Status.ERROR):
                 outbox.drop(record)
                 record = None
             if record is None and task.key not in there:
@@ -149,6 +158,10 @@ class Session:
                     told = job.failed(message.reason) if isinstance(message, GivenUp) else message
                     if isinstance(told, NoRoom):
                         raise self._no_room(told.reason)
+                    if isinstance(told, BegunAnew) or (
+                        isinstance(told, Finished) and told.status is not Status.DONE
+                    ):
+                        log.info("%s", news(job.task, told))
                     if isinstance(told, Finished):
                         self.now[told.status] += 1
                         delivery.send()
@@ -172,7 +185,7 @@ def check(left: Sequence[Task]) -> None:
 def only_one(store: Store) -> Iterator[None]:
     """UserError if another process works on this store; a killed one no longer holds the lock."""
     try:
-        store.folder.mkdir(parents=True, exist_ok=True)
+        store.make()
         lock = FileLock(store.folder / ".lock")
         lock.acquire(timeout=0)
     except Timeout:

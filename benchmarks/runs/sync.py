@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.errors import warn
 from benchmarks.runs.session import only_one
+from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -25,10 +26,11 @@ def sync(store: Store) -> Synced:
 
     UserError if another process works on the store, or its MLflow store cannot be used.
     """
+    database.check(store.tracking_uri)
     with only_one(store):
         outbox = Outbox(store.outbox)
         for aside in outbox.sweep():
-            warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; asyncfl run repeats it")
+            warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; asyncfl run makes it again")
         before = len(list(outbox.waiting()))
         suites = list(outbox.announced())
         if not before and not suites:

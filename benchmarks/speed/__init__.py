@@ -1,1 +1,1 @@
-"""How fast the simulator is on this machine: against a plain loop, the matrix products alone, and itself."""
+"""How fast the simulator is on this machine, beside the loop that one would write for a single experiment."""

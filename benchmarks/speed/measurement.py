@@ -1,197 +1,160 @@
-"""All of it, in one run: updates a second against the yardstick, shares, the schedule alone, memory."""
+"""Client updates a second, 100 clients at work: in every execution, and in a plain loop, the yardstick."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
+import numpy as np
 import torch
 
-from benchmarks.pool.fork_server import cores
-from benchmarks.speed import gpu, memory, schedule, tracked
-from benchmarks.speed.arms import (
-    SIMULATIONS,
-    Case,
-    alone,
-    gradients,
-    plain_loop,
-    products,
-    side_by_side,
-    tight_loop,
-)
-from benchmarks.speed.cores import scaled
-from benchmarks.speed.shares import shares
-from benchmarks.tracking.provenance import provenance
+from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
+from benchmarks.speed import yardstick
+from benchmarks.speed.noise import Babble, Noise
 from fl_core.execution.auto import Auto
-from fl_core.execution.one_by_one import OneByOne
-from fl_core.execution.stacked import AllInFlight
-from fl_core.problems.problem import CPU
+from fl_core.execution.execution import Execution, Need
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation
+from fl_core.problems.classification import Classification
+from fl_core.problems.problem import CPU, Problem
+from fl_core.recording.together import simulate_together
 
-TIGHT, BY_HAND = "tight loop", "tight, by hand"  # yardsticks that were tuned
-MINUTE = 60.0  # seconds of the run that the cost of tracking is a share of
+MODELS = ("logistic", "cnn", "lstm")
+CLIENTS, BATCH = 100, 64
+REPEATS = 5
+LONG = 0.5  # seconds of one measurement, at least
+ASGD = {"name": "asgd", "local_lr": 1e-4, "local": {"name": "sgd", "batch": BATCH}}
 
-Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class SpeedPlan:
-    """What is measured, and how often."""
-
-    cases: tuple[Case, ...]
-    queues: tuple[int, ...]  # clients of the schedule alone
-    repeats: int
-    crowd: int = 100_000  # clients of the runs whose memory is measured
-    crowd_in_flight: int = 1_000
+Compute = Callable[[int], int]  # computes so many updates, or a stack more; returns how many
 
 
-FULL = SpeedPlan(
-    cases=(
-        *(Case("logistic", in_flight, updates=1600) for in_flight in (10, 100, 1000)),
-        *(Case("cnn", in_flight, updates=16) for in_flight in (10, 100, 1000)),
-        *(Case("lstm", in_flight, updates=16) for in_flight in (10, 100, 1000)),
-    ),
-    queues=(100, 10_000, 1_000_000),
-    repeats=7,
-)
-QUICK = SpeedPlan(
-    cases=(Case("logistic", 100, updates=800), Case("cnn", 100, updates=8), Case("lstm", 100, updates=8)),
-    queues=(100, 10_000),
-    repeats=3,
-)
+def measure(tell: Callable[[str], None], device: torch.device = CPU) -> list[dict[str, Any]]:
+    """Return a row for each model and execution: updates per second, the median of interleaved repeats.
 
-
-def measure(plan: SpeedPlan, tell: Tell, device: torch.device = CPU) -> dict[str, Any]:
-    """Everything as plain data, on the CPU, and what `device` gains if it is a GPU; `tell` reports progress.
-
-    Times on the CPU are processor time, on an idle machine the same as wall time; `busy` is their ratio.
+    On one thread. On a CPU in processor time, which other processes hardly change; on a GPU in real time.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    wall, processor = perf_counter(), process_time()
     try:
-        found = {
-            "updates": [row for case in plan.cases for row in _compared(case, plan.repeats, tell)],
-            "shares": [row for case in plan.cases for row in _shared(case, tell)],
-            "schedule": _scheduled(plan, tell),
-        }
+        return [row for model in MODELS for row in _measured(model, tell, device)]
     finally:
         torch.set_num_threads(threads)
-    busy = (process_time() - processor) / (perf_counter() - wall)
-    return {
-        **found,
-        "cores": _scaled(plan, tell),
-        "memory": _peaks(plan, tell),
-        "tracking": _tracked(tell),
-        "gpu": _on_gpu(plan, tell, device),
-        "busy": busy,
-        **provenance(),
-    }
 
 
-def _compared(case: Case, repeats: int, tell: Tell) -> list[dict[str, Any]]:
-    """Updates per second of every arm, the medians of interleaved repeats, and their ratios."""
-    tell(f"{case.model}, {case.in_flight} in flight")
-    auto, together = Auto(), Auto()
-    arms = {
-        "yardstick": plain_loop(case),
-        TIGHT: tight_loop(case),
-        **({BY_HAND: tight_loop(case, by_hand=True)} if case.model == "logistic" else {}),
-        "one by one": alone(case, OneByOne()),
-        "all in flight": alone(case, AllInFlight(8)),
-        "auto": alone(case, auto),
-        f"{SIMULATIONS} at once": side_by_side(case, together),
-        "floor": products(case) if case.model == "logistic" else gradients(case),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in arms}
-    for _ in range(repeats):
+def problem_of(model: str) -> Classification:
+    """Return random data for a model: sequences of symbols for the LSTM, else images."""
+    family = Babble if model == "lstm" else Noise
+    return family.model_validate({"clients": CLIENTS, "model": model})
+
+
+def endless(problem: Problem, strategy: dict[str, Any] = ASGD, seed: int = 0) -> Experiment:
+    """Return an experiment under exponential delays that never ends."""
+    timing, budget = {"durations": "exponential"}, {"updates": 10**9}
+    scenario = {"problem": problem, "timing": timing, "budget": budget}
+    return Experiment.model_validate({"scenario": scenario, "strategy": strategy, "seed": seed})
+
+
+def plain_loop(problem: Classification, device: torch.device = CPU) -> Compute:
+    """Return the yardstick on the data of a problem, normalised beforehand; nn.LSTM for the LSTM."""
+    data = problem.load()
+    network: torch.nn.Module
+    if problem.model.name == "lstm":
+        inputs, network = data.x_train.long(), yardstick.CharLSTM(problem.classes)
+    else:
+        inputs = (data.x_train.float() - data.mean[0]) / data.std[0]
+        network = problem.model.build(problem.shape, problem.classes)
+    network, inputs, labels = network.to(device), inputs.to(device), data.y_train.to(device)
+    parts = np.array_split(np.arange(len(inputs)), problem.clients)
+
+    def compute(updates: int) -> int:
+        yardstick.simulate(network, inputs, labels, parts, updates=updates, batch=BATCH, lr=1e-4)
+        return updates
+
+    return compute
+
+
+def simulations(
+    experiments: Sequence[Experiment], execution: Execution, device: torch.device = CPU
+) -> Compute:
+    """Return simulations side by side, after `auto` has chosen how to compute."""
+    begun = [Simulation(each, each.scenario.problem.world(each.seed).to(device)) for each in experiments]
+    counted = Counted(execution)
+    events = simulate_together(begun, len(begun), counted)
+
+    def compute(updates: int) -> int:
+        before = counted.computed
+        for _ in events:
+            if counted.computed - before >= updates:
+                break
+        return counted.computed - before
+
+    compute(1)
+    while isinstance(execution, Auto) and execution.measuring:
+        compute(1)
+    return compute
+
+
+class Counted:
+    """An execution that counts the jobs it computes."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.label = execution.label
+        self.computed = 0
+        self._execution = execution
+
+    def fill(self, needs: Sequence[Need]) -> int:
+        """Compute what is needed, and count it."""
+        computed = self._execution.fill(needs)
+        self.computed += computed
+        return computed
+
+
+def _measured(model: str, tell: Callable[[str], None], device: torch.device) -> list[dict[str, Any]]:
+    tell(model)
+    problem = problem_of(model)
+    runs = [endless(problem, seed=seed) for seed in range(AT_ONCE[device.type])]
+    together = f"auto, {len(runs)} runs at once"
+    executions = {name: make() for name, make in EXECUTIONS.items()} | {together: Auto()}
+    arms = {"yardstick": plain_loop(problem, device)}
+    for name, execution in executions.items():
+        arms[name] = simulations(runs if name == together else runs[:1], execution, device)
+    updates = {name: _enough(compute, device) for name, compute in arms.items()}
+    rates: dict[str, list[float]] = {name: [] for name in arms}
+    for _ in range(REPEATS):
         for name, compute in arms.items():
-            began = process_time()
-            computed = compute()
-            seconds[name].append((process_time() - began) / computed)
-    typical = {name: median(found) for name, found in seconds.items()}
-    chosen = {"auto": auto.label, f"{SIMULATIONS} at once": together.label}
+            rates[name].append(_rate(compute, updates[name], device)[0])
+    typical = {name: median(each) for name, each in rates.items()}
     return [
         {
-            "model": case.model,
-            "in_flight": case.in_flight,
-            "arm": name,
-            "updates_per_second": 1 / typical[name],
-            "of_yardstick": typical["yardstick"] / typical[name],
-            "of_tight": typical[TIGHT] / typical[name],
-            "of_tight_by_hand": typical[BY_HAND] / typical[name] if BY_HAND in typical else None,
-            "of_floor": typical["floor"] / typical[name],
-            "chosen": chosen.get(name, ""),
-            "seconds": seconds[name],
+            "model": model,
+            "execution": name,
+            "computes": executions[name].label if name in executions else "",
+            "updates_per_second": typical[name],
+            "of_yardstick": typical[name] / typical["yardstick"],
+            "rates": rates[name],
         }
         for name in arms
     ]
 
 
-def _shared(case: Case, tell: Tell) -> list[dict[str, Any]]:
-    """How much of a run is not local computation."""
-    tell(f"{case.model}, {case.in_flight} in flight: where the time goes")
-    rows = []
-    for execution in (OneByOne(), Auto()):
-        found = [shares(case, execution) for _ in range(3)]
-        typical = {name: median(one[name] for one in found) for name in found[0]}
-        label = execution.label.partition(":")[0]
-        rows.append({"model": case.model, "in_flight": case.in_flight, "arm": label, **typical})
-    return rows
+def _enough(compute: Compute, device: torch.device) -> int:
+    """So many updates that they take long enough to be measured."""
+    updates = 1
+    while _rate(compute, updates, device)[1] < LONG:
+        updates *= 2
+    return updates
 
 
-def _scheduled(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
-    """Events per second without gradients, the median of repeats in which laws and strategies take turns."""
-    rows = []
-    for clients in plan.queues:
-        tell(f"the schedule alone, {clients:,} clients")
-        pairs = [(strategy, law) for strategy in schedule.STRATEGIES for law in schedule.LAWS]
-        going = {pair: schedule.events(clients, *pair) for pair in pairs}
-        found: dict[tuple[str, str], list[float]] = {pair: [] for pair in pairs}
-        for _ in range(plan.repeats):
-            for pair, go_on in going.items():
-                began = process_time()
-                found[pair].append(go_on() / (process_time() - began))
-        for (strategy, law), rates in found.items():
-            about = {"clients": clients, "strategy": strategy, "durations": law}
-            rows.append({**about, "events_per_second": median(rates), "rates": rates})
-    return rows
-
-
-def _scaled(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
-    """Many simulations at once on all cores, for each model where 100 clients are in flight."""
-    rows = []
-    for case in plan.cases:
-        if case.in_flight == 100:
-            tell(f"{case.model}, {SIMULATIONS} simulations at once on {cores()} cores")
-            rows.append(scaled(case, cores(), plan.repeats))
-    return rows
-
-
-def _on_gpu(plan: SpeedPlan, tell: Tell, device: torch.device) -> list[dict[str, Any]]:
-    """Logistic regression and the CNN there; nothing without a GPU."""
-    rows = []
-    for case in gpu.CASES if device.type == "cuda" else ():
-        tell(f"{case.model}, {gpu.SIMULATIONS} simulations at once on {device}")
-        rows += gpu.compared(case, plan.repeats, device)
-    return rows
-
-
-def _peaks(plan: SpeedPlan, tell: Tell) -> list[dict[str, Any]]:
-    """Peak memory of large runs."""
-    rows = []
-    for strategy in ("fedbuff", "afa_cd"):
-        tell(f"memory of {strategy}, {plan.crowd:,} clients")
-        mebibytes = memory.peak(strategy, plan.crowd, plan.crowd_in_flight)
-        about = {"strategy": strategy, "clients": plan.crowd, "in_flight": plan.crowd_in_flight}
-        rows.append({**about, "mebibytes": mebibytes})
-    return rows
-
-
-def _tracked(tell: Tell) -> dict[str, float]:
-    """What recording a run costs, as a share of a run of a minute."""
-    tell("tracking")
-    seconds = tracked.seconds()
-    return {"seconds": seconds, "share_of_a_minute": seconds / MINUTE}
+def _rate(compute: Compute, updates: int, device: torch.device) -> tuple[float, float]:
+    """Updates per second, and the seconds that they took."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    clock = perf_counter if device.type == "cuda" else process_time
+    began = clock()
+    computed = compute(updates)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    seconds = clock() - began
+    return computed / seconds, seconds

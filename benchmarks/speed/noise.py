@@ -24,12 +24,6 @@ class Noise(Classification):
         return _noise(self.samples)
 
 
-class Crowd(Noise):
-    """The same for 100,000 clients, one data point each."""
-
-    samples: ClassVar[int] = 100_000
-
-
 class Babble(Classification):
     """Random sequences of 80 symbols out of 80, as costly to compute as LEAF's Shakespeare."""
 

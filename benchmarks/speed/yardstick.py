@@ -1,14 +1,11 @@
-"""Yardsticks: the loop that a researcher would write for this one experiment, and nothing else.
+"""The yardstick: the loop that a researcher would write for this one experiment, and nothing else.
 
-Asynchronous SGD with exponential delays, a heap, one thread. `simulate` is the plain one: nn.Module,
-autograd, torch.optim.SGD. `simulate_tightly` is the same after a day of tuning: no optimiser, no copies, and
-the local step made on the server's model.
+Asynchronous SGD with exponential delays, a heap, one thread: nn.Module, autograd, torch.optim.SGD.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -62,55 +59,3 @@ def simulate(
             server = [value + (p - before) for value, p, before in pairs]
         heapq.heappush(queue, (now + random.exponential(), client, server))
     return server
-
-
-Parameters = tuple[Tensor, ...]
-Gradient = Callable[[Parameters, Tensor, Tensor], Parameters]  # of parameters, inputs, labels
-
-
-def simulate_tightly(
-    gradient: Gradient,
-    first: Parameters,
-    inputs: Tensor,
-    labels: Tensor,
-    parts: list[np.ndarray],
-    *,
-    updates: int,
-    batch: int,
-    lr: float,
-) -> Parameters:
-    """The same parameters as `simulate` from `first`, up to rounding; inputs are normalised floats."""
-    random = np.random.default_rng(0)
-    server = tuple(p.detach().clone() for p in first)
-    queue = [(random.exponential(), client, server) for client in range(len(parts))]
-    heapq.heapify(queue)
-    for _ in range(updates):
-        now, client, start = queue[0]
-        held = parts[client]
-        chosen = torch.from_numpy(held[random.integers(len(held), size=batch)])  # the draws of `choice`
-        step = gradient(start, inputs.index_select(0, chosen), labels.index_select(0, chosen))
-        server = torch._foreach_add(server, step, alpha=-lr)
-        heapq.heapreplace(queue, (now + random.exponential(), client, server))
-    return server
-
-
-def by_autograd(network: nn.Module) -> Gradient:
-    """The gradient of any network: its parameters are pointed at those of a model, none is copied."""
-    own = list(network.parameters())
-
-    def gradient(parameters: Parameters, inputs: Tensor, labels: Tensor) -> Parameters:
-        for p, value in zip(own, parameters, strict=True):
-            p.data = value
-        return torch.autograd.grad(cross_entropy(network(inputs), labels), own)
-
-    return gradient
-
-
-def by_hand(parameters: Parameters, inputs: Tensor, labels: Tensor) -> Parameters:
-    """The gradient of logistic regression, W [classes, D] and b [classes], written down."""
-    weight, bias = parameters
-    flat = inputs.flatten(1)
-    error = torch.addmm(bias, flat, weight.T).softmax(1)
-    error[torch.arange(len(labels)), labels] -= 1
-    error /= len(labels)
-    return error.T @ flat, error.sum(0)

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from benchmarks.suite.document import as_part, part_name
 from benchmarks.suite.limits import MOST_CLIENTS, MOST_RUNS, too_many
+from benchmarks.suite.scales import reserved
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
@@ -41,6 +42,12 @@ class Rates(Frozen):
 
     local: Rate | None = None  # η_l, of the clients
     server: Rate | None = None  # η_g, of the server
+
+
+def _unreserved(name: str) -> str:
+    if reason := reserved(name):
+        raise ValueError(f"{reason}: choose another, not {name!r}")
+    return name
 
 
 def _rates(value: Any) -> Any:
@@ -101,7 +108,8 @@ RatesOrTuned = Annotated[
 class SuiteFile(Frozen):
     """What a suite file says, at one point of its grid."""
 
-    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # under which its runs are recorded
+    # Under which its runs are recorded
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$"), AfterValidator(_unreserved)]
     description: str = ""  # what it is for; shown on the report page
     paper: str | None = None  # whose experiments it repeats
     seeds: Seeds  # how many, counted from 0, or which

@@ -26,9 +26,9 @@ class HasStrategies(Protocol):
         """All strategies of the suite."""
 
 
-def first_line(cls: type) -> str:
+def first_line(documented: object) -> str:
     """The first line of a docstring."""
-    return (inspect.getdoc(cls) or "").partition("\n")[0]
+    return (inspect.getdoc(documented) or "").partition("\n")[0]
 
 
 def problem(scenario: Scenario) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks import documents
 from benchmarks.errors import UserError
 from benchmarks.suite.document import Setting, nearest, split
+from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, VARIANT
 
 OWN = ("name", "scale", "scales")  # keys that no scale changes
 
@@ -24,6 +25,17 @@ OWN = ("name", "scale", "scales")  # keys that no scale changes
 def recorded(name: str, scale: str | None) -> str:
     """The name under which a suite's runs at one scale are recorded."""
     return f"{name}-{scale}" if scale else name
+
+
+def reserved(name: str) -> str:
+    """Why no suite can be recorded under a name; empty if one can."""
+    if name.endswith(CAMPAIGN):
+        return f"names that end in '{CAMPAIGN}' are those of campaigns"
+    if name.endswith(VARIANT):
+        return f"names that end in '{VARIANT}' are those of suites with tuned values"
+    if name.startswith(CLAIMS):
+        return f"names that begin with '{CLAIMS}' are those of what claims need"
+    return f"'{DEFAULT}' is an experiment of MLflow's own" if name.lower() == DEFAULT.lower() else ""
 
 
 def take(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str | None, list[Setting]]:
@@ -69,4 +81,6 @@ def _wrong_scale(name: Any, keys: Any) -> list[str]:
         return [
             f"scales.{name}: must be a mapping of dotted keys to values, such as {{budget.updates: 3000}}"
         ]
+    if reason := reserved(recorded("", str(name))):
+        return [f"scales.{name}: {reason}: choose another"]
     return [f"scales.{name}.{key}: no scale changes {', '.join(OWN)}" for key in keys if split(key)[0] in OWN]

@@ -12,7 +12,6 @@ from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
-from benchmarks.suite.code import guarded, not_own
 from benchmarks.suite.document import Setting, assignment
 from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
 from benchmarks.suite.file import TUNED, SuiteFile
@@ -21,8 +20,10 @@ from benchmarks.suite.shipped import SUITES, file_of
 from benchmarks.suite.tuned import Tuned
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
+from fl_core.import_guard import guarded, not_own
 from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
+from fl_core.schema import VARIANT
 from fl_core.strategies.strategy import Strategy
 
 
@@ -69,7 +70,7 @@ class Suite:
     @property
     def name(self) -> str:
         """The name under which its runs are recorded: the file's, the scale, and whether it is tuned."""
-        return scales.recorded(self.spec.name, self.scale) + ("-tuned" if self.as_variant else "")
+        return scales.recorded(self.spec.name, self.scale) + (VARIANT if self.as_variant else "")
 
     @property
     def tuned_values(self) -> Path:

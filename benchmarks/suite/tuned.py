@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import NonNegativeInt, ValidationError
 
-from benchmarks.documents import dump, read
+from benchmarks.documents import content_of, dump, mapping
 from benchmarks.errors import UserError
-from benchmarks.suite.code import ALLOWED, HOW, not_own
-from benchmarks.suite.complaints import told
+from benchmarks.suite.complaints import complaints, told
 from benchmarks.suite.document import nearest
+from fl_core.import_guard import ALLOWED, HOW, not_own
 from fl_core.parts import Frozen, Part
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
@@ -84,7 +84,14 @@ class Tuned:
                 f"{self.path}: the values of {who} were tuned for another scenario or other hyper-parameters "
                 f"than {where} has here: run asyncfl tune again"
             )
-        return with_parameters(strategy, entry.parameters, scenario)
+        try:
+            return with_parameters(strategy, entry.parameters, scenario)
+        except ValidationError as error:
+            first = next(complaints(error, type(strategy), strategy.model_dump()))
+            wrong = f"{'.'.join(map(str, first.steps))}: {first.sentence}"
+        except ValueError as error:
+            wrong = str(error)
+        raise UserError(f"{self.path}: the values of {who} in {where} do not fit: {wrong}")
 
     def must_not_know(self, seeds: tuple[int, ...]) -> None:
         """UserError if it was tuned on one of these seeds."""
@@ -98,8 +105,9 @@ def load(path: Path, suite: str) -> Tuned:
     """The values of the file; UserError if there is none, or it is not a suite's tuned values."""
     if not path.is_file():
         raise UserError(f"{suite} is not tuned: there is no {path}; make it with asyncfl tune")
-    document = read(path)
-    _must_be_whole(path)
+    text = content_of(path)
+    document = mapping(path, text)
+    _must_be_whole(path, text)
     try:
         spec = TunedFile.model_validate(document)
     except ValidationError as error:
@@ -112,12 +120,15 @@ def load(path: Path, suite: str) -> Tuned:
     return Tuned(path, spec)
 
 
-def _must_be_whole(path: Path) -> None:
+def _must_be_whole(path: Path, text: bytes) -> None:
     """UserError if the file is not what asyncfl tune wrote; files of older versions have no checksum."""
-    head, found, rest = path.read_text(encoding="utf-8").partition(CHECKSUM)
+    try:
+        head, found, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8; run asyncfl tune again") from None
     if found and head.startswith("#"):
-        checksum, _, text = rest.partition("\n")
-        if checksum != _checksum(text):
+        checksum, _, values = rest.partition("\n")
+        if checksum != _checksum(values):
             raise UserError(
                 f"{path}: is damaged or was edited: its checksum is another; run asyncfl tune again"
             )
@@ -183,6 +194,13 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction) else value
 
 
+def must_be_parameter(strategy: Strategy, name: str) -> None:
+    """Raise ValueError unless `name` is the dotted key of a hyper-parameter, or `c`."""
+    known = [*fields_of(strategy), FACTOR]
+    if name not in known:
+        raise ValueError(f"{name}: {strategy.label()} has no such parameter{nearest(name, known)}")
+
+
 def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
     """The strategy with other values of some hyper-parameters, by dotted key; ValueError if it refuses them.
 
@@ -190,7 +208,10 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
     """
     own: dict[str, Any] = strategy.model_dump()
     for name, value in values.items():
+        must_be_parameter(strategy, name)
         if name == FACTOR:
+            if not isinstance(value, int | float):
+                raise ValueError(f"{FACTOR}: must be a number, not {value!r}")
             horizon = scenario.budget.iterations or scenario.budget.updates
             if horizon is None:
                 raise ValueError(f"{FACTOR}: needs a budget of iterations or updates, the T of c·√(n/T)")

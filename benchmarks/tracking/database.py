@@ -2,71 +2,170 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from filelock import FileLock
+
 from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PREFIX = "sqlite:///"  # of the address of a file
+ENCODED = "a password with characters such as / @ [ has to be percent-encoded"
+# What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # of each run on a server, with any password in it
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+}
+
+# Of MLflow's tables those that are read and written here.
+TABLES = {
+    "alembic_version",
+    "datasets",
+    "experiment_tags",
+    "experiments",
+    "input_tags",
+    "inputs",
+    "latest_metrics",
+    "metrics",
+    "params",
+    "runs",
+    "tags",
+}
+
+# SQLite's codes of a table or column that is missing, a page that is damaged, a file that is no database.
+DAMAGED = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql")
 
 
 def check(uri: str) -> None:
-    """UserError if `uri` is no MLflow store, or a file of something else, into which MLflow would write."""
+    """UserError if `uri` is no MLflow store: a file of something else or a damaged one is not written to."""
     scheme, colon, _ = uri.partition("://")
     if not colon or scheme.partition("+")[0] not in SCHEMES:
         known = "sqlite:///FILE, http(s)://…, postgresql://…, mysql://… or mssql://…"
         raise UserError(f"--tracking-uri {uri}: must be {known}")
-    _must_be_an_address(uri)
+    must_be_an_address("--tracking-uri", uri)
     path = file(uri)
-    if path is None or not path.exists() or (path.is_file() and not path.stat().st_size):
+    if path is None or is_new(uri):
         return
     tables = _tables(path)
-    if tables and not {"alembic_version", "experiments"} <= tables:
+    missing = TABLES - tables
+    if not tables:
+        raise UserError(f"{path} holds no tables: it is damaged, or was never MLflow's; name another file")
+    if len(missing) > len(TABLES) / 2:
         raise UserError(
             f"{path} is not MLflow's: it holds other tables, such as '{min(tables)}'; name another file"
         )
+    if missing:
+        raise UserError(
+            f"{path} is damaged: MLflow's table '{min(missing)}' is missing; restore a copy of it"
+        )
 
 
-def _must_be_an_address(uri: str) -> None:
+def must_exist(uri: str) -> None:
+    """UserError if `uri` is no MLflow store, or a file that is not there."""
+    check(uri)
+    if is_new(uri):
+        raise UserError(f"nothing is recorded at {uri}: there is no such file")
+
+
+def must_be_an_address(option: str, uri: str) -> None:
+    """UserError if the `uri` of an option cannot be parsed, or names no file or host."""
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:  # of the port, or of brackets around a host
-        raise UserError(f"--tracking-uri {uri}: is no address: {error}") from None
+    except ValueError:  # whose words have parts of a password where that has a slash or brackets
+        wrong = "its port is no number up to 65535, or brackets around its host are not closed"
+        raise UserError(f"{option} {uri}: is no address: {wrong}; {ENCODED}") from None
     if parts.scheme == "sqlite" and not (uri.startswith("sqlite:///") and parts.path.strip("/")):
-        raise UserError(f"--tracking-uri {uri}: names no file: must be sqlite:///FILE")
+        raise UserError(f"{option} {uri}: names no file: must be sqlite:///FILE")
     if parts.scheme in {"http", "https"} and not host:
-        raise UserError(f"--tracking-uri {uri}: names no host")
+        raise UserError(f"{option} {uri}: names no host")
 
 
 def file(uri: str) -> Path | None:
     """The SQLite file that `uri` names, or None."""
-    prefix = "sqlite:///"
-    return Path(uri.removeprefix(prefix).partition("?")[0]) if uri.startswith(prefix) else None
+    return Path(uri.removeprefix(PREFIX).partition("?")[0]) if uri.startswith(PREFIX) else None
 
 
 def is_new(uri: str) -> bool:
     """Whether it names an SQLite file that is not there, so that nothing can be recorded in it."""
     path = file(uri)
-    return path is not None and not path.exists()
+    return path is not None and not os.path.lexists(path)  # a broken link may lead to a disk that is away
 
 
 def create(uri: str) -> None:
-    """Make MLflow's tables in a file that is not there; a killed process leaves no half of them."""
+    """Make MLflow's tables if `uri` names an SQLite file that is not there; whole, or not at all.
+
+    Of several processes one makes them, and the others wait for it.
+    """
+    path = file(uri)
+    if path is None or not is_new(uri):
+        return
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+        if not is_new(uri):
+            return
+        partial.mkdir(0o700)
+        try:
+            make_tables(partial / path.name)
+            (partial / path.name).chmod(0o600)
+            (partial / path.name).replace(path)
+        finally:
+            shutil.rmtree(partial)
+
+
+def make_tables(path: Path) -> None:
+    """Make MLflow's tables in a new file."""
+    client(f"{PREFIX}{path}")
+
+
+def client(uri: str) -> MlflowClient:
+    """MLflow's client, which prints nothing."""
+    os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
+    # It prints the traceback of every error of the database, and raises the error as well.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     from mlflow import MlflowClient
 
-    path = file(uri)
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    return MlflowClient(uri)
+
+
+@contextmanager
+def reading(uri: str) -> Iterator[MlflowClient]:
+    """A client to read with; UserError if there is nothing to read, or if it cannot be read."""
+    must_exist(uri)
     try:
-        MlflowClient(f"sqlite:///{partial}")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        yield client(uri)
+    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy and HTTP each fail in ways of their own
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"MLflow at {redacted(uri)} cannot be read: {reason}") from None
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the error, or one behind it, is SQLite's for a file that will not do another time."""
+    while error is not None:
+        cause = getattr(error, "orig", None) or error  # SQLAlchemy's, of the driver's
+        if isinstance(cause, sqlite3.Error):
+            return getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGED
+        error = error.__cause__
+    return False
 
 
 def _tables(path: Path) -> set[str]:

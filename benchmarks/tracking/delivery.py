@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import UserError, summarised
-from benchmarks.redaction import one_line
+from benchmarks.redaction import one_line, redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -95,7 +95,8 @@ class Delivery:
             self._tracking = self._tracking or self._open()
             answer = question(self._tracking)
         except failures() as error:
-            if self._tracking is None and database.file(self.store.tracking_uri) is not None:
+            unopened = self._tracking is None and database.file(self.store.tracking_uri) is not None
+            if unopened or database.is_damage(error):
                 raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
             self._tracking = None  # its state may be out of date after the failure
             self._next_try = monotonic() + AGAIN
@@ -107,11 +108,9 @@ class Delivery:
         return answer
 
     def _open(self) -> Tracking:
-        from benchmarks.tracking.tracking import Tracking, keep_quiet
+        from benchmarks.tracking.tracking import Tracking
 
-        keep_quiet()
-        if database.is_new(self.store.tracking_uri):
-            database.create(self.store.tracking_uri)
+        database.create(self.store.tracking_uri)
         return Tracking(self.store)
 
     def _send_all(self, tracking: Tracking) -> None:
@@ -124,6 +123,9 @@ class Delivery:
             self._heard = tracking
         for record in self.outbox.waiting():
             if record.key in self.refused:
+                continue
+            if not record.sound:  # the next session sets it aside
+                self.refused[record.key] = f"{record.folder} is damaged"
                 continue
             try:
                 tracking.write(record)
@@ -174,4 +176,4 @@ def what_happened(error: Exception) -> str:
         return one_line(f"{error.filename}: {error.strerror}")
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
-    return str(error).strip().partition("\n")[0].partition(". ")[0][:300]
+    return redacted(str(error)).strip().partition("\n")[0].partition(". ")[0][:300]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking.outbox import OutboxRecord, Result
+from fl_core.schema import Status, TrialState
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
-    from mlflow.entities import DatasetInput, Metric
+    from mlflow.entities import DatasetInput, Metric, Run
 
 LONGEST_PARAM, LONGEST_TAG = 6000, 8000  # characters
 
@@ -25,6 +27,21 @@ NO_METRICS = {"iteration", "uploads_bytes"}
 TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}
 
 LONGEST_DIGEST = 36  # characters
+
+OURS = "asyncfl."  # begins the names of our tags
+TEXT, DIGITS, STATUSES = "(?s).+", "[0-9]{1,18}", "|".join(Status)
+LATEST = 253_402_300_800_000  # milliseconds from 1970 to the year 10000
+
+# Kind of a run → tags without which it is not what it should be, and their form.
+NEEDED: dict[str, dict[str, str]] = {
+    "run": dict.fromkeys(("key", "scenario", "strategy", "metric"), TEXT)
+    | {"seed": DIGITS, "status": STATUSES},
+    "group": dict.fromkeys(("scenario", "strategy"), TEXT),
+    "pooled": {"problem": TEXT, "seed": DIGITS},
+    "report": {},
+    "study": {"study": TEXT},
+    "trial": {"study": TEXT, "trial": DIGITS, "state": f"({'|'.join(TrialState)})?"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +72,7 @@ def tags_of(result: Result) -> dict[str, str]:
         "reason": result.reason,
         "wall_seconds": round(result.seconds, 3),
     }
-    return {
-        f"asyncfl.{name}": cut(text(value), LONGEST_TAG) for name, value in {**result.about, **own}.items()
-    }
+    return {f"{OURS}{name}": cut(text(value), LONGEST_TAG) for name, value in {**result.about, **own}.items()}
 
 
 def name_of(result: Result) -> str:
@@ -117,3 +132,33 @@ def text(value: Any) -> str:
 def cut(long: str, length: int) -> str:
     """Not more than MLflow takes; the whole is in description.json."""
     return long if len(long) <= length else long[: length - 1] + "…"
+
+
+def valid_tags(tags: Mapping[str, object]) -> dict[str, str]:
+    """Return the tags that are texts, as all are unless they are damaged."""
+    return {name: value for name, value in tags.items() if isinstance(name, str) and isinstance(value, str)}
+
+
+def fault_of(run: Run) -> str:
+    """Return what is wrong with a run in MLflow; empty if nothing is, or if it is none of ours."""
+    ours = any(str(name).startswith(OURS) for name in run.data.tags)
+    return next(_faults(run), "") if ours else ""
+
+
+def _faults(run: Run) -> Iterator[str]:
+    tags, info = run.data.tags, run.info
+    said = {**tags, **run.data.params}
+    if other := said.keys() - valid_tags(said).keys():
+        yield f"{min(map(str, other))}: must be a text"
+        return
+    kind = tags.get(f"{OURS}kind", "")
+    for name, allowed in NEEDED.get(kind, {"kind": "|".join(NEEDED)}).items():
+        if not re.fullmatch(allowed, value := tags.get(f"{OURS}{name}", "")):
+            yield f"tag {OURS}{name}: is '{value}'"
+    if other := {name for name, value in run.data.metrics.items() if not isinstance(value, int | float)}:
+        yield f"metric {min(map(str, other))}: must be a number"
+    for name, when in (("start_time", info.start_time), ("end_time", info.end_time or 0)):
+        if not (isinstance(when, int) and 0 <= when < LATEST):
+            yield f"{name}: must be milliseconds since 1970"
+    if not isinstance(info.artifact_uri, str):
+        yield "artifact_uri: must be an address"

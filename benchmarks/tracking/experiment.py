@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking.entries import ALL, Made
@@ -18,12 +19,20 @@ Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these lo
 Pair = tuple[str, str]  # scenario, strategy: a group
 
 
+class MlflowStatus(StrEnum):
+    """MLflow's status of a run."""
+
+    RUNNING = "RUNNING"  # until all of it is written
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+
+
 @dataclass(slots=True)
 class KnownRun:
     """A run that is in MLflow already."""
 
     id: str
-    status: str  # RUNNING until all of it is written
+    status: str  # MLflow's
     began: int
     place: Place
     superseded: bool
@@ -69,7 +78,7 @@ class Group:
     def of_run(cls, run: Run) -> Group:
         """What MLflow says of the run."""
         tags, info = run.data.tags, run.info
-        return cls(info.run_id, tags.get(OF, ""), info.status == "FINISHED", tags.get(COLOUR, ""))
+        return cls(info.run_id, tags.get(OF, ""), info.status == MlflowStatus.FINISHED, tags.get(COLOUR, ""))
 
 
 @dataclass(slots=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
+from benchmarks.tracking import parquet
 from benchmarks.tracking.entries import METRICS, NO_METRICS, TO_TARGET
-from benchmarks.tracking.outbox import CURVE
-from benchmarks.tracking.places import place
+from benchmarks.tracking.places import fetched
+from fl_core.schema import CURVE, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +36,7 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
             known = {str(name): value for name, value in row.items() if not np.isnan(value)}
             yield from (Metric(name, value, ended, step) for name, value in known.items())
     finals |= reached([seed.data.metrics for seed in seeds])
-    stalled = sum(seed.data.tags["asyncfl.status"] == "stalled" for seed in seeds)
+    stalled = sum(seed.data.tags["asyncfl.status"] == Status.STALLED for seed in seeds)
     counts = {"seeds/done": len(done) - stalled, "seeds/diverged": len(seeds) - len(done)}
     if stalled:
         counts["seeds/stalled"] = stalled
@@ -60,17 +58,9 @@ def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(median) for name, median in medians.items() if np.isfinite(median)}
 
 
-def unreadable() -> tuple[type[Exception], ...]:
-    """What `metrics_of` raises if a curve cannot be read."""
-    from mlflow.exceptions import MlflowException
-    from pyarrow import ArrowException
-
-    return MlflowException, OSError, ArrowException
-
-
 def diverged(seed: Run) -> bool:
     """Whether its model or loss became non-finite."""
-    return bool(seed.data.tags["asyncfl.status"] == "diverged")
+    return bool(seed.data.tags["asyncfl.status"] == Status.DIVERGED)
 
 
 def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -122,19 +112,5 @@ def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterat
 
 
 def _curve(seed: Run, tracking_uri: str) -> pd.DataFrame:
-    from mlflow.artifacts import download_artifacts
-
-    folder = place(seed.info.artifact_uri, tracking_uri)
-    if folder is not None:
-        return _table(folder / CURVE)
-    where = urlsplit(seed.info.artifact_uri)
-    uri = urlunsplit(where._replace(path=f"{where.path.rstrip('/')}/{CURVE}"))
-    with tempfile.TemporaryDirectory() as scratch:
-        return _table(Path(download_artifacts(artifact_uri=uri, dst_path=scratch, tracking_uri=tracking_uri)))
-
-
-def _table(path: Path) -> pd.DataFrame:
-    import pyarrow.parquet as pq
-
-    table: pd.DataFrame = pq.read_table(path, use_threads=False).to_pandas()
-    return table
+    with fetched(seed.info.artifact_uri, tracking_uri, [CURVE.file]) as folder:
+        return parquet.read(folder, CURVE)

@@ -33,7 +33,7 @@ def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged:
     lost = f"; {diverged} more diverged and {'is' if diverged == 1 else 'are'} left out" if diverged else ""
     page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={quote(REPORT)}"
     return (
-        f"{_plain(tags['asyncfl.paper'])}\n\n"
+        f"{_plain(tags.get('asyncfl.paper', ''))}\n\n"
         f"Scenario: {_plain(scenario)}. {mean}{lost}.\n\n"
         f"[Compare the strategies of this scenario]({views.page(experiment, view.key)}) · "
         f"[Report page]({page}), an artifact of its own run"

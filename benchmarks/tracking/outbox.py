@@ -5,9 +5,9 @@ A record is a folder that appears whole or not at all:
     <outbox>/<suite>/<key>/result.json
     <outbox>/<suite>/<key>/artifacts/…      description.json, tables, or a traceback
     <outbox>/<suite>/<key>/checksums.json   SHA-256 of all these files
-    <outbox>/<suite>/<key>.damaged/…        a record whose files are not what was written
-    <outbox>/<suite>/<key>.checkpoint       of a run that is not finished, and its .stopwatch
+    <outbox>/<suite>/<key>.checkpoint       of a run that is not finished
     <outbox>/<suite>/suite.json             what MLflow is told of the suite itself, while any of it waits
+    <outbox>/<suite>/….damaged              a record, or a suite.json, that is not what was written
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from benchmarks.tracking import parquet
+from fl_core.schema import CURVE, Status
+
 PARTIAL, DAMAGED = ".partial", ".damaged"
 CHECKSUMS = "checksums.json"
-SUITE = "suite.json"
-RESULT, ARTIFACTS, CURVE, DESCRIPTION = "result.json", "artifacts", "curve.parquet", "description.json"
+SUITE, CHECKSUM = "suite.json", "sha256"
+RESULT, ARTIFACTS, DESCRIPTION = "result.json", "artifacts", "description.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Result:
     suite: str
     key: str
     name: str
-    status: str  # done, diverged, stalled, error
+    status: Status
     reason: str
     began: int  # milliseconds since 1970
     ended: int
@@ -61,17 +66,18 @@ class OutboxRecord:
 
     @property
     def result(self) -> Result:
-        """The content of its result.json."""
-        return Result(**json.loads((self.folder / RESULT).read_text()))
+        """The content of its result.json; ValueError if it is damaged."""
+        return TypeAdapter(Result).validate_json((self.folder / RESULT).read_bytes())
 
     @property
     def sound(self) -> bool:
-        """Whether its files are those that were written; records of older versions must be readable."""
+        """Whether its files are those that were written, and in their place."""
         try:
-            _ = self.result, self.description
-            checksums = self.folder / CHECKSUMS
-            return not checksums.exists() or json.loads(checksums.read_text()) == _digests(self.folder)
-        except (OSError, ValueError, TypeError):
+            checksums = json.loads((self.folder / CHECKSUMS).read_bytes())
+            if checksums != _digests(self.folder):
+                return False
+            return (self.result.suite, self.result.key) == self.folder.parts[-2:]
+        except (OSError, ValueError):
             return False
 
     @property
@@ -82,15 +88,15 @@ class OutboxRecord:
     @property
     def description(self) -> dict[str, Any]:
         """The experiment as plain data."""
-        return json.loads((self.artifacts / DESCRIPTION).read_text())
+        return json.loads((self.artifacts / DESCRIPTION).read_bytes())
 
     @property
     def curve(self) -> list[dict[str, float]]:
         """One row per evaluation; none for a task without a learning curve."""
-        import pyarrow.parquet as pq
+        from pyarrow.parquet import read_table
 
-        path = self.artifacts / CURVE
-        return pq.read_table(path, use_threads=False).to_pylist() if path.exists() else []
+        path = self.artifacts / CURVE.file
+        return read_table(path, use_threads=False).to_pylist() if path.exists() else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +109,10 @@ class Outbox:
         """Where the run keeps its checkpoint."""
         return self.folder / suite / f"{key}.checkpoint"
 
-    def stopwatch(self, suite: str, key: str) -> Path:
-        """Where it keeps the real time that it took so far."""
-        return self.folder / suite / f"{key}.stopwatch"
-
     def get(self, suite: str, key: str) -> OutboxRecord | None:
-        """The record of a task, if it waits here."""
-        folder = self.folder / suite / key
-        return OutboxRecord(folder) if folder.is_dir() else None
+        """The record of a task, if it waits here undamaged."""
+        record = OutboxRecord(self.folder / suite / key)
+        return record if record.sound else None
 
     def put(
         self,
@@ -124,13 +126,13 @@ class Outbox:
         with _whole(folder) as partial:
             artifacts = partial / ARTIFACTS
             artifacts.mkdir(parents=True)
-            (partial / RESULT).write_text(_json(asdict(result)))
-            (artifacts / DESCRIPTION).write_text(_json(description))
+            (partial / RESULT).write_text(_json(asdict(result)), encoding="utf-8")
+            (artifacts / DESCRIPTION).write_text(_json(description), encoding="utf-8")
             for name, text in (texts or {}).items():
-                (artifacts / name).write_text(text)
+                (artifacts / name).write_text(text, encoding="utf-8")
             for name, columns in (tables or {}).items():
-                _write_table(artifacts / f"{name}.parquet", columns)
-            (partial / CHECKSUMS).write_text(_json(_digests(partial)))
+                parquet.write(artifacts / f"{name}.parquet", columns)
+            (partial / CHECKSUMS).write_text(_json(_digests(partial)), encoding="utf-8")
             self.drop(OutboxRecord(folder))
 
     def announce(self, suite: str, description: str, places: Mapping[str, Sequence[str]]) -> None:
@@ -138,17 +140,15 @@ class Outbox:
         path = self.folder / suite / SUITE
         path.parent.mkdir(parents=True, exist_ok=True)
         with _whole(path) as partial:
-            partial.write_text(_json({"description": description, "places": places}))
+            announcement = {"suite": suite, "description": description, "places": places}
+            partial.write_text(_json({**announcement, CHECKSUM: _digest(announcement)}), encoding="utf-8")
 
     def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]]]]:
-        """What is kept so: suite, description, places."""
+        """The suite, description and places of each announcement that is undamaged."""
         for path in sorted(self.folder.glob(f"*/{SUITE}")):
-            try:
-                told = json.loads(path.read_text())
-                places = {key: (str(a), str(b), str(c)) for key, (a, b, c) in told["places"].items()}
-                yield path.parent.name, str(told["description"]), places
-            except (ValueError, KeyError, TypeError, AttributeError):  # damaged: asyncfl run writes it anew
-                continue
+            if announcement := _announcement(path):
+                places = {key: (a, b, c) for key, (a, b, c) in announcement["places"].items()}
+                yield announcement["suite"], announcement["description"], places
 
     def heard(self) -> None:
         """MLflow has heard of all suites."""
@@ -176,8 +176,7 @@ class Outbox:
         if record := self.get(suite, key):
             paths = [path for path in record.folder.rglob("*") if path.is_file()]
         else:
-            found = (self.stopwatch(suite, key), self.checkpoint(suite, key))
-            paths = [path for path in found if path.exists()]
+            paths = [path for path in [self.checkpoint(suite, key)] if path.exists()]
         return {path.relative_to(self.folder / suite).as_posix(): path.read_bytes() for path in paths}
 
     def put_files(self, suite: str, key: str, files: Mapping[str, bytes]) -> None:
@@ -191,25 +190,21 @@ class Outbox:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
                 self.drop(OutboxRecord(folder))
-        for path in (self.stopwatch(suite, key), self.checkpoint(suite, key)):  # in the order of saving
-            if inside:
-                path.unlink(missing_ok=True)
-            elif path.name in files:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with _whole(path) as partial:
-                    partial.write_bytes(files[path.name])
+        checkpoint = self.checkpoint(suite, key)
+        if inside:
+            checkpoint.unlink(missing_ok=True)
+        elif checkpoint.name in files:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            with _whole(checkpoint) as partial:
+                partial.write_bytes(files[checkpoint.name])
 
     def sweep(self) -> list[Path]:
-        """Remove what killed processes left half-written; set damaged records aside and say where."""
+        """Remove what killed processes left half-written, set aside what is damaged; return where that is."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        return [self._set_aside(record) for record in list(self.waiting()) if not record.sound]
-
-    def _set_aside(self, record: OutboxRecord) -> Path:
-        """Set a damaged record aside, replacing an older one: the task is computed again."""
-        aside = record.folder.with_name(f"{record.folder.name}{DAMAGED}")
-        shutil.rmtree(aside, ignore_errors=True)
-        return record.folder.rename(aside)
+            _remove(path)
+        damaged = [record.folder for record in self.waiting() if not record.sound]
+        damaged += [path for path in self.folder.glob(f"*/{SUITE}") if not _announcement(path)]
+        return [_set_aside(path) for path in damaged]
 
 
 @contextmanager
@@ -220,24 +215,44 @@ def _whole(path: Path) -> Iterator[Path]:
         yield partial
         partial.rename(path)
     except OSError:
-        shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+        _remove(partial)
         raise
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename what is damaged, in the place of an older one; returns the new path."""
+    aside = path.with_name(path.name + DAMAGED)
+    _remove(aside)
+    return path.rename(aside)
+
+
+def _announcement(path: Path) -> dict[str, Any] | None:
+    """The content of a suite.json; None if it is not what was written."""
+    try:
+        announcement = json.loads(path.read_bytes())
+        written = announcement.pop(CHECKSUM) == _digest(announcement)
+        return announcement if written and announcement["suite"] == path.parent.name else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
+def _digest(value: Any) -> str:
+    """SHA-256 of plain data."""
+    return hashlib.sha256(_json(value).encode()).hexdigest()
+
+
 def _digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file of a record, but of the list of these."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUMS)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / CHECKSUMS)
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
     }
-
-
-def _write_table(path: Path, columns: Mapping[str, Any]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), path)

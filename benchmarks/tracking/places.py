@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from benchmarks.tracking import database
@@ -32,6 +33,28 @@ def place(uri: str, tracking_uri: str) -> Path | None:
     here = file.absolute().parent.joinpath(ARTIFACTS, *recorded.parts[-3:])
     ours = recorded.parts[-4:-3] == (ARTIFACTS,)
     return here if here.is_dir() or (ours and not recorded.is_dir()) else recorded
+
+
+@contextmanager
+def fetched(uri: str, tracking_uri: str, names: Iterable[str]) -> Iterator[Path]:
+    """The folder with these files of a run: its own, or one to which they are fetched, as long as this lasts.
+
+    Files that cannot be fetched are missing there.
+    """
+    folder = place(uri, tracking_uri)
+    if folder is not None:
+        yield folder
+        return
+    from mlflow.artifacts import download_artifacts
+    from mlflow.exceptions import MlflowException
+
+    parts = urlsplit(uri)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names:
+            file = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}"))
+            with suppress(MlflowException, OSError):
+                download_artifacts(artifact_uri=file, dst_path=scratch, tracking_uri=tracking_uri)
+        yield Path(scratch)
 
 
 def local_path(uri: str) -> Path | None:
@@ -69,7 +92,7 @@ def settle(store: Store) -> str:
 def _moved(opened: sqlite3.Connection, artifacts: Path) -> Iterator[tuple[int, str, str]]:
     """Experiments whose files are in the store's folder, not where MLflow thinks: id, old and new address."""
     for experiment, old in opened.execute("SELECT experiment_id, artifact_location FROM experiments"):
-        recorded = local_path(old or "")
+        recorded = local_path(old) if isinstance(old, str) else None
         if recorded is None or recorded.parent.name != ARTIFACTS:
             continue
         here = artifacts / recorded.name

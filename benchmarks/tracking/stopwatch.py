@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from time import time
 
 
 class Stopwatch:
-    """The time that is charged to a task; `path` keeps its state of when the task was last saved."""
+    """The time that is charged to a task."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.began = now()  # of the first attempt; milliseconds since 1970
         self.evaluated: list[int] = []  # of each row; milliseconds since 1970
         self.here = 0.0  # seconds of this attempt
@@ -26,16 +23,13 @@ class Stopwatch:
         """The curve has `rows` by now."""
         self.evaluated += [now()] * (rows - len(self.evaluated))
 
-    def save(self) -> None:
-        """Write it down, atomically."""
-        partial = self.path.with_name(self.path.name + ".partial")
-        partial.write_text(json.dumps([self.began, self.seconds, self.evaluated]))
-        partial.replace(self.path)
+    def state(self) -> tuple[int, float, list[int]]:
+        """What `restore` needs, for a checkpoint."""
+        return self.began, self.seconds, self.evaluated
 
-    def load(self, rows: int) -> None:
-        """Go on from what was written down, for a checkpoint whose curve has `rows`."""
-        self.began, self._before, evaluated = json.loads(self.path.read_text())
-        self.evaluated = evaluated[:rows]
+    def restore(self, state: tuple[int, float, list[int]]) -> None:
+        """Continue from the state of an earlier attempt."""
+        self.began, self._before, self.evaluated = state
 
 
 def now() -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.errors import UserError
+from benchmarks.redaction import remember
 from benchmarks.tracking import database
 
 
@@ -15,6 +16,10 @@ class Store:
 
     folder: Path = Path("asyncfl-results")
     tracking: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tracking is not None:
+            remember(self.tracking)
 
     @property
     def database(self) -> Path:
@@ -47,15 +52,25 @@ class Store:
         return self.folder.absolute() / "workers.log"
 
     @property
+    def session_log(self) -> Path:
+        """What sessions did: see `benchmarks/logs.py`."""
+        return self.folder.absolute() / "asyncfl.log"
+
+    @property
     def reports(self) -> Path:
         """Report pages, one a suite."""
         return self.folder.absolute() / "reports"
 
+    def make(self) -> None:
+        """Make the folder and the outbox for their owner alone; what is there keeps its rights.
+
+        They hold unpublished results, tracebacks and the user's own data.
+        """
+        for folder in (self.folder, self.outbox):
+            folder.mkdir(0o700, parents=True, exist_ok=True)
+
     def must_exist(self) -> None:
-        """UserError if nothing was ever recorded in the folder, or the other MLflow store cannot be one."""
-        if self.tracking is not None:
-            database.check(self.tracking)
-            if database.is_new(self.tracking):
-                raise UserError(f"nothing is recorded at {self.tracking}: there is no such file")
-        elif not self.database.is_file():
+        """UserError if nothing was ever recorded here, or the MLflow store cannot be one."""
+        if self.tracking is None and database.is_new(self.tracking_uri):
             raise UserError(f"nothing is recorded in {self.folder}: it holds no mlflow.db (see --store)")
+        database.must_exist(self.tracking_uri)

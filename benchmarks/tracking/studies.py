@@ -16,15 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.tracking.experiment import PARENT
+from benchmarks.tracking import database
+from benchmarks.tracking.entries import fault_of
+from benchmarks.tracking.experiment import PARENT, MlflowStatus
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import KIND, NOTE, PAGE
+from fl_core.schema import CAMPAIGN, StudyStatus, TrialState
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
-
-UNFINISHED = "RUNNING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class StudyRecord:
     space: Mapping[str, Mapping[str, Any]]
     judged_on: str
     pruner: str
-    status: str = "running"  # finished, interrupted
+    status: StudyStatus = StudyStatus.RUNNING
     best: Mapping[str, Any] = field(default_factory=dict)  # parameters
     best_value: float | None = None
     best_trial: str | None = None  # MLflow's id of its run
@@ -60,8 +61,8 @@ class TrialRecord:
 
     study: str
     number: int
-    state: str  # complete, pruned, failed
-    origin: str  # paper, grid, sampler, retry
+    state: TrialState
+    origin: str  # paper, grid, sampler
     parameters: Mapping[str, Any]
     objective: float | None
     by_seed: Mapping[int, float]  # seed → objective
@@ -86,11 +87,9 @@ class StudyTracking:
     """The studies of one suite in an open MLflow store. Methods raise what MLflow raises."""
 
     def __init__(self, store: Store, suite: str) -> None:
-        from mlflow import MlflowClient
-
-        self._client = MlflowClient(store.tracking_uri)
+        self._client = database.client(store.tracking_uri)
         self._artifacts = None if store.is_server else store.artifacts
-        self._name = f"{suite}.tuning"
+        self._name = f"{suite}{CAMPAIGN}"
         self._experiment = ""
         self._studies: dict[str, str] = {}  # name → run id
         self.trials: dict[tuple[str, int], KnownStudies] = {}  # study and number → its run
@@ -145,7 +144,9 @@ class StudyTracking:
             tags = [RunTag(name, value) for name, value in _trial_tags(trial).items()]
             params = [Param(name, str(value)) for name, value in trial.parameters.items()]
             self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
-            self._client.set_terminated(run, "FAILED" if trial.state == "failed" else "FINISHED", trial.ended)
+            failed = trial.state is TrialState.FAILED
+            status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
+            self._client.set_terminated(run, status, trial.ended)
             known.written = True
         while known.twins:  # not before its end: the process at work on it may write to any of them
             self._client.delete_run(known.twins.pop())
@@ -158,8 +159,8 @@ class StudyTracking:
         tags = [RunTag(name, value) for name, value in _study_tags(record).items()]
         best = [] if record.best_value is None else [Metric("best_value", record.best_value, now(), 0)]
         self._client.log_batch(run, best, tags=tags, synchronous=True)
-        if record.status == "finished":
-            self._client.set_terminated(run, "FINISHED")
+        if record.status is StudyStatus.FINISHED:
+            self._client.set_terminated(run, MlflowStatus.FINISHED)
 
     @staticmethod
     def _is_replaced(run: Run, wanted: Mapping[str, str]) -> bool:
@@ -183,13 +184,13 @@ class StudyTracking:
 
     def _index(self, run: Run) -> None:
         tags = run.data.tags
-        if "asyncfl.superseded" in tags:
+        if "asyncfl.superseded" in tags or fault_of(run):
             return
         if tags.get("asyncfl.kind") == "study":
             self._studies[tags["asyncfl.study"]] = run.info.run_id
         elif tags.get("asyncfl.kind") == "trial":
             place = (tags["asyncfl.study"], int(tags["asyncfl.trial"]))
-            known = KnownStudies(run.info.run_id, run.info.status != UNFINISHED)
+            known = KnownStudies(run.info.run_id, run.info.status != MlflowStatus.RUNNING)
             if (twin := self.trials.get(place)) is not None:
                 known, twin = (known, twin) if known.written else (twin, known)
                 known.twins += [twin.id, *twin.twins]

@@ -12,30 +12,40 @@ To be used from one thread.
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking import groups, notes, places, views
-from benchmarks.tracking.colours import colours
+from benchmarks.tracking import database, groups, notes, places, views
 from benchmarks.tracking.entries import (
     LONGEST_TAG,
     Made,
     cut,
     data_set_of,
+    fault_of,
     metrics_of,
     name_of,
     params_of,
     tags_of,
+    valid_tags,
 )
-from benchmarks.tracking.experiment import COLOUR, OF, PARENT, Group, KnownRun, Pair, Place, TrackedExperiment
+from benchmarks.tracking.experiment import (
+    COLOUR,
+    OF,
+    PARENT,
+    Group,
+    KnownRun,
+    MlflowStatus,
+    Pair,
+    Place,
+    TrackedExperiment,
+)
 from benchmarks.tracking.outbox import OutboxRecord, Result
+from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
-from fl_core.metrics import from_data, named
+from fl_core.metrics import from_text, named
+from fl_core.schema import Status
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
@@ -44,36 +54,17 @@ PAGE = 1000  # runs a request
 NOTE = "mlflow.note.content"
 KIND = "mlflow.experimentKind"  # so that MLflow's pages open on runs, not on language models
 
-# What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
-QUIET = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_LOGGING_LEVEL": "WARNING",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # of each run on a server, with any password in it
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
-}
-
 # Tags that a group has in common with its seeds.
 SHARED = ("scenario", "problem", "partition", "timing", "strategy", "paper", "metric", "suite")
-
-
-def keep_quiet() -> None:
-    """To be called before MLflow is imported."""
-    os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
-    # It prints the traceback of every error of the database, and raises the error as well.
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
 
 class Tracking:
     """An open MLflow store. Methods raise what MLflow raises."""
 
     def __init__(self, store: Store) -> None:
-        from mlflow import MlflowClient
-
         places.settle(store)  # before new files go to where the store once was
         self._artifacts = None if store.is_server else store.artifacts
-        self._client = MlflowClient(store.tracking_uri)
+        self._client = database.client(store.tracking_uri)
         self._experiments: dict[str, TrackedExperiment] = {}
         self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
 
@@ -82,7 +73,7 @@ class Tracking:
         runs = self._experiment(suite).runs
         asked = wanted or {}
         lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
-        return {key for key, known in runs.items() if known.status == "FINISHED"} - lacking
+        return {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
 
     def describe(self, suite: str, description: str) -> None:
         """Describe the suite."""
@@ -121,16 +112,17 @@ class Tracking:
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
         enough = known and known.made.serves(Made.of(result.about))
-        if known and known.status == "FINISHED" and enough:
+        if known and known.status == MlflowStatus.FINISHED and enough:
             return
         if known and known.began != result.began:  # another attempt, which failed or was never completed
             self._client.delete_run(known.id)
             known = None
         if known is None:
             known = experiment.runs[result.key] = self._begin(experiment, result)
-        if known.status == "RUNNING":
+        if known.status == MlflowStatus.RUNNING:
             self._fill(known.id, record, result)
-            known.status = "FAILED" if result.status == "error" else "FINISHED"
+            failed = result.status is Status.ERROR
+            known.status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
             self._client.set_terminated(known.id, known.status, result.ended)
             self._sum_up(experiment, known.place[:2])
 
@@ -143,7 +135,7 @@ class Tracking:
             run = self._client.create_run(experiment.id, began, tags, "report page")  # below all others
             experiment.report = run.info.run_id
         self._client.log_artifact(experiment.report, str(page))
-        self._client.set_terminated(experiment.report, "FINISHED")
+        self._client.set_terminated(experiment.report, MlflowStatus.FINISHED)
         self._annotate(experiment)
 
     def _begin(self, experiment: TrackedExperiment, result: Result) -> KnownRun:
@@ -157,7 +149,7 @@ class Tracking:
         """The parent of a run's seeds, from the tags of one of them."""
         scenario, strategy = pair = of["asyncfl.scenario"], of["asyncfl.strategy"]
         if pair not in experiment.groups:
-            tags = {name: of[name] for name in (f"asyncfl.{short}" for short in SHARED)}
+            tags = {name: of.get(name, "") for name in (f"asyncfl.{short}" for short in SHARED)}
             tags |= {"asyncfl.kind": "group", NOTE: notes.of_group(experiment.id, of)}
             run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
             experiment.groups[pair] = Group(run.info.run_id, of="", finished=False, colour="")
@@ -178,7 +170,7 @@ class Tracking:
         seeds = sorted(
             (experiment.runs[key] for key in keys & experiment.runs.keys()), key=lambda seed: seed.place
         )
-        if not keys or [seed.status for seed in seeds] != ["FINISHED"] * len(keys):
+        if not keys or [seed.status for seed in seeds] != [MlflowStatus.FINISHED] * len(keys):
             return
         of = cut(",".join(seed.id for seed in seeds), LONGEST_TAG)
         group = experiment.groups.get(pair)
@@ -196,7 +188,7 @@ class Tracking:
         self._save_views(experiment, runs[0])
         try:
             metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
-        except groups.unreadable():  # a lost artifact must not hold up the other writes
+        except UnreadableTableError:  # a lost artifact must not hold up the other writes
             self.unread = True
             return
         self._write_group(experiment, group, runs, metrics, of)
@@ -211,12 +203,13 @@ class Tracking:
         note = notes.of_group(experiment.id, seeds[0].data.tags, len(seeds) - lost, lost)
         tags = [RunTag(OF, of), RunTag(NOTE, note)]
         self._client.log_batch(group.id, metrics, groups.params_of(seeds), tags, synchronous=True)
-        self._client.set_terminated(group.id, "FINISHED", max(seed.info.end_time for seed in seeds))
+        last = max(seed.info.end_time for seed in seeds)
+        self._client.set_terminated(group.id, MlflowStatus.FINISHED, last)
         group.of, group.finished = of, True
 
     def _paint(self, experiment: TrackedExperiment) -> None:
         """Give each strategy of the suite one colour in all scenarios."""
-        wanted = colours(strategy for _, strategy in experiment.meant)
+        wanted = views.colours(strategy for _, strategy in experiment.meant)
         for pair in experiment.meant.keys() & experiment.groups.keys():
             group, colour = experiment.groups[pair], wanted[pair[1]]
             if group.colour != colour:
@@ -226,8 +219,8 @@ class Tracking:
     def _save_views(self, experiment: TrackedExperiment, run: Run) -> None:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
         tags = run.data.tags
-        shown = [name for name in tags["asyncfl.show"].split(",") if name in run.data.metrics]
-        declared = from_data(json.loads(tags.get("asyncfl.metrics") or "[]"))
+        shown = [name for name in tags.get("asyncfl.show", "").split(",") if name in run.data.metrics]
+        declared = from_text(tags.get("asyncfl.metrics", ""))
         metrics = [named(name, declared) for name in shown or [tags["asyncfl.metric"]]]
         for view in (views.of_everything(metrics), views.of_scenario(tags["asyncfl.scenario"], metrics)):
             self._label(experiment, view.tag, view.value)
@@ -254,25 +247,24 @@ class Tracking:
                 id_ = found.experiment_id
                 if found.lifecycle_stage == "deleted":
                     self._client.restore_experiment(id_)
-            experiment = TrackedExperiment(id_, suite, dict(found.tags) if found else {})
+            experiment = TrackedExperiment(id_, suite, valid_tags(found.tags) if found else {})
             for run in self._runs(id_):
                 self._index(experiment, run)
             self._experiments[suite] = experiment
         return self._experiments[suite]
 
     def _index(self, experiment: TrackedExperiment, run: Run) -> None:
-        """Take note of a run; one of two with the same key goes.
+        """Take note of a run that is not damaged; one of two of the same attempt goes.
 
-        They are of one attempt: a request to create it was carried out but its answer was lost, and it was
-        made again.
+        A request to create it was carried out but its answer was lost, and it was made again.
         """
-        twin = experiment.runs.get(run.data.tags.get("asyncfl.key", ""))
-        if twin is None:
-            experiment.add(run)
+        if fault_of(run):
             return
-        goes = twin.id if run.info.status == "FINISHED" != twin.status else run.info.run_id
-        self._client.delete_run(goes)
-        if goes == twin.id:
+        twin = experiment.runs.get(run.data.tags.get("asyncfl.key", ""))
+        better = twin is None or run.info.status == MlflowStatus.FINISHED != twin.status
+        if twin is not None and twin.began == run.info.start_time:
+            self._client.delete_run(twin.id if better else run.info.run_id)
+        if better:
             experiment.add(run)
 
     def _runs(self, experiment: str, which: str = "") -> Iterator[Run]:

@@ -15,11 +15,15 @@ from typing import Any
 from zlib import compress
 
 from fl_core.metrics import Metric
+from fl_core.words import natural
 
 TAG = "mlflow.sharedViewState."
 OURS = "asyncfl-"  # begins the keys of our views; users may save others
 EVERYTHING = "All scenarios"
 FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so theirs gives them an order
+
+# Okabe–Ito hues, each with a contrast of 3 : 1 to white (see `reports.figures.look`).
+COLOURS = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
 
 # Metric that is the x-axis, none for the server iteration → what a chart's title calls it.
 CLOCKS = {
@@ -65,14 +69,25 @@ def of_everything(metrics: Sequence[Metric]) -> View:
     return _view(EVERYTHING, metrics, "")
 
 
+def colours(strategies: Iterable[str]) -> dict[str, str]:
+    """A colour for each label, the same as on the report page; after eight they begin again."""
+    ordered = sorted(set(strategies), key=natural)
+    return {strategy: COLOURS[at % len(COLOURS)] for at, strategy in enumerate(ordered)}
+
+
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
     """Name and key of our views among an experiment's tags; the whole suite first, then by name."""
-    found = [
-        (json.loads(value)["name"], tag.removeprefix(TAG))
-        for tag, value in tags.items()
-        if tag.startswith(TAG + OURS)
-    ]
+    ours = {tag.removeprefix(TAG): value for tag, value in tags.items() if tag.startswith(TAG + OURS)}
+    found = [(name, key) for key, value in ours.items() if (name := _name(value))]
     return sorted(found, key=lambda view: (view[0] != EVERYTHING, view[0].casefold()))
+
+
+def _name(value: str) -> str:
+    """The name of the view that a tag holds; empty if the tag was edited by hand, and damaged."""
+    try:
+        return str(json.loads(value)["name"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def page(experiment: str, key: str = "", mode: str = "CHART") -> str:

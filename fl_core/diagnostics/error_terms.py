@@ -26,9 +26,17 @@ from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
-from fl_core.theory.ace import Errors
 
 NEGLIGIBLE = 1e-9  # of the largest weight: the rounding residue of a weight that was undone
+
+
+@dataclass(frozen=True)
+class Errors:
+    """u − ∇F(w) = A + B + C (eq. 3), each [d]."""
+
+    noise: Tensor  # A = u − E[u | stale models]
+    bias: Tensor  # B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i})
+    delay: Tensor  # C = Σ p_i ∇F_i(w^{t−τ_i}) − ∇F(w^t)
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Terms:
 
     update: Tensor  # u^t [d]
     gradient: Tensor  # ∇F(w^t) [d]
-    errors: Errors[Tensor]  # A, B, C, each [d]; their sum is u^t − ∇F(w^t)
+    errors: Errors  # A, B, C, each [d]; their sum is u^t − ∇F(w^t)
     drift: Tensor | None  # the part of A that is not noise [d]; None where every job has one step
     weights: Tensor  # of each client's gradients in u^t [n]
 

@@ -8,12 +8,13 @@ from typing import Any
 from torch import Tensor
 
 from fl_core.loop.simulation import Simulation
+from fl_core.server.state import attributes
 
 
 def overhead(simulation: Simulation) -> dict[str, int]:
     """Bytes of tensors kept now, beside models and updates: at the server, at all clients together."""
     server = simulation.server
-    memory, local = vars(server.memory), vars(server.local)
+    memory, local = attributes(server.memory), attributes(server.local)
     kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
     own = {name: local[name] for name in simulation.local.kept_by_clients}
     clients = tensor_bytes(kept) + tensor_bytes(own)

@@ -112,10 +112,15 @@ class Auto:
         """What was chosen, for the record."""
         if self._choice is None:
             return "auto"
-        if self._choice.measuring:
+        if self.measuring:
             return "auto, still measuring"
         width = self._choice.width
         return f"auto: {f'up to {width} together' if width > 1 else 'one by one'}"
+
+    @property
+    def measuring(self) -> bool:
+        """Whether the choice is still open."""
+        return self._choice is None or self._choice.measuring
 
     @property
     def pays(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import floor, inf
 from typing import TYPE_CHECKING
 
-from fl_core.loop.state import RunState, Status
+from fl_core.loop.state import RunState
+from fl_core.schema import Status
 
 if TYPE_CHECKING:
     from fl_core.scenario import Budget
@@ -47,10 +48,10 @@ class Ends:
             reason = "no client is left"
         elif state.gone and (missing := self._missing(state, server)):
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
-            return "stalled", f"waits for clients that never come: {named}"
+            return Status.STALLED, f"waits for clients that never come: {named}"
         elif none_comes and state.alarm is None:
             reason = "nothing is in flight and no alarm is set"
-        return None if reason is None else ("done", reason)
+        return None if reason is None else (Status.DONE, reason)
 
     def _missing(self, state: RunState, server: Server) -> list[int]:
         """The permanently absent clients without which there is no further step, in order (17)."""

@@ -11,8 +11,10 @@ from torch import Tensor
 
 from fl_core.loop.events import EventQueue, Kind
 from fl_core.loop.simulation import Simulation, arrives
+from fl_core.schema import Status
 from fl_core.server.jobs import Job, Update
 from fl_core.server.roster import Roster
+from fl_core.server.state import attributes
 
 KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
 
@@ -27,8 +29,9 @@ def plain(simulation: Simulation) -> dict[str, Any]:
     number = {id(job): place for place, job in enumerate(jobs)}
     data = {
         **values(state),
-        "memory": namespace(state.memory, "server.memory"),
-        "local": namespace(state.local, "server.local"),
+        "status": str(state.status),
+        "memory": _saved(state.memory, "server.memory"),
+        "local": _saved(state.local, "server.local"),
         "roster": state.roster.state(),
         "flight": {client: [number[id(job)] for job in queue] for client, queue in state.flight.items()},
         "queue": [
@@ -56,7 +59,8 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
         queue.push(time, Kind(kind), client, jobs[item] if kind == Kind.ARRIVAL else item)
     restored = {
         **data,
-        "memory": SimpleNamespace(**data["memory"]),
+        "memory": _memory(simulation, data["memory"]),
+        "status": Status(data["status"]),
         "local": SimpleNamespace(**data["local"]),
         "roster": Roster.restored(data["roster"]),
         "flight": {client: [jobs[place] for place in places] for client, places in data["flight"].items()},
@@ -74,9 +78,23 @@ def values(state: Any) -> dict[str, Any]:
     return {field.name: getattr(state, field.name) for field in fields(state)}
 
 
-def namespace(kept: SimpleNamespace, place: str) -> dict[str, Any]:
-    """The state of a strategy or local work, by name."""
-    return {name: checked(value, f"{place}.{name}") for name, value in vars(kept).items()}
+def _saved(memory: Any, place: str) -> dict[str, Any] | tuple[str, dict[str, Any]]:
+    """What a memory holds, by name; of another class than a namespace's with the name of the class."""
+    held = {name: checked(value, f"{place}.{name}") for name, value in attributes(memory).items()}
+    return held if type(memory) is SimpleNamespace else (type(memory).__name__, held)
+
+
+def _memory(simulation: Simulation, saved: dict[str, Any] | tuple[str, dict[str, Any]]) -> Any:
+    """A namespace, or an object that the strategy makes at the start, with what was saved."""
+    if isinstance(saved, dict):
+        return SimpleNamespace(**saved)
+    simulation.strategy.begin(simulation.server)
+    memory, (_, held) = simulation.state.memory, saved
+    for name in attributes(memory).keys() - held.keys():
+        object.__delattr__(memory, name)
+    for name, value in held.items():
+        object.__setattr__(memory, name, value)
+    return memory
 
 
 def checked(value: Any, *place: Any) -> Any:

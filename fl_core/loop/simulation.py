@@ -18,8 +18,9 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.ends import Ends
 from fl_core.loop.events import Kind
-from fl_core.loop.state import RunState, Status
+from fl_core.loop.state import RunState
 from fl_core.problems.problem import World
+from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.roster import Roster
 from fl_core.server.server import Server
@@ -400,13 +401,13 @@ class Simulation:
         """Whether there is no next event."""
         state = self.state
         self._drop_abandoned()
-        if state.status == "running" and (end := self.ends.reached(state, self.server)) is not None:
+        if state.status is Status.RUNNING and (end := self.ends.reached(state, self.server)) is not None:
             state.status, state.reason = end
-        return state.status != "running"
+        return state.status is not Status.RUNNING
 
     def diverge(self, reason: str) -> None:
         """End the run as diverged: an update or an evaluated loss is not finite (14)."""
-        self.state.status, self.state.reason = "diverged", reason
+        self.state.status, self.state.reason = Status.DIVERGED, reason
 
 
 def arrives(job: Job, time: int) -> bool:

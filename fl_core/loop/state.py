@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from fl_core.loop.events import EventQueue
+from fl_core.schema import Status
 from fl_core.server.jobs import Update
 from fl_core.server.state import ServerState
-
-Status = Literal["running", "done", "diverged", "stalled"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -30,5 +28,5 @@ class RunState(ServerState):
     non_finite: int = 0  # updates that were not finite
     gathered: list[Update] = field(default_factory=list)  # of this server iteration, more of which arrive
     started: bool = False
-    status: Status = "running"
+    status: Status = Status.RUNNING
     reason: str = ""  # why it ended

@@ -14,6 +14,7 @@ from pydantic import model_validator
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from fl_core import reading
 from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
 from fl_core.problems.data.download import download
@@ -29,6 +30,7 @@ TRAIN10 = {
 TEST10 = {"test_batch": "40351d587109b95175f43aff81a1287e"}
 TRAIN100 = {"train": "16019d7e3df5f24257cddd939b257f8d"}
 TEST100 = {"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"}
+MOST_BYTES = 200_000_000  # of a file; the largest has 155,249,918
 
 
 class CIFAR(Classification):
@@ -142,7 +144,7 @@ def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[
     images: list[np.ndarray] = []
     found: list[int] = []
     for file, md5 in files.items():
-        content = (folder / file).read_bytes()
+        content = reading.content(folder / file, MOST_BYTES)
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
         if digest != md5:
             raise DataDamaged(

@@ -10,6 +10,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
+from fl_core import reading
 from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
 from fl_core.problems.models.linear import Linear
@@ -71,7 +72,7 @@ def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
         raise DataDamaged(
             f"newsgroups: {folder} holds {len(posts)} posts in {len(groups)} groups, not {count} in {GROUPS}"
         )
-    texts = [post.read_text(encoding="latin-1") for post, _ in posts]
+    texts = [reading.text(post, "latin-1") for post, _ in posts]
     return texts, torch.tensor([label for _, label in posts])
 
 

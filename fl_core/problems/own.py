@@ -30,7 +30,7 @@ class Own(Supervised):
 
     `training_step` returns the loss of a mini-batch, a mean over its data points. The metrics that
     `test_step` logs are recorded; the class attribute `metrics` declares them as a tuple of
-    `fl_core.metrics.Metric`. `data` is called without arguments; `own_data` lists what it may return.
+    `asyncfl.Metric`. `data` is called without arguments; `own_data` lists what it may return.
     """
 
     name: ClassVar[str] = "own"
@@ -108,5 +108,5 @@ def _fault(path: str) -> str | None:
 def _undeclared(module: type[pl.LightningModule]) -> str | None:
     declared: Any = getattr(module, "metrics", ())
     if not isinstance(declared, tuple | list) or not all(isinstance(one, Metric) for one in declared):
-        return "its attribute `metrics` must be a tuple of fl_core.metrics.Metric"
+        return "its attribute `metrics` must be a tuple of asyncfl.Metric"
     return None

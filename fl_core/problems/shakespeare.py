@@ -12,6 +12,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
+from fl_core import reading
 from fl_core.metrics import Metric
 from fl_core.parts import Count
 from fl_core.problems.classification import Classification
@@ -103,7 +104,11 @@ def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
         raise DataDamaged(f"shakespeare: {folder} holds {len(plays)} plays, not {PLAYS}")
     found: dict[tuple[str, str], list[str]] = {}
     for play in plays:
-        for role, speech in speeches(play.read_text(encoding="utf-8")):
+        try:
+            text = reading.text(play)
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataDamaged(f"shakespeare: {play} cannot be read: {error}") from None
+        for role, speech in speeches(text):
             found.setdefault((play.stem, role), []).append(speech)
     return {key: " ".join(spoken) for key, spoken in sorted(found.items())}
 

@@ -1,11 +1,13 @@
 """A run in a file: saved between two events and resumed, bit for bit (docs/architecture.md, rule 15).
 
 No random state is stored, since streams are named. Tensors that are shared (a version and the jobs that
-start from it) are stored once.
+start from it) are stored once. The file begins with the SHA-256 of its content, which is checked before
+anything of it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from array import array
@@ -18,24 +20,31 @@ import torch
 from fl_core import sources
 from fl_core.loop.plain import fits, plain, restore, values
 from fl_core.recording.recorder import ARRIVALS, Record, Recorder
+from fl_core.schema import Status
 
 MARKS = ("iteration_marks", "update_marks", "time_marks")
+DIGEST = hashlib.sha256().digest_size  # bytes
 
 
-def save(recorder: Recorder, path: Path) -> None:
-    """Write the run to `path`, atomically; TypeError if the strategy keeps something that cannot be saved."""
+def save(recorder: Recorder, path: Path, extra: Any = None) -> None:
+    """Write the run to `path`, atomically; TypeError if the strategy keeps something that cannot be saved.
+
+    `extra` is plain data of the caller, which `load` returns.
+    """
     parts = {
         "key": recorder.simulation.experiment.key,
         "code": _own_code(recorder),
         "simulation": plain(recorder.simulation),
         "recorder": _recorder(recorder),
         "diagnostics": _diagnostics(recorder),
+        "extra": extra,
     }
     whole = io.BytesIO()
     torch.save(parts, whole)  # not into the file: torch does not say why a file cannot be written
     partial = path.with_name(path.name + ".partial")
     try:
         with partial.open("wb") as file:
+            file.write(hashlib.sha256(whole.getbuffer()).digest())
             file.write(whole.getbuffer())
             file.flush()
             os.fsync(file.fileno())  # else a crash of the machine could leave the name without the content
@@ -45,19 +54,21 @@ def save(recorder: Recorder, path: Path) -> None:
         raise
 
 
-def load(recorder: Recorder, path: Path) -> None:
-    """Put a fresh recorder and its simulation into the saved state.
+def load(recorder: Recorder, path: Path) -> Any:
+    """Put a fresh recorder and its simulation into the saved state; returns the caller's `extra`.
 
     ValueError if the file is damaged, or of another run or version, or if the user's code was edited since.
     """
-    try:
+    with path.open("rb") as file:
+        digest = file.read(DIGEST)
+        if hashlib.file_digest(file, "sha256").digest() != digest:
+            raise ValueError(f"{path} is damaged or of an earlier version of asyncfl")
+        file.seek(DIGEST)
         # From whatever device it was saved on; all tensors of a run are on its model's device.
-        parts = torch.load(path, recorder.simulation.server.model.device, weights_only=True)
-    except Exception as error:  # torch and pickle raise many kinds
-        raise ValueError(f"{path} is damaged ({type(error).__name__})") from error
+        parts = torch.load(file, recorder.simulation.server.model.device, weights_only=True)
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")
-    if parts.get("code", {}) != _own_code(recorder):
+    if parts["code"] != _own_code(recorder):
         raise ValueError(f"the code of {', '.join(_own_code(recorder))} was edited meanwhile")
     asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None
     if parts["diagnostics"]["asked"] != asked:
@@ -69,6 +80,7 @@ def load(recorder: Recorder, path: Path) -> None:
     restore(recorder.simulation, parts["simulation"])
     _restore_recorder(recorder, parts["recorder"])
     _restore_diagnostics(recorder, parts["diagnostics"])
+    return parts["extra"]
 
 
 def _own_code(recorder: Recorder) -> dict[str, str]:
@@ -79,7 +91,7 @@ def _recorder(recorder: Recorder) -> dict[str, Any]:
     record = recorder.record
     columns = {name: torch.from_numpy(np.array(column)) for name, column in record.arrivals.items()}
     return {
-        "record": {**values(record), "arrivals": columns},
+        "record": {**values(record), "status": str(record.status), "arrivals": columns},
         "marks": {name: getattr(recorder, name).reached for name in MARKS},
         "evaluate": str(recorder.evaluate),
         "evaluated": recorder.evaluated,
@@ -89,7 +101,7 @@ def _recorder(recorder: Recorder) -> dict[str, Any]:
 def _restore_recorder(recorder: Recorder, state: dict[str, Any]) -> None:
     saved = state["record"]
     columns = {name: array(code, saved["arrivals"][name].tolist()) for name, code in ARRIVALS}
-    recorder.record = Record(**{**saved, "arrivals": columns})
+    recorder.record = Record(**{**saved, "status": Status(saved["status"]), "arrivals": columns})
     for name, reached in state["marks"].items():
         getattr(recorder, name).reached = reached
     recorder.evaluated = state["evaluated"]

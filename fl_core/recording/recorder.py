@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor, inf
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import LOSS, Metric
 from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, World
+from fl_core.schema import Status
 
 # One row per arrival; the letters are the array module's type codes.
 ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
@@ -43,13 +45,16 @@ Evaluate = Literal["test", "clients"] | Sample
 
 
 def metrics(
-    evaluation: Evaluation, p: np.ndarray, surrogate: np.ndarray, of_clients: Sequence[Metric] = ()
+    evaluation: Evaluation,
+    p: np.ndarray,
+    surrogate: np.ndarray | None = None,
+    of_clients: Sequence[Metric] = (),
 ) -> dict[str, float]:
     """All metrics of one evaluated model.
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
-    the importance s_i that the strategy gives clients when all updates weigh the same (`Strategy.surrogate`;
-    Fraboni et al., JMLR 2023, eqs. 2, 6 and §5.2.1); none of them if there are no losses. If these are
+    the importance s_i that the strategy gives clients when all updates weigh the same (Fraboni et al., JMLR
+    2023, eqs. 2, 6 and §5.2.1), where that is known; none of them if there are no losses. If these are
     estimates with standard errors e_i, that of fp/loss is fp/loss_se = (Σ p_i² e_i²)^½, and that of fp/std,
     to first order, fp/std_se = (Σ (p_i (L_i − fp/loss) / fp/std)² e_i²)^½.
     worst_client/* is the worst value over clients of a metric in `of_clients`.
@@ -57,7 +62,8 @@ def metrics(
     found = dict(evaluation.metrics)
     losses = evaluation.client_loss
     if losses is not None:
-        for prefix, weights in (("fp", p), ("sp", surrogate)):
+        importances = {"fp": p} if surrogate is None else {"fp": p, "sp": surrogate}
+        for prefix, weights in importances.items():
             loss = float(weights @ losses)
             found[f"{prefix}/loss"] = loss
             spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
@@ -72,9 +78,12 @@ def metrics(
     return found
 
 
-def surrogate_weights(simulation: Simulation) -> np.ndarray:
-    """s_i [n], sums to 1 (Fraboni et al., JMLR 2023, eq. 6)."""
-    share = np.array(simulation.strategy.surrogate(simulation.server))
+def surrogate_weights(simulation: Simulation) -> np.ndarray | None:
+    """s_i [n], sums to 1 (Fraboni et al., JMLR 2023, eq. 6); None where no formula says what they are."""
+    participation = simulation.experiment.participation
+    if participation is None:
+        return None
+    share = np.asarray(participation(simulation.server), float)
     return share / share.sum()
 
 
@@ -82,7 +91,7 @@ def surrogate_weights(simulation: Simulation) -> np.ndarray:
 class Record:
     """The results of a run: a row for each evaluation, arrival, client and diagnosed iteration."""
 
-    status: str = "running"
+    status: Status = Status.RUNNING
     reason: str = ""
     curve: list[dict[str, float]] = field(default_factory=list)
     arrivals: dict[str, array[Any]] = field(
@@ -144,7 +153,6 @@ class Recorder:
         self.evaluate: Evaluate = evaluate
         self.record = Record()
         self.of_clients = simulation.experiment.scenario.problem.client_metrics()
-        self.surrogate = surrogate_weights(simulation)
         model, budget = simulation.server.model, simulation.budget
         self.update_bytes = model.shape[-1] * model.element_size()
         count, unit = simulation.experiment.scenario.evaluations, simulation.lengths.clock.unit
@@ -191,10 +199,10 @@ class Recorder:
         if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:
             time = float(simulation.budget.time)
             mark = self._time_of(self.time_marks.reached + 1)
-        if simulation.status != "diverged":
+        if simulation.status is not Status.DIVERGED:
             self._evaluate(model, version, updates, mark)
         end = self._clocks(version, updates, time)
-        if simulation.status != "diverged" and not end.items() <= record.curve[-1].items():
+        if simulation.status is not Status.DIVERGED and not end.items() <= record.curve[-1].items():
             record.curve.append({**record.curve[-1], **end})
 
     def finish(self) -> Record:
@@ -246,6 +254,11 @@ class Recorder:
 
     def _metrics(self, evaluation: Evaluation) -> dict[str, float]:
         return metrics(evaluation, self.simulation.world.p, self.surrogate, self.of_clients)
+
+    @cached_property
+    def surrogate(self) -> np.ndarray | None:
+        """The weights s_i of the surrogate problem [n], once they are needed."""
+        return surrogate_weights(self.simulation)
 
     def _clients(self, end: Evaluation) -> dict[str, list[float]]:
         world, times = self.simulation.world, self.simulation.server.mean_time

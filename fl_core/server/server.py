@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from fl_core.server.jobs import Job
 from fl_core.server.state import ServerState
@@ -17,8 +20,11 @@ if TYPE_CHECKING:
     from fl_core.timing.clock import Clock
 
 
-class Server:
-    """What a strategy, local work or an arrangement sees of a run.
+M = TypeVar("M", default=Any)
+
+
+class Server(Generic[M]):
+    """What a strategy, local work or an arrangement sees of a run; `Server[M]` where `memory` is an M.
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory`
@@ -87,9 +93,18 @@ class Server:
         self._state.local_lr = lr
 
     @property
-    def memory(self) -> Any:
-        """The strategy's state."""
-        return self._state.memory
+    def memory(self) -> M:
+        """The strategy's state: a namespace, unless `begin` sets a dataclass of the strategy's own."""
+        memory: M = self._state.memory
+        return memory
+
+    @memory.setter
+    def memory(self, memory: M) -> None:
+        """Put another namespace, or a dataclass, in its place."""
+        if isinstance(memory, type) or not (is_dataclass(memory) or isinstance(memory, SimpleNamespace)):
+            kind = type(memory).__name__
+            raise TypeError(f"server.memory must be a dataclass or a SimpleNamespace, not a {kind}")
+        self._state.memory = memory
 
     @property
     def local(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +10,12 @@ from torch import Tensor
 
 from fl_core.server.jobs import Job
 from fl_core.server.roster import Roster
+
+
+def attributes(memory: Any) -> dict[str, Any]:
+    """What a memory holds, by name: a namespace, or a dataclass with or without slots."""
+    named = fields(memory) if is_dataclass(memory) else ()
+    return {field.name: getattr(memory, field.name) for field in named} | getattr(memory, "__dict__", {})
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -12,6 +12,7 @@ from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
 from fl_core.parts import Count, Part, Rate, Tune
 from fl_core.server.jobs import Send, Update
+from fl_core.strategies.participation import Participation, by_speed, drawn
 from fl_core.words import counted
 
 if TYPE_CHECKING:
@@ -77,13 +78,17 @@ class Strategy(Part):
         """Names in `server.memory` of what the clients keep in a deployment."""
         return ()
 
-    def surrogate(self, server: Server) -> Sequence[float]:
-        """How often each client takes part, up to a common factor [n].
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """Return the law of each client's share of all arrivals in the long run, or None if none is known.
 
-        That is its importance in the problem that is minimised where all updates weigh the same (Fraboni et
-        al., JMLR 2023, eq. 6): 1/τ_i, unless the scheme says otherwise.
+        The share is a client's importance in the problem that is minimised where all updates weigh the same
+        (Fraboni et al., JMLR 2023, eq. 6). The default holds for strategies that send to a client whenever
+        its update arrives, or, with a `concurrency`, to one that is drawn. It is asked where nothing but the
+        strategy decides who works: `Experiment.participation`.
         """
-        return [float(1 / time) for time in server.mean_time]
+        if self.concurrency is None or self.concurrency >= scenario.problem.clients:
+            return by_speed
+        return drawn(self.concurrency) if scenario.timing.durations.memoryless else None
 
     def times(self) -> tuple[Fraction, ...]:
         """Lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from fl_core.problems.partitions.partition import Partition
 from fl_core.recording.recorder import run
+from fl_core.schema import Status
 from fl_core.streams import stream
 from fl_core.testing.scene import CLIENTS, experiment, must, scenario
 from fl_core.timing.availability import Availability
@@ -15,6 +16,7 @@ from fl_core.timing.durations import Durations, Lengths
 
 DRAWS = 20_000
 ERRORS = 5  # standard errors that the mean of the draws may be off
+RARE = 1e-6  # chance of draws that differ as much from their law
 
 
 def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
@@ -46,11 +48,23 @@ def lengths_have_the_means_that_it_says(law: Durations) -> None:
     must(abs(drawn.mean() - mean) <= error, f"draws of mean {mean:g} have the mean {drawn.mean():.4g}")
 
 
+def lengths_are_exponential_where_it_says_so(law: Durations) -> None:
+    """Draws pass a Kolmogorov–Smirnov test if the law is `memoryless`."""
+    if not law.memoryless:
+        return
+    from scipy import stats
+
+    random, mean = stream(0, "conformance"), float(law.means(CLIENTS, 7)[0])
+    drawn = [law.draw(mean, random) / mean for _ in range(DRAWS)]
+    chance = stats.kstest(drawn, "expon").pvalue
+    must(chance > RARE, "its lengths are not exponential: set memoryless to False")
+
+
 def runs_go_through_under_these_durations(law: Durations) -> None:
     """Asynchronous SGD spends its budget, and a second run has the same arrivals."""
     described = experiment(scenario(durations=law.model_dump(mode="json")))
     first = run(described)
-    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")
 
 
@@ -71,7 +85,7 @@ def runs_go_through_with_these_absences(law: Availability) -> None:
     """Asynchronous SGD ends as done, and a second run has the same arrivals."""
     described = experiment(scenario(availability=law.model_dump(mode="json")))
     first = run(described)
-    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")
 
 
@@ -88,6 +102,7 @@ def data_are_dealt_out_as_promised(partition: Partition) -> None:
 DURATIONS = (
     lengths_do_not_depend_on_the_order_of_asking,
     lengths_have_the_means_that_it_says,
+    lengths_are_exponential_where_it_says_so,
     runs_go_through_under_these_durations,
 )
 AVAILABILITY = (absences_follow_one_another, runs_go_through_with_these_absences)

@@ -9,6 +9,7 @@ from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import run
 from fl_core.scenario import Budget, Scenario
+from fl_core.schema import Status
 from fl_core.testing.scene import experiment, must
 
 BATCH = 4
@@ -63,7 +64,7 @@ def a_run_records_its_metric(problem: Problem) -> None:
     where = Scenario(problem=problem, budget=Budget(updates=2 * problem.clients), evaluations=2)
     described = experiment(where)
     first = run(described)
-    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(
         problem.metric in first.curve[-1],
         f"evaluations have no '{problem.metric}', which ranks strategies",

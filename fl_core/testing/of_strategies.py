@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,14 +21,19 @@ from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder, run
+from fl_core.recording.recorder import Recorder, run, surrogate_weights
+from fl_core.schema import Status
 from fl_core.server.jobs import Job
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.scene import changed, experiment, must, scenario
+from fl_core.testing.scene import TIMES, changed, experiment, must, scenario
 
 LOCALS: tuple[dict[str, Any], ...] = ({"name": "sgd"}, {"name": "prox", "mu": 0.5}, {"name": "scaffold"})
 STOPS = (1, 40, 120)  # events before a run is interrupted
 EXACT = 1e-10  # how far models in float64 may be apart where only the order of sums differs
+SETTLED, COUNTED = 1000, 4000  # arrivals before shares are counted, and arrivals counted
+PARTS = 25  # consecutive parts of the arrivals counted, whose shares differ by chance
+ERRORS = 6  # standard errors that a client's mean share may be off: once in 300,000 for 24 degrees of freedom
+ENDS = 2  # arrivals by which the two ends of what is counted may change a client's number
 
 
 def its_description_gives_it_again(strategy: Strategy) -> None:
@@ -48,7 +54,7 @@ def a_run_repeats_bit_for_bit(strategy: Strategy) -> None:
     """Same experiment, same curve, same arrivals; another seed, other numbers."""
     described = experiment(scenario(), changed(strategy))
     first, again = run(described), run(described)
-    must(first.status == "done", f"a run ended as {first.status}: {first.reason}")
+    must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(first.curve == again.curve, "the same experiment gave another curve: is there hidden state?")
     must(first.arrivals == again.arrivals, "the same experiment gave other arrivals: is there hidden state?")
     other = run(experiment(scenario(), changed(strategy), seed=2))
@@ -120,9 +126,10 @@ def lost_clients_end_nothing_early(strategy: Strategy) -> None:
     """Half of the clients leave for good: the budget is spent, unless the strategy names those it needs."""
     away = {"name": "dropouts", "share": 0.5, "at": 4}
     record = run(experiment(scenario(availability=away), changed(strategy)))
-    ends = {"done"} if type(strategy).stalled_by is Strategy.stalled_by else {"done", "stalled"}
+    may_stall = type(strategy).stalled_by is not Strategy.stalled_by
+    ends = {Status.DONE, Status.STALLED} if may_stall else {Status.DONE}
     must(record.status in ends, f"without half of the clients it ended as {record.status}: {record.reason}")
-    if record.status == "done":
+    if record.status is Status.DONE:
         must(
             record.reason == "budget of client updates",
             f"without half of the clients it ended early: {record.reason}; does it wait for a lost one?",
@@ -176,6 +183,28 @@ def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
         )
 
 
+def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
+    """Shares of arrivals under constant and exponential times are those of `participation`, if any."""
+    for durations in ("fixed", "exponential"):
+        law = {"name": durations, "times": TIMES}
+        where = scenario(updates=SETTLED + COUNTED, durations=law)
+        simulation = Simulation(experiment(where, changed(strategy)))
+        said = surrogate_weights(simulation)
+        if said is None:
+            continue
+        heard = np.array([event.client for event in simulate(simulation) if event.kind is Kind.ARRIVAL])
+        parts = np.split(heard[SETTLED:], PARTS)
+        shares = np.array([np.bincount(part, minlength=len(said)) for part in parts]) / len(parts[0])
+        counted, error = shares.mean(0), shares.std(0, ddof=1) / PARTS**0.5
+        beyond = abs(counted - said) - (ERRORS * error + ENDS / COUNTED)
+        worst = int(beyond.argmax())
+        must(
+            beyond[worst] <= 0,
+            f"with {durations} times client {worst} sent {counted[worst]:.3g} of all updates, but "
+            f"participation gives it {said[worst]:.3g}: override it, with None where no formula is known",
+        )
+
+
 CHECKS = (
     its_description_gives_it_again,
     its_rates_are_tuned,
@@ -186,4 +215,5 @@ CHECKS = (
     lost_clients_end_nothing_early,
     refused_updates_end_nothing_early,
     its_steps_are_as_linear_as_it_says,
+    clients_take_part_as_often_as_it_says,
 )

@@ -1,1 +1,1 @@
-"""Closed forms of the papers: aggregation weights, queueing networks and routing, convergence bounds."""
+"""Closed forms that strategies and users call: aggregation weights, queueing networks and routing."""

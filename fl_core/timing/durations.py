@@ -39,6 +39,16 @@ class Durations(Part):
         """Whether each job's length is drawn; if not, lengths are known beforehand and exact."""
         return type(self).draw is not Durations.draw
 
+    @property
+    def constant(self) -> bool:
+        """Whether all jobs of a client take the same time, at the same number of steps."""
+        return not self.random and type(self).cycles is Durations.cycles
+
+    @property
+    def memoryless(self) -> bool:
+        """Whether lengths are exponential, so that a job in progress takes as long again as a new one."""
+        return False
+
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         """Mean length of each client's jobs [n], in virtual time; ValueError if the law does not fit n."""
         raise NotImplementedError
@@ -163,6 +173,10 @@ class OwnSpeed(Durations):
     def random(self) -> bool:
         return self.jobs == "exponential"
 
+    @property
+    def memoryless(self) -> bool:
+        return self.random
+
     def draw(self, mean: float, rng: np.random.Generator) -> float:
         return rng.exponential(mean)
 
@@ -242,6 +256,7 @@ class Exponential(Drawn):
     name: ClassVar[str] = "exponential"
 
     times: tuple[Length, ...] = (Fraction(1),)  # in units of `mean`; one for all clients, or one for each
+    memoryless: ClassVar[bool] = True
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         return one_each(tuple(self.mean * time for time in self.times), n)
@@ -254,6 +269,7 @@ class Persistent(Drawn):
     """Exponential lengths around persistent client means, themselves drawn from an exponential law."""
 
     name: ClassVar[str] = "persistent"
+    memoryless: ClassVar[bool] = True
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         return on_unit(stream(seed, "means").exponential(float(self.mean), n), self.unit)

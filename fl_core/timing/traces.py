@@ -10,10 +10,11 @@ import csv
 import functools
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+from fl_core import reading
 from fl_core.parts import exact
 from fl_core.streams import stream
 from fl_core.words import many
@@ -55,7 +56,7 @@ def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tupl
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return reading.content(path)
     except OSError as error:
         raise ValueError(f"trace file {path}: {error.strerror}") from None
 
@@ -70,7 +71,7 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
     if _digest(content) != digest:
         raise ValueError(f"trace file {path}: its content is not the one described, {digest}")
     jobs: dict[str, list[Fraction]] = defaultdict(list)
-    for number, row in enumerate(csv.reader(content.decode("utf-8-sig", "replace").splitlines()), 1):
+    for number, row in _rows(path, content.decode("utf-8-sig", "replace")):
         cells = [cell.strip() for cell in row]
         if not any(cells) or (number == 1 and not any(map(_is_number, cells))):
             continue
@@ -85,6 +86,15 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
             )
         jobs[cells[0]] += lengths
     return _numbered(jobs)
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and cells of each row."""
+    rows = csv.reader(text.splitlines())
+    try:
+        yield from enumerate(rows, 1)
+    except csv.Error as error:
+        raise ValueError(f"trace file {path}, line {rows.line_num}: {error}") from None
 
 
 def _numbered(jobs: Mapping[str, Sequence[Fraction]]) -> Mapping[int, Sequence[Fraction]]:

@@ -18,18 +18,11 @@ LEFT_OUT = ("metadata", "style")
 SMALL_TEXT = "font-size: 9.5px"
 NUMBER = re.compile(r"-?\d+\.\d+")
 SMALL = 12.0  # pixels; shapes within need another decimal
-# The styles of most numbers and lines of axes, as classes of the page's style sheet.
-SHARED = {
-    "text-anchor:middle;fill:var(--muted)": "tm",
-    "text-anchor:end;fill:var(--muted)": "te",
-    "fill:var(--muted);stroke:var(--muted);stroke-width:0.8": "tk",
-    "fill:none;stroke:var(--rule);stroke-width:0.8;stroke-linecap:square": "gl",
-}
 REFERENCE = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")  # to another element, by its id
 
 
 def inline(document: str, description: str, said: Mapping[int, str] | None = None) -> Markup:
-    """The document as an <svg>, as short as it can be.
+    """The document as an <svg>.
 
     `description` is for readers who cannot see it; `said`: what pointing at a strategy's line says.
     """
@@ -52,7 +45,6 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
     prefix = hashlib.sha256(document.encode()).hexdigest()[:6]  # makes ids unique among the figures of a page
     for element in root.iter():
         element.attrib = _themed(element.attrib, used, prefix)
-    _lighten(root)
     top = {element.get("data-s"): element for element in root.iter("g")}  # the last of each is on top
     for index, text in (said or {}).items():
         if (group := top.get(str(index))) is not None:
@@ -61,28 +53,6 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
             group.insert(0, title)
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": description}
     return Markup(ET.tostring(root, encoding="unicode"))
-
-
-def _lighten(parent: ET.Element) -> None:
-    """Groups without attributes are replaced by their content; a style that all share is their group's."""
-    for child in list(parent):
-        _lighten(child)
-        if child.get("class") == "gl":
-            child.attrib.pop("clip-path", None)
-        nothing = child.tag in {"g", "defs"} and not len(child)
-        if nothing or (child.tag == "path" and child.get("style") == "fill:none"):
-            parent.remove(child)
-        elif child.tag == "g" and not child.attrib:
-            at = list(parent).index(child)
-            parent.remove(child)
-            for offset, inner in enumerate(child):
-                parent.insert(at + offset, inner)
-    styles = {child.get("style") for child in parent if child.tag != "defs"}
-    shared = parent.tag == "g" and len(parent) > 1 and len(styles) == 1 and "style" not in parent.attrib
-    if shared and (style := styles.pop()):
-        parent.set("style", style)
-        for child in parent:
-            child.attrib.pop("style", None)
 
 
 def _local(name: str) -> str:
@@ -105,8 +75,8 @@ def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str
             style = _style(value)
             if SMALL_TEXT in value:
                 kept["class"] = "sm"
-            kept |= {"class": SHARED[style]} if style in SHARED else {"style": style} if style else {}
-        elif not (name == "transform" and value.startswith("rotate(-0 ")):
+            kept |= {"style": style} if style else {}
+        else:
             kept[name] = " ".join(value.split())
     kept = {name: _path(value) if name == "d" else _rounded(value, 2) for name, value in kept.items()}
     return {name: REFERENCE.sub(lambda found: prefix + found[0], value) for name, value in kept.items()}

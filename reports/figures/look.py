@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from benchmarks.tracking.colours import COLOURS
+from benchmarks.tracking.views import COLOURS
 
 LIGHT = COLOURS
 DARK = ("#5c8bb3", "#ea5935", "#48c7a0", "#f7a420", "#bb9ff9", "#b2daf4", "#fffee3", "#a959fd")

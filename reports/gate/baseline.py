@@ -14,8 +14,10 @@ from pydantic import ConfigDict, Field, ValidationError
 from benchmarks import documents
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun
+from fl_core import reading
 from fl_core.keys import is_older
 from fl_core.parts import Frozen
+from fl_core.schema import Status
 from fl_core.sources import digests, named
 from fl_core.words import many
 from reports.records.measures import Measure, measure
@@ -58,7 +60,7 @@ class Outcome(Frozen):
     strategy: str
     seed: int
     key: str  # the run's identity: a hash of its whole description
-    status: Literal["done", "diverged", "stalled"]
+    status: Literal[Status.DONE, Status.DIVERGED, Status.STALLED]
     final: float  # of the goal's metric
     updates_to_target: float
     schedule: str  # digest of the arrivals
@@ -68,7 +70,7 @@ class Outcome(Frozen):
     @property
     def finite(self) -> bool:
         """Whether it ended with a finite metric."""
-        return self.status != "diverged" and isfinite(self.final)
+        return self.status.finite and isfinite(self.final)
 
     @property
     def reached(self) -> float:
@@ -104,7 +106,7 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     suite = planned[0].suite
     there = {run.key: run for run in load(tracking_uri, suite).runs}
     for how, missing in (
-        ("finished", [one for one in planned if one.key not in there or not there[one.key].ended_somehow]),
+        ("finished", [one for one in planned if one.key not in there or not there[one.key].whole]),
         ("made by your code as it is now", [one for one in planned if _was_edited(there.get(one.key), one)]),
     ):
         if missing:
@@ -156,7 +158,7 @@ def _outcome(run: RecordedRun, schedule: str) -> Outcome:
         strategy=run.strategy,
         seed=run.seed,
         key=run.key,
-        status="diverged" if run.diverged else "stalled" if run.stalled else "done",
+        status=run.status,
         final=run.final(run.metric),
         updates_to_target=time_to_target(run, "updates", run.target),
         schedule=schedule,
@@ -181,7 +183,7 @@ def write(baseline: Baseline, path: Path) -> Path:
 def read(path: Path) -> Baseline:
     """Read a baseline; UserError if the file is none."""
     try:
-        text = path.read_bytes()
+        text = reading.content(path)
         baseline = Baseline.model_validate_json(text)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None

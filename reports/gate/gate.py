@@ -24,6 +24,7 @@ from typing import Literal
 
 import numpy as np
 
+from fl_core.schema import Status
 from fl_core.words import many
 from reports.gate.baseline import Baseline, Goal, Outcome
 from reports.numbers import count, minus, number
@@ -109,7 +110,7 @@ def _logs(runs: Sequence[Outcome]) -> list[float]:
 
 def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck | None:
     """The check where the stalled seeds have changed; one more stalled seed is worse."""
-    stalled, stalls = ({one.seed for one in runs if one.status == "stalled"} for runs in (before, now))
+    stalled, stalls = ({one.seed for one in runs if one.status is Status.STALLED} for runs in (before, now))
     if stalled == stalls:
         return None
     then, today = (f"{len(seeds)} of {len(before)} stalled" for seeds in (stalled, stalls))

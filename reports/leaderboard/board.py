@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.errors import UserError
+from fl_core.schema import Status
 from reports.leaderboard import results
 from reports.leaderboard.profiles import ratios, score
 from reports.leaderboard.results import SCENARIO
@@ -55,7 +56,7 @@ class Board:
                 "server_bytes": by_strategy["server_bytes"].median(),
                 "clients_bytes": by_strategy["clients_bytes"].median(),
                 "width": by_strategy["width"].median(),
-                "diverged": by_strategy["status"].agg(lambda status: (status == "diverged").mean()),
+                "diverged": by_strategy["status"].agg(lambda status: (status == Status.DIVERGED).mean()),
             }
         )
         return standings(self.runs).join(found, on="strategy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pandas as pd
 
 from benchmarks.errors import UserError
 from benchmarks.suite.tuned import TunedEntry
+from fl_core import reading
+from fl_core.schema import Status
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
@@ -41,7 +44,7 @@ def results(suite: RecordedSuite, tuned: Iterable[TunedEntry] = ()) -> pd.DataFr
         for scenario in suite.scenarios()
         for cell in scenario.cells
         for run in cell.runs
-        if run.ended_somehow
+        if run.status.terminated
     ]
     if any(not run.higher_is_better for run in runs):
         raise UserError(f"{suite.name}: a leaderboard needs a metric of which more is better")
@@ -53,7 +56,7 @@ def results(suite: RecordedSuite, tuned: Iterable[TunedEntry] = ()) -> pd.DataFr
 
 def _row(run: RecordedRun) -> dict[str, object]:
     def final(metric: str) -> float:
-        return np.nan if run.diverged else run.final(metric)
+        return np.nan if run.status is Status.DIVERGED else run.final(metric)
 
     model = run.params.get("problem.model.name")
     return {
@@ -62,7 +65,7 @@ def _row(run: RecordedRun) -> dict[str, object]:
         "timing": _clients(run),
         "strategy": run.strategy,
         "seed": run.seed,
-        "status": run.status,
+        "status": str(run.status),
         "value": final(run.metric),
         "worst_client": final(f"worst_client/{run.metric.rpartition('/')[2]}"),
         "time_to_target": time_to_target(run, "time", run.target),
@@ -92,7 +95,7 @@ def save(table: pd.DataFrame, path: Path) -> None:
 def load(path: Path) -> pd.DataFrame:
     """A table that was saved; UserError if it is missing or is none."""
     try:
-        table = pd.read_csv(path, keep_default_na=True)
+        table = pd.read_csv(BytesIO(reading.content(path)), keep_default_na=True)
     except FileNotFoundError:
         raise UserError(f"{path}: there are no such results") from None
     except (ValueError, UnicodeDecodeError) as error:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import Status
 from reports.leaderboard.results import SCENARIO
 from reports.statistics.standings import Finals, Standing, by_rank
 
@@ -35,7 +36,7 @@ def _row(one: Standing, last: int) -> tuple[str, float, float, float, bool]:
 
 def finals(results: pd.DataFrame) -> Finals:
     """Final values of the strategies that all scenarios have, over the seeds that all of them ended."""
-    worth = results["value"].where(results["status"] != "diverged", -np.inf)
+    worth = results["value"].where(results["status"] != Status.DIVERGED, -np.inf)
     known = results.assign(value=worth).dropna(subset="value")
     everywhere = known.groupby("strategy")[SCENARIO].apply(lambda of: len(of.drop_duplicates()))
     strategies = tuple(everywhere.index[everywhere == known.groupby(SCENARIO).ngroups])

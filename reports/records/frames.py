@@ -45,7 +45,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
         "problem": run.problem,
         "partition": run.partition,
         "timing": run.timing,
-        "status": run.status,
+        "status": str(run.status),
         "reason": run.reason,
         **{str(name): value for row in curve.tail(1).to_dict("records") for name, value in row.items()},
         **to_target,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.tracking.colours import natural
 from fl_core.keys import is_older
-from fl_core.metrics import Metric
-from fl_core.words import many
+from fl_core.metrics import SURROGATE, Metric
+from fl_core.schema import Status
+from fl_core.words import many, natural
 from reports.records.measures import Measure, measure
 from reports.records.studies import RecordedStudy
 
@@ -34,7 +35,7 @@ class Files:
         pd.DataFrame
     )  # one row per evaluation: iteration, updates, time, uploads_bytes, then metrics by name
     clients: pd.DataFrame  # one row per client: client, importance, mean_time, size, loss, accuracy
-    staleness: np.ndarray  # [τ], updates of each staleness
+    staleness: pd.Series  # updates of each staleness that occurred, by staleness
     participation: np.ndarray  # [client], updates of each client
     unread: str = ""  # why a file that should be there could not be read
     diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row per diagnosed server iteration
@@ -42,7 +43,7 @@ class Files:
     @classmethod
     def none(cls, unread: str = "") -> Files:
         """Nothing."""
-        return cls(pd.DataFrame(), pd.DataFrame(), np.zeros(0, int), np.zeros(0, int), unread)
+        return cls(pd.DataFrame(), pd.DataFrame(), pd.Series(dtype=int), np.zeros(0, int), unread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,7 @@ class RecordedRun:
     strategy: str
     paper: str
     seed: int
-    status: str  # done, diverged, stalled, error, interrupted, running
+    status: Status
     reason: str
     metric: str
     higher_is_better: bool
@@ -95,35 +96,15 @@ class RecordedRun:
         """Whether it was recorded by an earlier version with different results."""
         return is_older(self.key)
 
-    @property
-    def diverged(self) -> bool:
-        """Whether its model or loss ceased to be finite."""
-        return self.status == "diverged"
+    def with_files(self, files: Files) -> RecordedRun:
+        """Return the run with its files; unreadable if it ended with a model, and its curve is not there."""
+        lost = self.status.finite and files.curve.empty
+        return replace(self, files=files, status=Status.UNREADABLE if lost else self.status)
 
     @property
-    def stalled(self) -> bool:
-        """Whether it waited for clients that never return; its last model is the one it would end with."""
-        return self.status == "stalled"
-
-    @property
-    def finished(self) -> bool:
-        """Whether it ended, by its budget or a stall."""
-        return self.status in {"done", "stalled"}
-
-    @property
-    def done(self) -> bool:
-        """Whether it is finished, and its curve was read."""
-        return self.finished and not self.files.curve.empty
-
-    @property
-    def unreadable(self) -> bool:
-        """Whether it ended, but its curve is gone or damaged."""
-        return self.status == "done" and self.files.curve.empty and bool(self.files.unread)
-
-    @property
-    def ended_somehow(self) -> bool:
-        """Whether it is over: done or diverged."""
-        return self.done or self.diverged
+    def whole(self) -> bool:
+        """Whether its outcome is known and all of its files were read."""
+        return self.status.terminated and not self.files.unread
 
     @property
     def diagnosed(self) -> bool:
@@ -131,9 +112,10 @@ class RecordedRun:
         return any(name.startswith("diagnostics/") for name in self.totals)
 
     def final(self, metric: str) -> float:
-        """The metric at the last evaluation; NaN where it was not recorded."""
+        """The metric at the last evaluation; NaN where it was not recorded, or is not finite."""
         curve = self.files.curve
-        return float(curve[metric].iloc[-1]) if metric in curve and len(curve) else float("nan")
+        last = float(curve[metric].iloc[-1]) if metric in curve and len(curve) else nan
+        return last if isfinite(last) else nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +136,13 @@ class Cell:
     runs: tuple[RecordedRun, ...]
 
     @property
-    def done(self) -> tuple[RecordedRun, ...]:
-        """The runs that ended, stalled ones included."""
-        return tuple(run for run in self.runs if run.done)
+    def finite(self) -> tuple[RecordedRun, ...]:
+        """The runs that ended with a model, stalled ones included."""
+        return tuple(run for run in self.runs if run.status.finite)
 
-    @property
-    def stalled(self) -> tuple[RecordedRun, ...]:
-        """The runs that waited for clients that never return."""
-        return tuple(run for run in self.runs if run.stalled)
-
-    @property
-    def diverged(self) -> tuple[RecordedRun, ...]:
-        """The runs that diverged."""
-        return tuple(run for run in self.runs if run.diverged)
+    def having(self, status: Status) -> tuple[RecordedRun, ...]:
+        """The runs of a status."""
+        return tuple(run for run in self.runs if run.status is status)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +167,16 @@ class RecordedScenario:
         """All runs of all cells."""
         return [run for cell in self.cells for run in cell.runs]
 
+    @property
+    def lacks_surrogate(self) -> bool:
+        """Whether some run has no loss on the surrogate problem, which the suite asks for."""
+        return any(
+            name in SURROGATE and name not in run.files.curve
+            for run in self.runs
+            if run.status.finite and run.whole
+            for name in (*run.show, run.metric)
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedSuite:
@@ -207,6 +193,7 @@ class RecordedSuite:
     ] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
     studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
     campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that
+    damaged: tuple[str, ...] = ()  # runs and trials that are left out, and what is wrong with their records
 
     @property
     def strategies(self) -> list[str]:
@@ -227,14 +214,12 @@ class RecordedSuite:
     @property
     def unread(self) -> tuple[RecordedRun, ...]:
         """Runs that ended and left files that cannot be read."""
-        return tuple(
-            run for run in self.runs if run.files.unread and run.status in {"done", "diverged", "stalled"}
-        )
+        return tuple(run for run in self.runs if run.files.unread and not run.status.unfinished)
 
     @property
     def shown(self) -> int:
         """How many runs ended and left files that can be read."""
-        return sum(run.ended_somehow and not run.files.unread for run in self.runs)
+        return sum(run.whole for run in self.runs)
 
     @property
     def outdated(self) -> str:

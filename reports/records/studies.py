@@ -9,12 +9,11 @@ from functools import cached_property
 from math import isfinite, nan
 from typing import Any
 
+from fl_core.metrics import from_text
+from fl_core.schema import TrialState
 from reports.records.measures import Measure, measure
 from reports.records.space import Parameter, Value, is_number, number, read_parameter
-from reports.records.values import clean, declared
-
-SUFFIX = ".tuning"  # of the experiment that holds a suite's campaign
-LOST = "lost with its process"  # beginning of the reason of a trial that another one has replaced
+from reports.records.values import clean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,17 +22,16 @@ class Trial:
 
     id: str  # MLflow's
     number: int
-    state: str  # complete, pruned, failed, running
-    origin: str  # paper, grid, sampler, retry
+    state: TrialState
+    origin: str  # paper, grid, sampler
     parameters: Mapping[str, Value]
     value: float | None  # the objective, mean over seeds
     diverged: int  # seeds
-    reason: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether it was completed with a value."""
-        return self.state == "complete" and self.value is not None
+        return self.state is TrialState.COMPLETE and self.value is not None
 
     @property
     def worth(self) -> float:
@@ -57,7 +55,6 @@ class RecordedStudy:
     budget: str
     sampler: str
     pruner: str
-    status: str
     space: tuple[Parameter, ...]
     importance: Mapping[str, float]
     trials: tuple[Trial, ...]
@@ -65,15 +62,14 @@ class RecordedStudy:
 
     @cached_property
     def counted(self) -> tuple[Trial, ...]:
-        """The trials that have ended, except those that were lost and repeated."""
-        ended = (one for one in self.trials if one.state != "running")
-        return tuple(one for one in ended if not one.reason.startswith(LOST))
+        """The trials that have ended."""
+        return tuple(one for one in self.trials if one.state is not TrialState.RUNNING)
 
     @cached_property
     def judged(self) -> tuple[Trial, ...]:
         """The counted trials with information: neither failed nor of another space."""
         names = {one.name for one in self.space}
-        learnt = (one for one in self.counted if one.complete or one.state == "pruned")
+        learnt = (one for one in self.counted if one.complete or one.state is TrialState.PRUNED)
         return tuple(one for one in learnt if one.parameters.keys() >= names)
 
     @cached_property
@@ -131,7 +127,7 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
         strategy=tag("strategy", "(unnamed strategy)"),
         objective=objective,
         measure=_worth(
-            objective, measure(tag("metric", "objective"), declared(tag("metrics")), higher), judged_on
+            objective, measure(tag("metric", "objective"), from_text(tag("metrics")), higher), judged_on
         ),
         judged_on=judged_on,
         planned=int(number(tag("trials")) or 0),
@@ -139,7 +135,6 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
         budget=tag("budget", "no budget recorded"),
         sampler=tag("sampler", "unknown"),
         pruner=tag("pruner", "none"),
-        status=tag("status", "running"),
         space=space,
         importance={clean(name): float(share) for name, share in importance if is_number(share)},
         trials=tuple(sorted((_trial(one, space) for one in trials), key=lambda one: one.number)),
@@ -164,12 +159,11 @@ def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
     return Trial(
         id=run.info.run_id,
         number=int(number(tags.get("asyncfl.trial", "")) or 0),
-        state=clean(tags.get("asyncfl.state", "")) or "running",
+        state=TrialState(tags.get("asyncfl.state", "") or TrialState.RUNNING),
         origin=clean(tags.get("asyncfl.from", "")),
         parameters={name: value for name, value in values.items() if value is not None},
         value=objective if objective is not None and isfinite(objective) else None,
         diverged=int(number(tags.get("asyncfl.diverged", "")) or 0),
-        reason=clean(tags.get("asyncfl.reason", "")),
     )
 
 

@@ -9,6 +9,7 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import Status
 from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import first_reach
 
@@ -67,22 +68,22 @@ class Row:
     @property
     def diverged(self) -> int:
         """How many seeds diverged."""
-        return len(self.cell.diverged)
+        return len(self.cell.having(Status.DIVERGED))
 
     @property
     def stalled(self) -> int:
         """How many seeds stalled."""
-        return len(self.cell.stalled)
+        return len(self.cell.having(Status.STALLED))
 
     @property
     def unfinished(self) -> int:
-        """How many seeds failed, were interrupted, or are still running."""
-        return sum(not run.ended_somehow for run in self.cell.runs) - self.unreadable
+        """How many seeds failed or are still running."""
+        return sum(run.status.unfinished for run in self.cell.runs)
 
     @property
     def unreadable(self) -> int:
         """How many seeds ended, but their curve is gone or damaged."""
-        return sum(run.unreadable for run in self.cell.runs)
+        return len(self.cell.having(Status.UNREADABLE))
 
 
 def summarise(scenario: RecordedScenario) -> list[Row]:
@@ -100,7 +101,7 @@ def summarise(scenario: RecordedScenario) -> list[Row]:
 
 def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Row:
     """One strategy in one scenario."""
-    ended = [run for run in cell.runs if run.ended_somehow]
+    ended = [run for run in cell.runs if run.status.terminated]
     late = {
         clock: [time_to_target(run, clock, scenario.target) for run in ended] for clock in ("updates", "time")
     }
@@ -108,15 +109,13 @@ def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Row:
     return Row(
         cell,
         {
-            one.name: Spread.of([run.final(one.name) for run in cell.done])
+            one.name: Spread.of([run.final(one.name) for run in cell.finite])
             for one in (*scenario.columns, *scenario.shown)
         },
         Reach.of_times(late["updates"]),
         Reach.of_times(late["time"]),
-        float(np.mean([np.average(np.arange(len(counts)), weights=counts) for counts in met]))
-        if met
-        else nan,
-        float(max(len(counts) - 1 for counts in met)) if met else nan,
+        float(np.mean([np.average(counts.index, weights=counts) for counts in met])) if met else nan,
+        float(max(counts.index[-1] for counts in met)) if met else nan,
     )
 
 
@@ -149,7 +148,7 @@ def _record(scenario: RecordedScenario, row: Row) -> dict[str, object]:
         "scenario": scenario.label,
         "strategy": row.strategy,
         "seeds": len(row.cell.runs),
-        "done": sum(not run.stalled for run in row.cell.done),
+        "done": len(row.cell.having(Status.DONE)),
         "diverged": row.diverged,
         "stalled": row.stalled,
     }

@@ -1,12 +1,14 @@
-"""Runs from the tags and parameters that MLflow holds of them; invalid values count as absent."""
+"""Runs from the tags and parameters that MLflow holds of them; what need not be there may be invalid."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from fl_core.metrics import from_text
+from fl_core.schema import Status
 from reports.records.records import RecordedRun
-from reports.records.values import clean, declared, moment, number, table
+from reports.records.values import clean, moment, number, table
 
 
 def read_run(
@@ -20,16 +22,16 @@ def read_run(
     return RecordedRun(
         id=info.run_id,
         key=tag("key"),
-        scenario=tag("scenario", "(unnamed scenario)"),
+        scenario=tag("scenario"),
         problem=tag("problem"),
         partition=tag("partition"),
         timing=tag("timing"),
-        strategy=tag("strategy", "(unnamed strategy)"),
+        strategy=tag("strategy"),
         paper=tag("paper"),
-        seed=int(number(tag("seed")) or 0),
-        status=tag("status", "running"),
+        seed=int(tag("seed")),
+        status=Status(tag("status")),
         reason=tag("reason"),
-        metric=tag("metric", "test/accuracy"),
+        metric=tag("metric"),
         higher_is_better=tag("higher_is_better", "true").lower() != "false",
         target=number(tag("target")),
         show=tuple(name for part in tag("show").split(",") if (name := part.strip())),
@@ -46,5 +48,5 @@ def read_run(
         execution=tag("execution"),
         machine=tag("machine"),
         superseded=bool(tag("superseded")),
-        metrics=declared(tag("metrics")),
+        metrics=from_text(tag("metrics")),
     )

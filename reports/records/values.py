@@ -8,20 +8,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from fl_core.metrics import Metric, from_data
-
 
 def clean(text: str) -> str:
     """A text without invisible characters and those invalid in HTML or XML."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text).strip()
-
-
-def declared(text: str) -> tuple[Metric, ...]:
-    """The metrics that a tag declares; none where it is not there."""
-    try:
-        return from_data(json.loads(text or "[]"))
-    except (TypeError, ValueError):
-        return ()
 
 
 def number(text: str) -> float | None:

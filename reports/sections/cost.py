@@ -53,7 +53,7 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
     runs: dict[str, list[RecordedRun]] = {}
     for scenario in scenarios:
         for cell in scenario.cells:
-            runs.setdefault(cell.strategy, []).extend(run for run in cell.runs if run.ended_somehow)
+            runs.setdefault(cell.strategy, []).extend(run for run in cell.runs if run.status.terminated)
     runs = {strategy: of for strategy, of in sorted(runs.items(), key=lambda one: one[0].casefold()) if of}
     columns: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
         "Updates": (lambda run: at_end(run, "updates"), numbers.count),
@@ -108,7 +108,7 @@ def frame(
         for scenario in scenarios
         for cell in scenario.cells
         for run in cell.runs
-        if run.ended_somehow
+        if run.status.terminated
     )
 
 

@@ -64,7 +64,7 @@ def frame(everything: Mapping[Measure, Bands]) -> pd.DataFrame:
 
 
 def _note(results: Results) -> str:
-    seeds = [len(cell.done) for scenario, _ in results.scenarios for cell in scenario.cells if cell.done]
+    seeds = [len(cell.finite) for scenario, _ in results.scenarios for cell in scenario.cells if cell.finite]
     if not seeds:
         return "No run has come to its end."
     if max(seeds) == 1:

@@ -36,7 +36,9 @@ class Clients:
 
 def clients(cell: Cell, of: Measure) -> Clients | None:
     """The metric or loss of every client, over the seeds that ended; None if there is none."""
-    tables = [run.files.clients for run in cell.done if of.short in run.files.clients]
+    recorded = [run.files.clients for run in cell.finite if of.short in run.files.clients]
+    finite = [table[np.isfinite(table[of.short])] for table in recorded]
+    tables = [table for table in finite if table["importance"].any()]
     if not tables:
         return None
     columns = [table[of.short].to_numpy(float) for table in tables]

@@ -20,7 +20,7 @@ from reports.records.summary import Row, best, frame
 from reports.sections.behind import seeds_text
 from reports.sections.section import Results, Section, Table
 from reports.statistics.differences import Difference
-from reports.statistics.ranking import STALLED, Ranking, RankingEntry, seeds, spread_text
+from reports.statistics.ranking import NO_SURROGATE, STALLED, Ranking, RankingEntry, seeds, spread_text
 
 AGAINST = "Against the best"
 
@@ -137,7 +137,7 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
     first = {found.scenario.columns[0].in_text for found in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
     parts = [f"Strategies are ranked by {by}."] if len(lines) > len(rankings) else []
-    if any(len(line.row.cell.done) > 1 for line in lines):
+    if any(len(line.row.cell.finite) > 1 for line in lines):
         median = (
             " Updates and time to a target: median." if any(one.scenario.target for one in rankings) else ""
         )
@@ -153,6 +153,8 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
         parts.append("Strategies with diverged runs come last; their means are those of the other seeds.")
     if any(line.row.stalled for line in lines):
         parts.append(STALLED)
+    if any(found.scenario.lacks_surrogate for found in rankings):
+        parts.append(NO_SURROGATE)
     return " ".join(parts)
 
 

@@ -50,7 +50,7 @@ class Reached:
 
 def reached(cell: Cell, clock: str, target: float) -> Reached | None:
     """Of ended runs; a diverged one that had not met the target never does. None without any."""
-    runs = [run for run in cell.runs if run.ended_somehow and clock in run.files.curve]
+    runs = [run for run in cell.runs if run.status.terminated and clock in run.files.curve]
     if not runs:
         return None
     when = np.array([time_to_target(run, clock, target) for run in runs])

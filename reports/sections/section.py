@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import pandas as pd
+from jinja2 import Template
 
 from reports.figures import look
 from reports.figures.svg import Drawing
@@ -102,7 +103,7 @@ class Section:
 
     anchor: str
     title: str
-    template: str
+    template: str | Template  # of reports/templates, or from elsewhere
     note: str  # what all of its figures or tables have in common
     shows: Mapping[str, Any] = field(default_factory=dict)
     figures: Sequence[tuple[str, Drawing]] = ()  # by their content, in words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from reports.figures import svg
 from reports.numbers import tick
@@ -28,9 +29,9 @@ def shares(cell: Cell) -> Array:
     return np.mean([np.pad(one / one.sum(), (0, longest - len(one))) for one in binned], axis=0)
 
 
-def _binned(counts: Array) -> Array:
+def _binned(counts: pd.Series) -> Array:
     """Updates in each bin from updates of each staleness τ; bin b > 1 holds 2^(b−2) < τ ≤ 2^(b−1)."""
-    staleness = np.arange(len(counts))
+    staleness = counts.index.to_numpy()
     bins = np.where(staleness == 0, 0, 1 + np.ceil(np.log2(np.maximum(staleness, 1))).astype(int))
     return np.bincount(bins, weights=counts)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import Status
 from reports.records.records import Cell, RecordedRun
 from reports.records.steps import Array, common_grid, value_at
 
@@ -32,8 +33,8 @@ class Band:
 
 def band(cell: Cell, metric: str, clock: str) -> Band:
     """Mean and range over the seeds that ended; a run that ended keeps its last value."""
-    curves = [_curve(run, metric, clock) for run in cell.done if metric in run.files.curve]
-    lost = [_curve(run, metric, clock) for run in cell.diverged if metric in run.files.curve]
+    curves = [_curve(run, metric, clock) for run in cell.finite if metric in run.files.curve]
+    lost = [_curve(run, metric, clock) for run in cell.having(Status.DIVERGED) if metric in run.files.curve]
     grid = _grid([cell], clock, [marks for marks, _ in curves])
     if not curves:
         return Band(cell, grid, grid, grid, grid, 0, tuple(lost))
@@ -47,7 +48,7 @@ def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> Band:
     Over the seeds that ended in all of them.
     """
     by_seed = [
-        {run.seed: _curve(run, metric, clock) for run in cell.done if metric in run.files.curve}
+        {run.seed: _curve(run, metric, clock) for run in cell.finite if metric in run.files.curve}
         for cell in cells
     ]
     seeds = sorted(set.intersection(*(set(of) for of in by_seed)))
@@ -63,11 +64,12 @@ def _grid(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
 
     Along its budget's clock a run is evaluated at every mark at which its model is a new one: all marks.
     """
-    own = all(run.budget_clock == clock for cell in cells for run in cell.done)
+    own = all(run.budget_clock == clock for cell in cells for run in cell.finite)
     return np.unique(np.concatenate(marks)) if own and marks else common_grid(marks)
 
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
     curve = run.files.curve
-    curve = curve[curve[metric].notna()] if run.done else curve  # at the marks at which it was evaluated
+    if run.status.finite:
+        curve = curve[np.isfinite(curve[metric])]  # at the marks at which it was evaluated
     return curve[clock].to_numpy(float), curve[metric].to_numpy(float)

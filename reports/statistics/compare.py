@@ -8,6 +8,7 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
+from fl_core.schema import Status
 from reports.records.measures import Measure
 from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import value_at
@@ -125,11 +126,11 @@ def _in_scenario(scenario: RecordedScenario, first: Cell, second: Cell, metric: 
             for cell, run, value in zip((first, second), runs, pair, strict=True)
             if (what := _mistakes(cell.strategy, run, value))
         ]
-        diverged = any(run and run.diverged for run in runs)
-        if not reasons or (reach and all(run and run.ended_somehow for run in runs)):
+        diverged = any(run and run.status is Status.DIVERGED for run in runs)
+        if not reasons or (reach and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
         for cell, run in zip((first, second), runs, strict=True):
-            if run and run.stalled:
+            if run and run.status is Status.STALLED:
                 remarks.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
         if reasons:
             counts = " (never, unless the target was met before)" if diverged and seed in pairs else ""
@@ -200,10 +201,10 @@ def _mistakes(strategy: str, run: RecordedRun | None, value: float) -> str:
     """What is wrong with a strategy's run; empty if nothing is. Missing the target is not wrong."""
     if run is None:
         return f"{strategy} was not run"
-    if run.diverged:
+    if run.status is Status.DIVERGED:
         return f"{strategy} diverged"
-    if run.unreadable:
+    if run.status is Status.UNREADABLE:
         return f"the curve of {strategy} cannot be read"
-    if not run.done:
-        return f"{strategy} {'ended in error' if run.status == 'error' else 'is unfinished'}"
+    if run.status.unfinished:
+        return f"{strategy} {'ended in error' if run.status is Status.ERROR else 'is unfinished'}"
     return f"{strategy} did not record it" if isnan(value) else ""

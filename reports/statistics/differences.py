@@ -43,11 +43,11 @@ def differences(scenario: RecordedScenario, rows: Sequence[Row]) -> list[Differe
         return []
     best, *others = rows
     sign = 1 if ranks.higher else -1
-    reference = {run.seed: run.final(ranks.name) for run in best.cell.done}
+    reference = {run.seed: run.final(ranks.name) for run in best.cell.finite}
     paired = {
         row.strategy: tuple(
             value
-            for run in row.cell.done
+            for run in row.cell.finite
             if run.seed in reference
             and not isnan(value := sign * (reference[run.seed] - run.final(ranks.name)))
         )

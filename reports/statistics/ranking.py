@@ -12,6 +12,7 @@ from reports.records.records import RecordedScenario
 from reports.records.summary import Reach, Row, Spread
 
 STALLED = "Stalled: waits for clients that never come; its last model counts."
+NO_SURROGATE = "No SP loss where no formula says how often each client takes part (asyncfl errata X-3)."
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fl_core.schema import Status
 from reports.records.records import RecordedScenario
 from reports.records.summary import Row
 from reports.statistics.differences import Behind, behind, differences
@@ -81,7 +82,7 @@ def _by_value(scenario: RecordedScenario, rows: Sequence[Row]) -> Standings | No
     compared = {one.row.strategy: one for one in differences(scenario, list(rows))}
     lines = []
     for row in rows:
-        values = [value for run in row.cell.done if not isnan(value := run.final(ranks.name))]
+        values = [value for run in row.cell.finite if not isnan(value := run.final(ranks.name))]
         one = compared.get(row.strategy)
         away = Behind(one.effect, one.p, one.worse, one.needed) if one and one.effect else None
         if values and not row.diverged:
@@ -142,9 +143,9 @@ def _worth(scenario: RecordedScenario) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {}
     for cell in scenario.cells:
         ended = {
-            run.seed: -inf if run.diverged else sign * run.final(ranks.name)
+            run.seed: -inf if run.status is Status.DIVERGED else sign * run.final(ranks.name)
             for run in cell.runs
-            if run.ended_somehow
+            if run.status.terminated
         }
         known = {seed: value for seed, value in ended.items() if not isnan(value)}
         if known:

@@ -4,7 +4,7 @@ import re
 import subprocess
 import time
 
-PATIENCE = 150.0  # seconds, on a machine that does many things
+from patience import PATIENCE
 
 
 def finished(driver: subprocess.Popen[str], number: int) -> str:

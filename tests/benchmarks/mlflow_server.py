@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
-PATIENCE = 180.0  # seconds, on a machine that does many things
+from patience import PATIENCE
 
 
 class MlflowServer:

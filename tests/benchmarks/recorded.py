@@ -36,11 +36,16 @@ def write_suite(
     return path
 
 
-def write_campaign(folder: Path, strategies: str, *, updates: int) -> Path:
+def held(go: Path, *, at: int = 30, free: int = 0) -> str:
+    """A strategy whose runs come to no end before the file `go` is there."""
+    return f"{{name: 'sluggish:Held', go: '{go}', at: {at}, free: {free}}}"
+
+
+def write_campaign(folder: Path, strategies: str, *, updates: int, **changed: Any) -> Path:
     """A suite with six learning rates to try for each strategy, on two seeds."""
     path = write_suite(folder, strategies, updates=updates)
     space = {"local_lr": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]}
-    tuning = {"sampler": "grid", "seeds": 2, "batch": 2, "space": space}
+    tuning = {"sampler": "grid", "seeds": 2, "batch": 2, "space": space, **changed}
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"tuning": tuning}))
     return path
 
@@ -78,16 +83,12 @@ def tables(store: Store, suite: str = "small") -> dict[str, list[Any]]:
 
 
 def trials(store: Store, suite: str = "small") -> dict[str, dict[str, float]]:
-    """The metrics of all complete trials by their parameters; none of them is there twice."""
-    there = [run for run in runs(store, f"{suite}.tuning", "trial") if is_complete(run)]
+    """The metrics of all trials by their parameters; each is complete, and none is there twice."""
+    there = runs(store, f"{suite}.tuning", "trial")
+    assert {run.info.status for run in there} <= {"FINISHED"}
     found = {str((run.data.tags["asyncfl.study"], run.data.params)): run.data.metrics for run in there}
     assert len(found) == len(there), "a trial is there twice"
     return found
-
-
-def is_complete(trial: Run) -> bool:
-    """Whether it was neither pruned nor lost, and has ended."""
-    return trial.data.tags.get("asyncfl.state") == "complete"
 
 
 def computed(suite: Path) -> dict[str, list[Any]]:
@@ -100,7 +101,7 @@ def computed(suite: Path) -> dict[str, list[Any]]:
     return found
 
 
-def undisturbed(folder: Path, *, seeds: int, updates: int) -> list[list[Any]]:
+def undisturbed(folder: Path, *, seeds: int, updates: int = 60) -> list[list[Any]]:
     """The same for asynchronous SGD in one go in this process. A slow server changes no number."""
     suite = write_suite(folder, "asgd", name="undisturbed", seeds=seeds, updates=updates)
     return list(computed(suite).values())

@@ -24,6 +24,43 @@ class Slow(ASGD):
         super().receive(server, update)
 
 
+FREE: dict[int, bool] = {}  # by a run's server: whether it is not held
+
+
+class Held(ASGD):
+    """Asynchronous SGD that does not come to its end before the file `go` is there.
+
+    Until then it goes on slowly up to some update, and then waits, as the file `go.waits` tells; but for the
+    first runs, which are not held.
+    """
+
+    title = "Held"
+    go: str
+    at: Count = 30  # updates of 0.1 s: longer than from one checkpoint to the next
+    free: int = 0  # runs that are not held
+
+    def begin(self, server: Server) -> None:
+        FREE[id(server)] = any(_created(Path(f"{self.go}.{number}")) for number in range(self.free))
+
+    def receive(self, server: Server, update: Update) -> None:
+        go = Path(self.go)
+        if not go.exists() and not FREE.get(id(server)):
+            time.sleep(0.1)
+            while server.updates > self.at and not go.exists():
+                Path(f"{self.go}.waits").touch()
+                time.sleep(0.1)
+        super().receive(server, update)
+
+
+def _created(path: Path) -> bool:
+    """Whether nobody else has created it."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 class Failing(ASGD):
     """Asynchronous SGD with an error in it, as long as the file `mended` is not there."""
 

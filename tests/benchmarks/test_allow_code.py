@@ -12,8 +12,8 @@ from benchmarks.claims.files import papers
 from benchmarks.claims.plan import mistakes
 from benchmarks.errors import UserError
 from benchmarks.runs.tasks import RunTask
-from benchmarks.suite.code import ALLOWED
 from benchmarks.suite.suite import load
+from fl_core.import_guard import ALLOWED
 
 SUITE = """
 name: mine
@@ -36,7 +36,7 @@ scenarios:
   s: {problem: quadratic, seeds: 1, budget: {updates: 5}, strategies: ["theirs_for_a_test:Mine"]}
 claims:
   - {id: T/a, place: p, statement: s, kind: report, clock: time, rates: paper, arrangement: paper,
-     scenario: s, metric: fp/loss}
+     workload: paper, scenario: s, metric: fp/loss}
 """
 
 

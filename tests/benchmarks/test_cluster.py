@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from driver import PATIENCE, finished
+from driver import finished
+from patience import PATIENCE
 from processes import workers
-from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
+from recorded import computed, held, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import take_numbers, write_claims
 
 from benchmarks.tracking.store import Store
@@ -39,7 +40,8 @@ def test_a_node_is_lost_and_the_driver_killed(
     tmp_path: Path, store: Store, cluster: Cluster, start: Start
 ) -> None:
     """100 runs: after 20 a node dies, after 45 the driver; another driver and another node do the rest."""
-    path = write_suite(tmp_path, "asgd, fedbuff", seeds=SEEDS, updates=UPDATES)
+    go = tmp_path / "go"
+    path = write_suite(tmp_path, f"asgd, {held(go, free=30)}", seeds=SEEDS, updates=UPDATES)
     node = cluster.add_node(num_cpus=1)
     on_ray = ("run", path.name, "--engine", "ray", "--address", cluster.address, "--no-report")
     command = (*on_ray, "--store", str(store.folder))
@@ -50,6 +52,7 @@ def test_a_node_is_lost_and_the_driver_killed(
     said += finished(first, 45)
     first.kill()
     first.wait()
+    go.touch()
     assert len(re.findall("its worker was lost", said)) <= 1
     assert "raylet" not in said and "Traceback" not in said
 

@@ -27,7 +27,7 @@ HEAVY = {
     "sklearn",
     "pydantic",
 }
-ASYNCFL = "from benchmarks.cli import main; main()"
+ASYNCFL = "from asyncfl.__main__ import main; main()"
 
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
@@ -74,7 +74,8 @@ def test_help_loads_nothing_heavy(asyncfl: AsyncFL) -> None:
     """What costs seconds to import is not imported before a command runs: `--help` answers at once."""
     program = (
         "import sys\n"
-        "from benchmarks.cli import COMMANDS, main\n"
+        "from asyncfl.__main__ import main\n"
+        "from benchmarks.commands.group import COMMANDS\n"
         "for words in ([], *([command] for command in COMMANDS)):\n"
         "    sys.argv = ['asyncfl', *words, '--help']\n"
         "    try: main()\n"
@@ -93,7 +94,7 @@ def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str)
     """torch alone takes a second and a half of processor time; what is printed here is text from files."""
     allowed = {"pydantic"} if command.startswith("errata") else set()
     program = (
-        "import sys; from benchmarks.cli import asyncfl\n"
+        "import sys; from benchmarks.commands.group import asyncfl\n"
         f"asyncfl({command.split()!r}, standalone_mode=False)\n"
         f"print('LOADED', *({HEAVY - allowed} & sys.modules.keys()))"
     )
@@ -106,7 +107,7 @@ def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str)
 REPORTS = "import reports.page, reports.terminal, reports.statistics.compare, benchmarks.suite.shipped"
 VERDICTS = """
 from benchmarks.claims.files import papers
-from reports.claims.stored import all_of
+from benchmarks.claims.verdicts.readings import all_of
 assert all_of(papers().values())
 """
 

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import optuna
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from benchmarks.claims import kept
 from benchmarks.errors import UserError
@@ -14,7 +17,6 @@ from reports.gate import baseline
 from tuning.storage import open_storage
 
 SHIPPED = Path(kept.__file__).parents[1]
-JOURNAL = b'{"op_code": 0, "worker_id": "w", "study_name": "s", "directions": [1]}\n' * 3
 
 
 def rewritten_baseline(path: Path) -> Callable[[], object]:
@@ -79,16 +81,68 @@ def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str
     assert caught.value.lines[0].startswith(f"{path}{line}")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(at=st.integers(0, len(JOURNAL) - 1), bit=st.integers(0, 8))
-def test_a_damaged_journal_is_named(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:
-    path = tmp_path_factory.mktemp("journal") / "tuning.journal"
-    flipped = bytes([JOURNAL[at] ^ 1 << bit % 8])
-    path.write_bytes(JOURNAL[:at] if bit == 8 else JOURNAL[:at] + flipped + JOURNAL[at + 1 :])
+def studies(storage: optuna.storages.BaseStorage) -> list[optuna.Study]:
+    names = [study.study_name for study in storage.get_all_studies()]
+    return [optuna.load_study(study_name=name, storage=storage) for name in names]
+
+
+def content(path: Path) -> str:
+    """All that is read from a journal, or the line with which it is refused."""
     try:
-        open_storage(str(path))
+        return repr([study.get_trials() for study in studies(open_storage(str(path)).optuna)])
     except UserError as error:
-        refusal = error.lines
-    else:
-        return  # Optuna leaves out a last line that was cut, and reads what is still a line of its own
-    assert len(refusal) == 1 and refusal[0].startswith(f"--storage {path}: ")
+        (line,) = error.lines
+        return line
+
+
+def test_no_damage_to_a_journal_changes_a_study(tmp_path: Path) -> None:
+    """A flipped bit is refused with its line; a lost end is a campaign that has not come as far."""
+    path = tmp_path / "tuning.journal"
+    study = optuna.create_study(study_name="s", storage=open_storage(str(path)).optuna)
+    for value in (0.5, 1.5):
+        trial = study.ask({"rate": optuna.distributions.FloatDistribution(1e-3, 1.0, log=True)})
+        trial.set_user_attr("from", "sampler")
+        study.tell(trial, value)
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    after = []  # so many lines
+    for count in range(len(lines) + 1):
+        path.write_bytes(b"".join(lines[:count]))
+        after.append(content(path))
+    no_journal = f"--storage {path}: is no journal of Optuna's; name another file"
+    for bit in range(0, 8 * len(whole) - 8, 29):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        number = whole[: bit // 8].count(b"\n") + 1
+        refusal = f"--storage {path}: line {number} is damaged: restore a copy, or name another file"
+        assert content(path) in (refusal, no_journal, after[-1])
+    path.write_bytes(whole[:-1] + b"\x0b")  # not the end of a line any more
+    assert content(path) == after[-2]
+    for end in range(0, len(whole), 17):
+        path.write_bytes(whole[:end])
+        assert content(path) in [no_journal, *after]
+
+
+def test_damage_is_found_while_a_campaign_goes_on(tmp_path: Path) -> None:
+    """Another process has read the journal, and damage comes to what it has not read."""
+    path = tmp_path / "tuning.journal"
+    reader, writer = open_storage(str(path)).optuna, open_storage(str(path)).optuna
+    optuna.create_study(study_name="first", storage=writer)
+    assert len(reader.get_all_studies()) == 1
+    optuna.create_study(study_name="second", storage=writer)
+    path.write_text(path.read_text().replace("second", "Second"))
+    with pytest.raises(UserError, match=rf"^--storage {path}: line 2 is damaged"):
+        optuna.create_study(study_name="third", storage=reader)
+
+
+def test_optuna_and_asyncfl_read_each_other_s_journals(tmp_path: Path) -> None:
+    """Optuna ignores the digests; a line that it writes has none."""
+    path = str(tmp_path / "tuning.journal")
+    plain = JournalStorage(JournalFileBackend(path))
+    optuna.create_study(study_name="an older one", storage=plain)
+    optuna.create_study(study_name="ours", storage=open_storage(path).optuna)
+    optuna.load_study(study_name="ours", storage=plain).set_user_attr("note", "of a dashboard")
+    for storage in (open_storage(path).optuna, JournalStorage(JournalFileBackend(path))):
+        older, ours = studies(storage)
+        assert (older.study_name, ours.user_attrs) == ("an older one", {"note": "of a dashboard"})

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median
-from types import SimpleNamespace
-from typing import Any
 
 import click
 import pytest
 import torch
 from click.testing import CliRunner
-from torch.autograd import DeviceType
 
 from benchmarks import device, options
+from benchmarks.claims.command import run as claims_run
 from benchmarks.commands import run, speed, tune
-from benchmarks.commands.claims import run as claims_run
 from benchmarks.errors import UserError
-from benchmarks.speed import gpu
-from benchmarks.speed.arms import Case
-from benchmarks.speed.gpu import kernels
-from fl_core.execution.auto import Auto
+from benchmarks.speed import measurement
 from fl_core.problems.quadratic import Quadratic
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
@@ -133,45 +125,10 @@ import benchmarks.pool.preload
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_one_by_one_and_many_at_once_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of a measurement, with a CPU in the GPU's place, and a microsecond in kernels an update."""
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "no GPU")
-    monkeypatch.setattr(Auto, "known", {})
-    monkeypatch.setattr(gpu, "SIMULATIONS", 3)
-    monkeypatch.setattr(gpu, "_in_kernels", lambda compute, device: 1e-6)
-    alone, together = gpu.compared(Case("logistic", 5, updates=30), 2, torch.device("cpu"))
-    assert [alone["arm"], together["arm"]] == ["one by one", "3 at once"]
-    assert together["chosen"].startswith("auto: ")
-    assert alone["of_one_by_one"] == 1
-    ratio = together["updates_per_second"] / alone["updates_per_second"]
-    assert together["of_one_by_one"] == pytest.approx(ratio)
-    for row in (alone, together):
-        assert row["updates_per_second"] == pytest.approx(1 / median(row["seconds"]))
-        assert row["computing"] == pytest.approx(1e-6 * row["updates_per_second"])
-        json.dumps(row)
-
-
 @needs_gpu
-def test_a_gpu_is_measured() -> None:
-    """It computes for some of the time, and not for more than that."""
-    for row in gpu.compared(Case("logistic", 5, updates=200), 2, torch.device("cuda", 0)):
-        assert 0 < row["computing"] < 1
-
-
-def test_time_in_kernels() -> None:
-    """Of what the profiler saw: on the GPU, and neither a copy nor a label of ours."""
-
-    def event(name: str, microseconds: float, where: DeviceType, label: bool = False) -> Any:
-        span = SimpleNamespace(elapsed_us=lambda: microseconds)
-        return SimpleNamespace(name=name, device_type=where, time_range=span, is_user_annotation=label)
-
-    seen = [
-        event("gemm", 300.0, DeviceType.CUDA),
-        event("Memcpy HtoD (Pageable -> Device)", 50.0, DeviceType.CUDA),
-        event("Memset (Device)", 5.0, DeviceType.CUDA),
-        event("step", 900.0, DeviceType.CUDA, label=True),
-        event("aten::mm", 700.0, DeviceType.CPU),
-        event("elementwise", 200.0, DeviceType.CUDA),
-    ]
-    assert kernels(seen) == pytest.approx(500e-6)
+def test_a_gpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every execution, in real time; many runs at once."""
+    monkeypatch.setattr(measurement, "MODELS", ("logistic",))
+    rows = measurement.measure(lambda _: None, torch.device("cuda", 0))
+    assert [row["execution"] for row in rows][-1] == "auto, 64 runs at once"
+    assert all(row["updates_per_second"] > 0 for row in rows)

@@ -8,6 +8,7 @@ from math import ceil, exp
 from typing import Any
 
 import numpy as np
+import pytest
 
 from benchmarks.errata import errata
 
@@ -88,6 +89,21 @@ def test_times_in_floats() -> None:
     assert f"{moved:,} of the {len(ours):,} arrivals" in CODE["X-4"]
     assert (in_twos(exact, 2000), in_twos(floats, 2000)) == (7407, 7426)
     assert "7,426 aggregations, 7,407 in exact time" in CODE["X-4"]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_workers_at_work_in_asgrads_code(*, shuffled: bool) -> None:
+    """X-34: a job for a busy worker is queued, and begins when this worker is assigned the next one."""
+    random, n = np.random.default_rng(0), 8
+    working, order, counts = list(range(n)), [], []
+    for _ in range(20_000):
+        counts.append(len(working))
+        working.remove(int(random.choice(working)))
+        order = order or random.permutation(n).tolist()
+        worker = order.pop() if shuffled else int(random.integers(n))
+        if worker not in working:
+            working.append(worker)  # on the oldest of its jobs
+    assert f"{np.mean(counts[1000:]):.2f} of {n} workers" in CODE["X-34"]
 
 
 def test_weights_of_fedfix_under_exponential_times() -> None:

@@ -21,13 +21,13 @@ from recorded import runs, write_suite
 from benchmarks.runs.tasks import RunTask, Task, tasks
 from benchmarks.suite.suite import load
 from benchmarks.tracking import views
-from benchmarks.tracking.colours import COLOURS
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.experiment import Place
 from benchmarks.tracking.groups import mean_curve, reached
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
+from benchmarks.tracking.views import COLOURS
 from fl_core.metrics import LOSS
 from reports.figures import look
 from reports.records.store import load as load_report

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 from mlflow import MlflowClient
+from patience import PATIENCE
 from recorded import write_suite
 
 from benchmarks.commands.ui import pages
@@ -25,7 +26,6 @@ from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
-PATIENCE = 120.0  # seconds, on a machine that does many things
 
 # The lines of all charts of a page: what each calls its x-axis, and how many points every line has.
 LINES = """[...document.querySelectorAll('.js-plotly-plot')]

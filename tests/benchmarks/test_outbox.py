@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.tracking import outbox as module
+from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox, Result
+from fl_core.schema import Status
 
 
-def result(key: str = "k", status: str = "done", **more: object) -> Result:
+def result(key: str = "k", status: Status = Status.DONE, **more: object) -> Result:
     return Result("run", "suite", key, "a name", status, "", 1, 2, 0.5, {"seed": 0, "target": None}, **more)  # type: ignore[arg-type]
 
 
@@ -37,7 +38,7 @@ def test_what_is_put_is_what_waits(outbox: Outbox) -> None:
 
 
 def test_a_new_record_takes_the_place_of_the_old(outbox: Outbox) -> None:
-    outbox.put(result(status="error"), {}, texts={"traceback.txt": "…"})
+    outbox.put(result(status=Status.ERROR), {}, texts={"traceback.txt": "…"})
     outbox.put(result(), {})
     (record,) = outbox.waiting()
     assert record.result.status == "done" and not (record.artifacts / "traceback.txt").exists()
@@ -50,7 +51,7 @@ def test_a_process_killed_while_it_writes_leaves_no_record(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_write_table", killed)
+    monkeypatch.setattr(parquet, "write", killed)
     with pytest.raises(KeyboardInterrupt):
         outbox.put(result(), {}, {"curve": {}})
     assert list(outbox.waiting()) == [] and outbox.get("suite", "k") is None
@@ -65,7 +66,9 @@ def test_sweeping_keeps_records_and_checkpoints(outbox: Outbox) -> None:
     assert {path.name for path in (outbox.folder / "suite").iterdir()} == {"k", "other.checkpoint"}
 
 
-@pytest.mark.parametrize("name", ["result.json", "artifacts/description.json", "artifacts/curve.parquet"])
+@pytest.mark.parametrize(
+    "name", ["result.json", "checksums.json", "artifacts/description.json", "artifacts/curve.parquet"]
+)
 @pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
 def test_a_damaged_record_is_set_aside(outbox: Outbox, name: str, how: str) -> None:
     for key in ("k", "whole"):
@@ -83,10 +86,53 @@ def test_a_damaged_record_is_set_aside(outbox: Outbox, name: str, how: str) -> N
     assert outbox.sweep() == [] and outbox.get("suite", "k") is not None
 
 
-def test_a_record_of_an_older_version_has_no_checksums(outbox: Outbox) -> None:
+def test_no_damage_changes_what_is_sent(outbox: Outbox) -> None:
+    """A record with any bit flipped is not sound, or has the content that it had."""
+    curve = {"iteration": [0, 4], "loss": [1.5, 0.5]}
+    outbox.put(result(), {"seed": 0}, {"curve": curve}, {"traceback.txt": "…"})
+    (record,) = outbox.waiting()
+    files = [path for path in record.folder.rglob("*") if path.is_file()]
+    assert len(files) == 5
+
+    def content() -> str:
+        texts = (record.artifacts / "traceback.txt").read_bytes()
+        return repr((record.result, record.description, record.curve, texts))
+
+    meant = content()
+    for path in files:
+        whole = path.read_bytes()
+        for bit in range(0, 8 * len(whole), 29):
+            flipped = bytearray(whole)
+            flipped[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            assert not record.sound or content() == meant  # a blank for a line break, in the list of digests
+        path.write_bytes(whole)
+    assert record.sound
+
+
+@pytest.mark.parametrize("place", ["suite/other", "elsewhere/k"])
+def test_a_record_under_another_name_is_set_aside(outbox: Outbox, place: str) -> None:
     outbox.put(result(), {})
-    (outbox.folder / "suite" / "k" / "checksums.json").unlink()
-    assert outbox.sweep() == []
+    (record,) = outbox.waiting()
+    (outbox.folder / place).parent.mkdir(exist_ok=True)
+    record.folder.rename(outbox.folder / place)
+    assert outbox.sweep() == [outbox.folder / f"{place}.damaged"]
+
+
+def test_a_damaged_announcement_is_set_aside(outbox: Outbox) -> None:
+    announced = [("suite", "Three clients.", {"k": ("iid", "ASGD", "0")})]
+    outbox.announce(*announced[0])
+    path = outbox.folder / "suite" / "suite.json"
+    whole = path.read_bytes()
+    assert list(outbox.announced()) == announced
+    for bit in range(0, 8 * len(whole), 7):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        assert list(outbox.announced()) in ([], announced)
+    path.write_bytes(whole[:-9])
+    (aside,) = outbox.sweep()
+    assert aside.name == "suite.json.damaged" and not path.exists() and outbox.sweep() == []
 
 
 def test_the_oldest_goes_first(outbox: Outbox) -> None:

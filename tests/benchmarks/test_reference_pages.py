@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from benchmarks.cli import COMMANDS, asyncfl
+import asyncfl
+from benchmarks.commands.group import COMMANDS
+from benchmarks.commands.group import asyncfl as commands
 from benchmarks.reference.catalogue import FAMILIES, family
 from benchmarks.reference.pages import pages, table, text
 from benchmarks.suite.file import SuiteFile
@@ -13,7 +15,7 @@ from benchmarks.suite.shipped import shipped
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    return pages(asyncfl)
+    return pages(commands, asyncfl)
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -41,6 +43,13 @@ def test_every_suite_and_every_command_is_there(made: dict[str, str]) -> None:
     assert re.findall(r"^## asyncfl (\S+)$", made["cli"], re.MULTILINE) == list(COMMANDS)
     assert re.findall(r"^### asyncfl claims (\S+)$", made["cli"], re.MULTILINE)
     assert "--files DIR" in made["cli"]
+
+
+def test_every_public_name_is_there_with_the_first_line_of_its_docstring(made: dict[str, str]) -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\S.*) \|$", made["names"], re.MULTILINE))
+    assert list(rows) == asyncfl.__all__
+    assert rows["Budget"].startswith("Where a run ends: after `iterations` or `updates`")
+    assert rows["Share"] == "Type of a field: number ≥ 0, ≤ 1"
 
 
 def test_text_of_the_code_is_no_markdown() -> None:

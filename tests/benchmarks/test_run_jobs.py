@@ -115,20 +115,21 @@ def test_long_runs_are_saved_on_the_way(
     assert seen == {False, True} and not saved.exists()
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"no checkpoint"])
-def test_a_checkpoint_that_cannot_be_read_is_begun_again(
-    tmp_path: Path, outbox: Outbox, rubbish: bytes
-) -> None:
+@pytest.mark.parametrize("damage", ["empty", "rubbish", "a flipped bit"])
+def test_a_damaged_checkpoint_is_begun_again(tmp_path: Path, outbox: Outbox, damage: str) -> None:
     task = one_run(tmp_path)
+    stopped_after(17, task, outbox)
     saved = outbox.checkpoint(task.suite, task.key)
-    saved.parent.mkdir(parents=True)
-    saved.write_bytes(rubbish)
+    flipped = bytearray(saved.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    saved.write_bytes({"empty": b"", "rubbish": b"no checkpoint"}.get(damage, flipped))
     worker = InProcess()
     job_of(task, outbox, {}).compute(worker)
     assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
     first = worker.told[0][1]
     assert isinstance(first, BegunAnew)
-    assert first.reason.startswith(f"ValueError: {saved} is damaged (")
+    assert list(saved.parent.iterdir()) == [record_of(outbox, task).folder]
+    assert first.reason.startswith(f"ValueError: {saved} is damaged or of an earlier version")
 
 
 def test_what_cannot_be_saved_is_an_error_that_names_it(

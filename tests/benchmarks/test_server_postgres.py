@@ -1,7 +1,6 @@
 """One MLflow server with PostgreSQL behind it for runs and trials, killed in the middle of both."""
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,14 +8,13 @@ import pytest
 from driver import finished
 from mlflow import MlflowClient
 from mlflow_server import MlflowServer
+from patience import PATIENCE, eventually
 from postgres import address, cluster, make_database
-from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
+from recorded import computed, held, keys, runs, tables, trials, write_campaign, write_suite
 
 from benchmarks.tracking.entries import METRICS, NO_METRICS
 from benchmarks.tracking.store import Store
 
-PATIENCE = 240.0  # seconds, on a machine that does many things
-SLOW = "{name: 'sluggish:Slow', pause: 0.004}"
 PASSWORD = "nobody-may-read-this"
 AWAY = "the server does not answer"
 
@@ -57,7 +55,8 @@ def waiting(store: Store) -> int:
 
 def test_run(tmp_path: Path, server: MlflowServer, start: Start) -> None:
     """Killed while records come in, and again while the rest is sent: in the end each is there once."""
-    suite = write_suite(tmp_path, f"asgd, {SLOW}", name="shared", seeds=6, updates=400)
+    go = tmp_path / "go"
+    suite = write_suite(tmp_path, f"asgd, {held(go, free=2)}", name="shared", seeds=6)
     store = Store(tmp_path / "results", server.uri)
     where = ("--store", str(store.folder), "--tracking-uri", server.uri)
     words = ("run", suite.name, "--workers", "2", "--no-report", *where)
@@ -65,15 +64,14 @@ def test_run(tmp_path: Path, server: MlflowServer, start: Start) -> None:
     process = start(*words)
     said = finished(process, 6)
     server.kill()
+    go.touch()
     said += ended(process, 0)
     left = waiting(store)
     assert 18 - 6 <= left <= 18 and f"not in MLflow: {left} records ({AWAY})" in said
 
     server.start()
     process = start("sync", *where)
-    while waiting(store) > left - 3:
-        assert process.poll() is None, ended(process, 0)
-        time.sleep(0.02)
+    assert eventually(lambda: waiting(store) <= left - 3)
     server.kill()
     assert f"{waiting(store)} records still waiting: {AWAY}" in ended(process, 1)
     assert 0 < waiting(store) < left
@@ -98,10 +96,14 @@ def test_run(tmp_path: Path, server: MlflowServer, start: Start) -> None:
 
 def test_tune(tmp_path: Path, postgres: Path, server: MlflowServer, start: Start) -> None:
     """Studies in the same PostgreSQL: they do without MLflow's server, which gets every trial once."""
-    suite = write_campaign(tmp_path, SLOW, updates=200)
+    go = tmp_path / "go"
+    suite = write_campaign(tmp_path, held(go, at=5, free=8), updates=60)
     words = ("tune", suite.name, "--workers", "2")
     here = Store(tmp_path / "here")
+    go.touch()
     ended(start(*words, "--store", str(here.folder)), 0)
+    for path in tmp_path.glob("go*"):
+        path.unlink()
 
     store = Store(tmp_path / "results", server.uri)
     storage = address(postgres, "tuning", PASSWORD)
@@ -109,6 +111,7 @@ def test_tune(tmp_path: Path, postgres: Path, server: MlflowServer, start: Start
     process = start(*there)
     said = finished(process, 2)
     server.kill()
+    go.touch()
     said += ended(process, 0)
     assert f"MLflow does not have all of it ({AWAY}); asyncfl tune again brings it there" in said
 

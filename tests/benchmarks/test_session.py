@@ -11,7 +11,8 @@ from typing import Self
 import pytest
 from filelock import FileLock
 from mlflow import MlflowClient
-from recorded import keys, runs, tables, undisturbed, write_suite
+from patience import PATIENCE
+from recorded import held, keys, runs, tables, undisturbed, write_suite
 
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
@@ -27,10 +28,6 @@ from reports.records.store import load as report
 from reports.records.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("fork_server")
-
-SLOW = (
-    "{name: 'sluggish:Slow', pause: 0.002}"  # with 600 updates: longer than from one checkpoint to the next
-)
 
 
 class Listener(Quiet):
@@ -106,23 +103,22 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path, store: S
 
 
 def test_a_killed_workers_run_is_taken_up_again(tmp_path: Path, store: Store) -> None:
-    path = write_suite(tmp_path, SLOW, seeds=1, updates=800)
-    killed: list[float] = []
-    shares: list[float] = []
+    go = tmp_path / "go"
+    path = write_suite(tmp_path, held(go), seeds=1)
+    begun: list[bool] = []  # whether anything was done already
 
     def kill_once(heard: TaskMessage) -> None:
-        if heard is not None and isinstance(heard[1], Advanced):
-            shares.append(heard[1].share)
-        if not killed and any(store.outbox.glob("small/*.checkpoint")):
-            killed.append(shares[-1])
+        if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], RunTask):
+            begun.append(heard[1].share == 0)
+        if begun and not go.exists() and any(store.outbox.glob("small/*.checkpoint")):
             for worker in multiprocessing.active_children():
                 os.kill(worker.pid or 0, signal.SIGKILL)
+            go.touch()
 
     found = session(path, store, hear=kill_once)
-    after = shares[shares.index(killed[0]) + 1 :]
-    assert killed and min(after) > 0.1, "the run began again, although there was a checkpoint"
-    assert found.now == {"done": 2}
-    assert list(tables(store).values()) == undisturbed(tmp_path, seeds=1, updates=800)
+    assert begun[0] and not any(begun[1:]), "the run began again, although there was a checkpoint"
+    assert found.now == {"done": 2} and go.exists()
+    assert list(tables(store).values()) == undisturbed(tmp_path, seeds=1)
 
 
 def test_a_run_that_kills_its_workers_is_given_up(tmp_path: Path, store: Store) -> None:
@@ -156,13 +152,16 @@ def test_an_error_stops_no_other_run_and_is_tried_again(tmp_path: Path, store: S
     assert len(runs(store)) == 4 and {run.info.status for run in runs(store)} == {"FINISHED"}
 
 
-def test_a_stopped_session_is_continued(tmp_path: Path, store: Store) -> None:
-    path = write_suite(tmp_path, f"fedbuff, {SLOW}", seeds=1, updates=400)
+def test_a_stopped_session_is_continued(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.pool.local.PATIENCE", PATIENCE)
+    path = write_suite(tmp_path, f"fedbuff, {held(tmp_path / 'go')}", seeds=1)
 
     def stop(heard: TaskMessage) -> None:
         if heard is None or not isinstance(heard[1], Advanced) or "FedBuff" in heard[0].name:
             return
-        if heard[1].share > 0.2:
+        if heard[1].share > 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -178,10 +177,11 @@ def test_a_stopped_session_is_continued(tmp_path: Path, store: Store) -> None:
         if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], RunTask):
             shares.append(heard[1].share)
 
+    (tmp_path / "go").touch()
     found = session(path, store, hear=listen)
     assert (found.before, found.now) == (1, {"done": 2})
-    assert shares[0] > 0.1
-    (expected,) = undisturbed(tmp_path, seeds=1, updates=400)
+    assert shares[0] > 0
+    (expected,) = undisturbed(tmp_path, seeds=1)
     assert expected in tables(store).values()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from in_process import InProcess
-from recorded import runs, tables, write_suite
+from patience import PATIENCE
+from recorded import held, runs, tables, write_suite
 from test_session import session
 
 from benchmarks.pool.pool import Capacity, Died
@@ -311,39 +312,44 @@ class TestWorkers:
 
     @pytest.mark.slow
     def test_a_worker_killed_in_company_costs_nobody_a_record(self, tmp_path: Path, store: Store) -> None:
-        slow = "{name: 'sluggish:Slow', pause: 0.004}"
-        path = shared(write_suite(tmp_path, f"{slow}, asgd, fedbuff", seeds=3, updates=400))
-        killed: list[int] = []
+        go = tmp_path / "go"
+        path = shared(write_suite(tmp_path, f"{held(go)}, asgd, fedbuff", seeds=3))
 
         def kill_once(heard: TaskMessage) -> None:
-            if not killed and len(list(store.outbox.glob("small/*.checkpoint"))) > 1:
-                killed.append(len(list(store.outbox.glob("small/*/result.json"))))
+            if not go.exists() and any(store.outbox.glob("small/*.checkpoint")):
                 for worker in multiprocessing.active_children():
                     os.kill(worker.pid or 0, signal.SIGKILL)
+                go.touch()
 
         found = session(path, store, hear=kill_once)
-        assert killed
         assert found.now == {"done": 12}  # three of them baselines
         assert len(tables(store)) == 9
         folder = tmp_path / "alone"
         folder.mkdir()
-        for task in grid(folder, f"{slow}, asgd, fedbuff", seeds=3, updates=400):
+        for task in grid(folder, f"{held(go)}, asgd, fedbuff", seeds=3):
             truth = measure.run(task.run.experiment)
             status, curve, arrivals, _ = tables(store)[task.key]
             assert status == truth.status
             assert arrivals == {name: list(column) for name, column in truth.arrivals.items()}
             assert curve["fp/loss"] == pytest.approx([row["fp/loss"] for row in truth.curve], rel=1e-10)
 
-    def test_a_stopped_group_is_continued(self, tmp_path: Path, store: Store) -> None:
-        slow = "{name: 'sluggish:Slow', pause: 0.002}"
-        path = shared(write_suite(tmp_path, slow, seeds=4, updates=400))
+    def test_a_stopped_group_is_continued(
+        self, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("benchmarks.pool.local.PATIENCE", PATIENCE)
+        go = tmp_path / "go"
+        path = shared(write_suite(tmp_path, held(go, at=300), seeds=4, updates=400))
+        open_: set[str] = set()
 
         def stop(heard: TaskMessage) -> None:
-            if heard is not None and isinstance(heard[1], Advanced) and 0.3 < heard[1].share < 1:
+            if heard is not None and isinstance(heard[1], Advanced) and heard[1].share > 0:
+                open_.add(heard[0].key)
+            if len(open_) == 4:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             session(path, store, workers=1, hear=stop)
         assert len(list(store.outbox.glob("small/*.checkpoint"))) == 4, "all that were open are saved"
+        go.touch()
         assert session(path, store, workers=2).now == {"done": 8}, "four runs, then a baseline for each seed"
         assert len(tables(store)) == 4

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,26 +13,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.commands import speed
-from benchmarks.pool.fork_server import cores
-from benchmarks.speed import measurement, memory, yardstick
-from benchmarks.speed.arms import Case, Counted, alone, going_on
+from benchmarks.speed import measurement, yardstick
+from benchmarks.speed.measurement import endless, simulations
 from benchmarks.speed.noise import Babble, Noise
-from benchmarks.speed.shares import shares
 from fl_core.execution.auto import Auto
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
-
-ARMS = [
-    "yardstick",
-    "tight loop",
-    "tight, by hand",
-    "one by one",
-    "all in flight",
-    "auto",
-    "16 at once",
-    "floor",
-]
 
 
 def test_the_yardstick_of_one_client_is_stochastic_gradient_descent() -> None:
@@ -76,100 +61,52 @@ def test_the_yardstick_keeps_the_model_that_was_sent() -> None:
     torch.testing.assert_close(found, [p - 0.1 * g for p, g in zip(first, steps, strict=True)])
 
 
-@pytest.mark.parametrize("hand", [False, True])
-def test_the_tight_loop_computes_the_same(hand: bool) -> None:
-    """Twenty clients, 60 updates: stale gradients, the same draws, the same model to rounding."""
-    random = torch.Generator().manual_seed(4)
-    inputs, labels = torch.rand(40, 6, generator=random), torch.arange(40) % 4
-    network, about = nn.Linear(6, 4), {"updates": 60, "batch": 5}
-    first = tuple(p.detach().clone() for p in network.parameters())
-    parts = np.array_split(np.arange(40), 20)
-    wanted = yardstick.simulate(network, inputs, labels, parts, **about, lr=0.3)
-    gradient = yardstick.by_hand if hand else yardstick.by_autograd(network)
-    found = yardstick.simulate_tightly(gradient, first, inputs, labels, parts, **about, lr=0.3)
-    torch.testing.assert_close(list(found), wanted)
-    assert all(not torch.equal(p, before) for p, before in zip(found, first, strict=True))
-
-
-def test_a_run_in_its_stride_counts_what_it_computes() -> None:
-    """At least as many as asked for, and no more than a stack beyond."""
-    go_on = alone(Case("logistic", in_flight=10, updates=40), AllInFlight(8))
+@pytest.mark.parametrize(
+    "execution", [OneByOne(), AllInFlight(8), Auto()], ids=lambda each: type(each).__name__
+)
+def test_a_simulation_counts_what_it_computes(execution: Execution) -> None:
+    """At least as many updates as asked for, and less than a stack beyond; `auto` is measured beforehand."""
+    compute = simulations([endless(Noise(clients=10))], execution)
+    assert not getattr(execution, "measuring", False)
     for _ in range(3):
-        assert 40 <= go_on() < 48
+        assert 40 <= compute(40) < 40 + 64
 
 
-def test_measuring_is_over_before_the_clock_starts() -> None:
-    """An execution that says it is measuring is let run until it no longer does."""
-    labels = iter(["auto, still measuring"] * 3 + ["auto: one by one"] * 100)
-
-    class Slow:
-        label = property(lambda self: next(labels))
-
-        def fill(self, needs: Sequence[Need]) -> int:
-            return len(needs)
-
-    counted = Counted(Slow())
-
-    def events() -> Iterator[None]:
-        while True:
-            counted.fill([SimpleNamespace()])  # type: ignore[list-item]
-            yield
-
-    go_on = going_on(events(), counted, updates=5)
-    assert counted.computed == 4
-    assert go_on() == 5
-
-
-def test_shares_are_shares() -> None:
-    """What is outside local work is outside the gradients, too."""
-    for execution in (OneByOne(), AllInFlight(4)):
-        found = shares(Case("logistic", in_flight=5, updates=30), execution)
-        assert 0 < found["outside_local_work"] < found["outside_gradients"] < 1
-
-
-@pytest.mark.slow
-def test_the_command_leaves_numbers_and_a_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small measurement from end to end: table, JSON, SVG."""
+def test_the_command_leaves_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small measurement from end to end: the table, and the same as JSON."""
     monkeypatch.setattr(Auto, "known", {})
-    plan = measurement.SpeedPlan(
-        cases=(Case("logistic", in_flight=100, updates=50),), queues=(20,), repeats=2
-    )
-    monkeypatch.setattr(measurement, "QUICK", plan)
-    monkeypatch.setattr(memory, "peak", lambda *_: 12.0)  # a process of its own each: see below
-    arguments = ["--quick", "--store", str(tmp_path)]
-    done = CliRunner().invoke(speed.command, arguments, catch_exceptions=False)
+    monkeypatch.setattr(measurement, "LONG", 1e-3)
+    monkeypatch.setattr(measurement, "MODELS", ("logistic",))
+    done = CliRunner().invoke(speed.command, ["--store", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "speed.json").read_text())
-    assert [row["arm"] for row in found["updates"]] == ARMS
-    by_arm = {row["arm"]: row for row in found["updates"]}
-    assert by_arm["yardstick"]["of_yardstick"] == by_arm["floor"]["of_floor"] == 1
-    assert by_arm["tight loop"]["of_tight"] == by_arm["tight, by hand"]["of_tight_by_hand"] == 1
-    for row in found["updates"]:
-        assert row["updates_per_second"] == pytest.approx(1 / np.median(row["seconds"]))
-        ratio = row["updates_per_second"] / by_arm["yardstick"]["updates_per_second"]
+    rows = {row["execution"]: row for row in found["updates"]}
+    assert list(rows) == ["yardstick", "one_by_one", "all_in_flight", "auto", "auto, 8 runs at once"]
+    for name, row in rows.items():
+        assert row["updates_per_second"] == np.median(row["rates"])
+        ratio = row["updates_per_second"] / rows["yardstick"]["updates_per_second"]
         assert row["of_yardstick"] == pytest.approx(ratio)
-        assert row["arm"] in done.output
-    assert by_arm["auto"]["chosen"].startswith("auto: ")
-    assert {row["clients"] for row in found["schedule"]} == {20}
-    assert all(row["events_per_second"] > 100 for row in found["schedule"])
-    assert [(row["strategy"], row["mebibytes"]) for row in found["memory"]] == [
-        ("fedbuff", 12),
-        ("afa_cd", 12),
+        assert f"logistic  {name}" in done.output
+    assert [row["computes"] for row in rows.values()][:3] == [
+        *("", "one by one", "all in flight, up to 32 together")
     ]
-    (row,) = found["cores"]
-    assert len(row["rates"]) == row["processes"] == cores()
-    together = sum(np.median(rates) for _, rates in row["rates"])
-    yardstick = np.mean([np.median(plain) for plain, _ in row["rates"]])
-    assert row["of_yardstick"] == pytest.approx(together / yardstick)
-    assert 0 < found["tracking"]["seconds"] == 60 * found["tracking"]["share_of_a_minute"] < 10
-    assert (tmp_path / "speed.svg").read_text().count("<svg") == 1
+    assert found["device"] == "cpu"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["fedbuff", "afa_cd"])
-def test_a_hundred_thousand_clients_fit(strategy: str) -> None:
-    """With 1,000 in flight: no more than 2 GiB beyond the data."""
-    assert memory.peak(strategy, 100_000, 1_000) < 2048
+def test_a_measurement_takes_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A millisecond an update, half a second: 512 updates, whose rate is a thousand."""
+    now = 0.0
+
+    def compute(updates: int) -> int:
+        nonlocal now
+        now += updates / 1000
+        return updates
+
+    monkeypatch.setattr(measurement, "process_time", lambda: now)
+    cpu = torch.device("cpu")
+    updates = measurement._enough(compute, cpu)
+    assert updates == 512
+    assert measurement._rate(compute, updates, cpu) == pytest.approx((1000, 0.512))
 
 
 def test_the_yardstick_of_the_lstm_has_the_same_function() -> None:

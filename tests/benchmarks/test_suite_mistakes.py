@@ -86,6 +86,10 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         ({"problem": "{name: quadratic, noise: .nan}"}, "s.yaml: problem.noise: must be "),
         ({"name": "../evil"}, "s.yaml: name: "),
+        ({"name": "x.tuning"}, "s.yaml: name: names that end in '.tuning' are those of campaigns: choose"),
+        ({"name": "x-tuned"}, "s.yaml: name: names that end in '-tuned' are those of suites with tuned val"),
+        ({"name": "claims-x"}, "s.yaml: name: names that begin with 'claims-' are those of what claims nee"),
+        ({"name": "Default"}, "s.yaml: name: 'Default' is an experiment of MLflow's own: choose another, n"),
         ({"grid": "[1]"}, "s.yaml: grid: must be a mapping of dotted keys to lists of values"),
         ({"grid": "{problem.noise: 3}"}, "s.yaml: grid.problem.noise: must be a list of values, not 3"),
         ({"grid": "{seeds: [1, 2]}"}, "s.yaml: grid.seeds: a grid spans keys of problem, timing, "),
@@ -124,7 +128,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (
             {"strategies": "['json:JSONDecoder']"},
-            "s.yaml: strategies.0: 'json:JSONDecoder' is not a strategy: it must subclass fl_core.strategies",
+            "s.yaml: strategies.0: 'json:JSONDecoder' is not a strategy: it must subclass asyncfl.Strategy",
         ),
         (
             {"strategies": "['json:Nothing']"},

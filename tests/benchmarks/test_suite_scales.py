@@ -95,6 +95,10 @@ def test_what_is_set_on_the_command_line_comes_last(tmp_path: Path) -> None:
             "scale: a\nscales: {a: {}, b: {.x: 3}}",
             "s.yaml: scales.b: must be a mapping of dotted keys to values",
         ),
+        (
+            "scale: tuned\nscales: {tuned: {}}",
+            "s.yaml: scales.tuned: names that end in '-tuned' are those of ",
+        ),
         ("scale: a\nscales: {a: {name: b}}", "s.yaml: scales.a.name: no scale changes name, scale, scales"),
         (
             "scale: a\nscales: {a: {budget.updates: 0}}",

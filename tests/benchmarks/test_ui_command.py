@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.cli import asyncfl
 from benchmarks.commands import ui
+from benchmarks.commands.group import asyncfl
 
-URI = "http://me:secret@127.0.0.1:9"
+URI = "postgresql://me:secret@127.0.0.1:9/db"
 
 
 class Server:
     """In the place of MLflow's process, which ends at once."""
 
     started: list[tuple[list[str], dict[str, str]]]
+    stdout = (f"Cannot reach {URI}\n",)
 
     def __init__(self, arguments: list[str], env: dict[str, str], **_: Any) -> None:
         self.started.append((arguments, env))
@@ -39,3 +40,11 @@ def test_where_it_listens(words: list[str], host: str, monkeypatch: pytest.Monke
     assert arguments[arguments.index("--host") + 1] == host
     assert environment["MLFLOW_BACKEND_STORE_URI"] == URI
     assert "secret" not in " ".join(arguments) + said.output
+    assert "Cannot reach postgresql://127.0.0.1:9/db\n" in said.output
+
+
+def test_pages_of_a_server_are_that_server_s() -> None:
+    said = CliRunner().invoke(asyncfl, ["ui", "--tracking-uri", "https://me:secret@host"])
+    assert (
+        str(said.exception) == "--tracking-uri https://host: is an MLflow server: open its pages in a browser"
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from benchmarks.pool.pool import Capacity, Final, Message, Worker
+from benchmarks.pool.pool import Capacity, Final, Message, PoolJob, Worker
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Count:
     key: str
     numbers: int = 10
     pause: float = 0.0
+    holds: int = 0  # the number at which it waits for the file `go`, or to be stopped
+    go: str = ""
     kind: Hashable = None
     saves: bool = False
 
@@ -50,6 +52,11 @@ class Count:
     def elsewhere(self, folder: Path) -> Self:
         return self
 
+    def hold(self, number: int, worker: Worker) -> None:
+        """Wait, if this is the number."""
+        while number == self.holds and not worker.stopping and not (self.go and Path(self.go).exists()):
+            time.sleep(0.01)
+
     def compute(self, worker: Worker) -> None:
         jobs = worker.shared(list)
         total, last = 0, self.numbers
@@ -57,6 +64,7 @@ class Count:
             time.sleep(self.pause)
             total += number
             worker.tell(self, Counted(number))
+            self.hold(number, worker)
             last = worker.note(self) or last
             if number >= last:
                 break
@@ -142,6 +150,7 @@ class Saving(Count):
         for number in range(begin + 1, self.numbers + 1):
             time.sleep(self.pause)
             worker.tell(self, Counted(number))
+            self.hold(number, worker)
             if worker.stopping:
                 saved.write_text(str(number))
                 return
@@ -150,18 +159,21 @@ class Saving(Count):
 
 @dataclass(frozen=True)
 class Sociable(Count):
-    """Goes on beside others of its kind, `capacity` of them at most; they end one after the other."""
+    """Goes on beside others of its kind, until those of two workers have company; it has room for another."""
 
     kind: Hashable = "sociable"
-    capacity: int = 3
+    met: str = ""  # a folder with a file for each of these workers
 
     def compute(self, worker: Worker) -> None:
-        opened, most = [self], 1
-        worker.tell(self, Capacity(self.capacity))
-        for _ in range(self.numbers):
+        opened: list[PoolJob] = [self]
+        worker.tell(self, Capacity(3))
+        left = self.numbers  # looks for a third
+        while left or len(list(Path(self.met).iterdir())) < 2:
             time.sleep(self.pause)
-            if len(opened) < self.capacity and (companion := worker.companion()):
+            if len(opened) < 3 and (companion := worker.companion()):
                 opened.append(companion)
-                most = max(most, len(opened))
+            if len(opened) > 1:
+                Path(self.met, str(os.getpid())).touch()
+                left = max(0, left - 1)
         for job in opened:
-            worker.tell(job, Sum(0, os.getpid(), beside=most))
+            worker.tell(job, Sum(0, os.getpid(), beside=len(opened)))

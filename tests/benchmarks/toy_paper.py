@@ -21,6 +21,7 @@ claims:
     clock: updates
     rates: stated
     arrangement: paper
+    workload: paper
     looks: [3]
     scenario: pair
     metric: distance

@@ -139,6 +139,20 @@ class Waiting(ASGD):
             server.step(update.delta)
 
 
+class Pausing(ASGD):
+    """Steps at every fourth arrival, until which its clients have nothing to do."""
+
+    def begin(self, server: Server) -> None:
+        server.memory.total, server.memory.count = server.zeros(), 0
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.memory.total += update.delta
+        server.memory.count += 1
+        if server.memory.count == 4:
+            server.step(server.memory.total / 4)
+            self.begin(server)
+
+
 class Untuned(ASGD):
     """Declares a rate anew without its range."""
 
@@ -152,6 +166,7 @@ class Untuned(ASGD):
         (Clipped, "its_steps_are_as_linear_as_it_says", "not linear in the updates: say why"),
         (Stubborn, "a_run_learns", "lowered the excess loss from"),
         (Waiting, "lost_clients_end_nothing_early", "without half of the clients it ended early"),
+        (Pausing, "clients_take_part_as_often_as_it_says", "with None where no formula is known"),
         (Untuned, "its_rates_are_tuned", r"server_lr has no range: server_lr: Annotated"),
     ],
 )
@@ -194,6 +209,21 @@ def test_a_law_with_another_mean_than_it_says_is_found() -> None:
     found = {check.of.__name__: check for check in conformance.checks(Late)}
     with pytest.raises(AssertionError, match="have the mean"):
         found["lengths_have_the_means_that_it_says"]()
+
+
+def test_a_law_that_is_not_exponential_is_found() -> None:
+    """Its mean is right, and it inherits that it has no memory."""
+
+    class Even(Durations.members()["exponential"]):  # type: ignore[misc]
+        """Uniform lengths, as a kind of exponential ones."""
+
+        def draw(self, mean: float, rng: Any) -> float:
+            return rng.uniform(0, 2 * mean)
+
+    found = {check.of.__name__: check for check in conformance.checks(Even)}
+    found["lengths_have_the_means_that_it_says"]()
+    with pytest.raises(AssertionError, match="not exponential"):
+        found["lengths_are_exponential_where_it_says_so"]()
 
 
 def test_nothing_here_needs_pytest() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy import stats
 
 import benchmarks
 from fl_core.experiment import Experiment
-from fl_core.problems.data.data import data_dir
 from fl_core.recording.recorder import run
 
 SEEDS = range(5)
@@ -45,6 +43,7 @@ def final_accuracy(p: int, history: int, dynamic: bool, seed: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.data("MNIST/raw")
 @pytest.mark.parametrize(("p", "history", "dynamic", "printed"), CELLS)
 def test_a_printed_cell_could_be_one_more_seed_of_ours(
     p: int, history: int, dynamic: bool, printed: float
@@ -53,8 +52,6 @@ def test_a_printed_cell_could_be_one_more_seed_of_ours(
 
     95 % for all sixteen cells together (Bonferroni), t with as many degrees of freedom as our seeds allow.
     """
-    if not ((data_dir() or Path(os.devnull)) / "MNIST" / "raw").is_dir():
-        pytest.skip("MNIST is not in ASYNCFL_DATA")
     found = np.array([final_accuracy(p, history, dynamic, seed) for seed in SEEDS])
     t = stats.t.ppf(1 - 0.05 / len(CELLS) / 2, len(found) - 1)
     assert abs(printed - found.mean()) <= t * found.std(ddof=1) * (1 + 1 / len(found)) ** 0.5

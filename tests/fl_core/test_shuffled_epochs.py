@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -15,6 +13,7 @@ from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
+from fl_core.problems.data.data import Data
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Job
@@ -89,9 +88,7 @@ def test_keys_travel_with_shuffled_data() -> None:
 
         samples = 30
 
-        def data(self) -> Any:
-            from fl_core.problems.data.data import Data
-
+        def load(self) -> Data:
             x = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (30, 3, 32, 32), np.uint8))
             y = torch.arange(30) % 10
             return Data(x, y, x, y, 10, (120.0,) * 3, (60.0,) * 3)

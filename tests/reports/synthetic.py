@@ -106,7 +106,7 @@ class Fake:
         return Files(
             pd.DataFrame(dict(self.curve)),
             clients,
-            np.bincount(self.staleness),
+            pd.Series(self.staleness).value_counts().sort_index(),
             np.bincount(self.client, minlength=len(clients)),
             diagnostics=pd.DataFrame(dict(self.diagnostics or {})),
         )
@@ -124,7 +124,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     for at, fake in enumerate(fakes):
         info = SimpleNamespace(run_id=f"{at:032x}", start_time=fake.started, end_time=fake.started + 1500)
         run = read_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)}, fake.totals)
-        runs.append(replace(run, files=fake.files()))
+        runs.append(run.with_files(fake.files()))
     kept, older = latest(runs)
     return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
 
@@ -163,23 +163,28 @@ def write_store(
         client.set_terminated(run.info.run_id, "FINISHED", START + 900)
 
 
+def tables(fake: Fake) -> dict[str, Mapping[str, Any]]:
+    """The tables of a run with a curve; staleness and clients are repeated, one for each update."""
+    assert fake.curve is not None
+    n = fake.curve["updates"][-1]
+    arrivals = {
+        "time": np.arange(n, dtype=float),
+        "client": np.resize(fake.client, n),
+        "staleness": np.resize(fake.staleness, n),
+        "version": max(fake.staleness) + np.arange(n),
+    }
+    found = {"curve": fake.curve, "arrivals": arrivals, "clients": fake.clients}
+    return found if fake.diagnostics is None else {**found, "diagnostics": fake.diagnostics}
+
+
 def _write_files(client: Any, info: Any, fake: Fake) -> None:
     import tempfile
 
     if fake.curve is None:
         return
-    n = len(fake.staleness)
-    events = {"time": np.arange(n, dtype=float), "version": np.arange(n)}
-    tables = {
-        "curve": dict(fake.curve),
-        "arrivals": {**events, "client": fake.client, "staleness": fake.staleness},
-        "clients": dict(fake.clients),
-    }
-    if fake.diagnostics is not None:
-        tables["diagnostics"] = dict(fake.diagnostics)
     with tempfile.TemporaryDirectory() as folder:
-        for name, table in tables.items():
-            pd.DataFrame(table).to_parquet(Path(folder) / f"{name}.parquet")
+        for name, table in tables(fake).items():
+            pd.DataFrame(dict(table)).to_parquet(Path(folder) / f"{name}.parquet")
         client.log_artifacts(info.run_id, folder)
 
 

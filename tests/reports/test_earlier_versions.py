@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 from synthetic import START, Fake, curve, records, write_store
 
-from benchmarks.cli import asyncfl
+from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load as load_suite
+from fl_core.schema import Status
 from reports.records.store import load
 from reports.sections.about.overview import remarks
 
@@ -101,7 +102,7 @@ def test_a_baseline_of_an_earlier_version_is_refused_as_such(tmp_path: Path) -> 
         strategy="ASGD",
         seed=0,
         key="c08ccf42bd4620ea",
-        status="done",
+        status=Status.DONE,
         final=0.5,
         updates_to_target=3,
         schedule="",

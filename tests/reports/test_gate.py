@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.errors import UserError
+from fl_core.schema import Status
 from reports.gate import baseline, gate
 from reports.gate.baseline import Baseline, Goal, Outcome
 from reports.gate.gate import ERRORS, GOLDEN, SLOWER, compare, tolerances
@@ -35,7 +36,7 @@ def outcome(scenario: str, strategy: str, seed: int, rng: np.random.Generator) -
         strategy=strategy,
         seed=seed,
         key=f"{scenario}/{strategy}/{seed}",
-        status="done",
+        status=Status.DONE,
         final=final,
         updates_to_target=reached,
         schedule=f"{seed:016x}",
@@ -157,7 +158,7 @@ def test_a_seed_that_diverges_is_worse() -> None:
     before = record()
     broken = changed(
         before,
-        status=lambda one: "diverged" if one.seed == 2 else "done",
+        status=lambda one: Status.DIVERGED if one.seed == 2 else Status.DONE,
         final=lambda one: nan if one.seed == 2 else 1.0,
     )
     assert failures(before, broken) == [("FedBuff", "Final", "worse")]
@@ -168,7 +169,9 @@ def test_a_seed_that_diverges_is_worse() -> None:
 def test_a_seed_that_stalls_is_worse() -> None:
     """It is said as what it is, and values of runs of other lengths are not compared."""
     before = record()
-    waits = changed(before, status=lambda one: "stalled" if one.seed == 2 else "done", updates_to_target=inf)
+    waits = changed(
+        before, status=lambda one: Status.STALLED if one.seed == 2 else Status.DONE, updates_to_target=inf
+    )
     assert failures(before, waits) == [("FedBuff", "Stalled", "worse")]
     (found,) = [one for one in compare(before, waits) if one.failed]
     assert (found.before, found.now, found.allowed) == ("0 of 5 stalled", "1 of 5 stalled", "none more")
@@ -274,7 +277,7 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = baseline.write(before, tmp_path / "new" / "ci.json")
     assert baseline.read(path) == before
     assert path.read_text().count("\n") == len(before.runs) + 11
-    lost = changed(before, final=nan, status="diverged")
+    lost = changed(before, final=nan, status=Status.DIVERGED)
     assert compare(lost, baseline.read(baseline.write(lost, path))) == compare(lost, lost)
 
 

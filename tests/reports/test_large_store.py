@@ -1,15 +1,14 @@
-"""A real MLflow store of a thousand runs of a hundred evaluations: read, and made a page of, in time."""
+"""A real MLflow store of a thousand runs of a hundred evaluations: read, and made a page of at most 15 MB."""
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic import START, Fake, plausible, write_store
+from synthetic import START, Fake, plausible, tables, write_store
 
 from reports.page import write
 from reports.records.store import load
@@ -81,16 +80,8 @@ def fill(database: Path, artifacts: Path, made: list[Fake]) -> None:
             [(key, value, START, run) for key, value in fake.totals.items()],
         )
         folder.mkdir(parents=True)
-        n = len(fake.staleness)
-        arrivals = {"time": np.arange(n, dtype=float), "client": fake.client, "staleness": fake.staleness}
-        tables = {
-            "curve": fake.curve,
-            "arrivals": {**arrivals, "version": np.arange(n)},
-            "clients": fake.clients,
-            "diagnostics": fake.diagnostics,
-        }
-        for name, table in tables.items():
-            pd.DataFrame(dict(table or {})).to_parquet(folder / f"{name}.parquet")
+        for name, table in tables(fake).items():
+            pd.DataFrame(dict(table)).to_parquet(folder / f"{name}.parquet")
     store.commit()
     store.close()
 
@@ -100,15 +91,11 @@ def test_a_thousand_runs_in_a_real_store(tmp_path: Path) -> None:
     made = fakes()
     assert len(made) == 1000 and all(fake.curve and len(fake.curve["updates"]) == 101 for fake in made)
     fill(tmp_path / "mlflow.db", tmp_path / "artifacts", made)
-    began, computing = time.monotonic(), time.process_time()
     suite = load(f"sqlite:///{tmp_path}/mlflow.db", "large")
     assert len(suite.runs) == 1000 and all(
-        run.done and len(run.files.diagnostics) == DIAGNOSED for run in suite.runs
+        run.status.finite and len(run.files.diagnostics) == DIAGNOSED for run in suite.runs
     )
     page = write(suite, tmp_path / "page.html")
-    seconds, computing = time.monotonic() - began, time.process_time() - computing
-    size = page.stat().st_size
-    told = f"1,000 runs: {seconds:.0f} s, {computing:.0f} s of computing, {size / 1e6:.1f} MB"
-    assert computing < 60 and size < 15_000_000, told
+    assert page.stat().st_size < 15_000_000
     text = page.read_text(encoding="utf-8")
     assert all(f'id="{part}"' in text for part in ("behind", "target", "grid", "errors", "cost"))

@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 from benchmarks.claims.claim import Better
+from benchmarks.claims.verdicts.verdicts import verdicts
 from fl_core.streams import stream
-from reports.claims.verdicts import verdicts
 from reports.statistics.looks import SEEDS, Looks
 
 CAMPAIGNS, MARGIN = 8000, 0.5

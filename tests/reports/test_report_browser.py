@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 from synthetic import POOLED, curve, diverged, plausible, quickstart, records
 
 from reports.figures import look
@@ -173,7 +174,7 @@ def test_a_figure_leads_to_its_runs(opened: Any, whole: str) -> None:
     row = tab.locator("#provenance tbody tr").first
     assert not row.is_visible()
     tab.locator("#errors .behind a").first.click()
-    row.wait_for(timeout=2000)
+    row.wait_for(timeout=PATIENCE * 1000)
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
@@ -306,11 +307,11 @@ def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> 
 def claims(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of the page of all claims."""
     from benchmarks.claims.files import papers
-    from reports import claims_page
-    from reports.claims.stored import all_of
+    from benchmarks.claims.pages import html
+    from benchmarks.claims.verdicts.readings import all_of
 
     found = all_of(papers().values())
-    return claims_page.write(found, tmp_path_factory.mktemp("claims") / "claims.html").as_uri()
+    return html.write(found, tmp_path_factory.mktemp("claims") / "claims.html").as_uri()
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)

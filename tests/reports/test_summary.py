@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
+from fl_core.schema import Status
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
 from reports.records.summary import Row, Spread, frame, summarise
 from reports.sections import fairness, participation, staleness
@@ -99,11 +100,21 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
     assert band(row.cell, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("status", ["running", "error", "interrupted"])
+@pytest.mark.parametrize("status", ["running", "error"])
 def test_runs_that_have_not_ended_are_neither_counted_as_late_nor_as_final(status: str) -> None:
     _, (row,) = only(records(REACHES_AT_20, replace(NEVER_REACHES, status=status, curve=None)))
     assert row.updates_to_target.of == 1 and row.final["test/accuracy"].n == 1
     assert seeds(row) == "2 (1 unfinished)"
+
+
+@pytest.mark.parametrize("status", [one for one in Status if one is not Status.UNREADABLE])
+@pytest.mark.parametrize("lost", [False, True])
+def test_every_seed_is_counted_once(status: Status, lost: bool) -> None:
+    """A stalled run without its curve was counted as stalled and as unfinished."""
+    seed = replace(REACHES_AT_20, seed=1, status=status)
+    _, (row,) = only(records(REACHES_AT_20, replace(seed, curve=None) if lost else seed))
+    counts = (len(row.cell.having(Status.DONE)), row.diverged, row.stalled, row.unfinished, row.unreadable)
+    assert sum(counts) == 2
 
 
 def test_less_is_better_where_the_problem_says_so() -> None:

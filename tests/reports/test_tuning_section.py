@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from synthetic import Fake, curve, records
 from synthetic_studies import RATES, campaign, one, rate, read, runs, tried
 
-from benchmarks.cli import asyncfl
+from benchmarks.commands.group import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
 from reports.records.store import load
@@ -42,20 +42,19 @@ def shown(suite: RecordedSuite) -> Section:
 # Counts.
 
 
-def test_lost_failed_pruned_and_running_trials() -> None:
+def test_failed_pruned_and_running_trials() -> None:
     made = [
         tried(0.8, **rate(0.1)),
-        {**tried(None, "failed", **rate(0.2)), "reason": "lost with its process, and taken up again"},
-        tried(0.9, origin="retry", **rate(0.2)),
+        tried(0.9, **rate(0.2)),
         tried(None, "pruned", **rate(0.3)),
         tried(None, "failed", **rate(0.4)),
         tried(0.0, diverged=1, **rate(1.0)),
         tried(None, "running", **rate(0.5)),
     ]
     study = one(made, trials="6")
-    assert [trial.number for trial in study.counted] == [0, 2, 3, 4, 5]
-    assert [trial.number for trial in study.judged] == [0, 2, 3, 5]
-    assert study.best is not None and study.best.number == 2 and len(study.diverged) == 1
+    assert [trial.number for trial in study.counted] == [0, 1, 2, 3, 4]
+    assert [trial.number for trial in study.judged] == [0, 1, 2, 4]
+    assert study.best is not None and study.best.number == 1 and len(study.diverged) == 1
     assert best_so_far(study) == pytest.approx([0.8, 0.9, 0.9, 0.9, 0.9])
     suite = campaign(runs("FedBuff", made, trials="6"))
     told = " ".join(tuning_says.remarks(suite))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.scenario import Budget
+from fl_core.schema import Status
 from tuning.objective import HOPELESS, Curve, CurvePoint, Objective
 
 BUDGET = 100
@@ -20,7 +21,7 @@ def objective(kind: str = "final", **changed: Any) -> Objective:
     return Objective(kind=kind, budget=Budget(updates=BUDGET, time=50), **{**usual, **changed})
 
 
-def curve(*values: float, status: str = "done") -> Curve:
+def curve(*values: float, status: Status = Status.DONE) -> Curve:
     """Evaluated every 10 updates."""
     return Curve([CurvePoint(at, 10 * at, 5.0 * at, value) for at, value in enumerate(values)], status)
 
@@ -36,7 +37,7 @@ def test_auc_is_the_mean_of_the_step_function_over_the_updates() -> None:
 
 def test_auc_weighs_what_lies_between_two_evaluations() -> None:
     uneven = Curve(
-        [CurvePoint(0, 0, 0.0, 1.0), CurvePoint(1, 90, 1.0, 0.0), CurvePoint(2, 100, 2.0, 0.5)], "done"
+        [CurvePoint(0, 0, 0.0, 1.0), CurvePoint(1, 90, 1.0, 0.0), CurvePoint(2, 100, 2.0, 0.5)], Status.DONE
     )
     assert objective("auc").of(uneven) == pytest.approx(0.9)
 
@@ -64,7 +65,7 @@ def test_the_mean_orders_by_diverged_then_unreached_then_time(ends: list[str]) -
         "reached": curve(0.1, 0.9),
         "late": curve(*[0.1] * 9, 0.9),
         "unreached": curve(0.1, 0.2),
-        "diverged": curve(0.1, float("nan"), status="diverged"),
+        "diverged": curve(0.1, float("nan"), status=Status.DIVERGED),
     }
     trial = [curves[end] for end in ends]
     worse = {"reached": "late", "late": "unreached", "unreached": "diverged"}
@@ -75,9 +76,10 @@ def test_the_mean_orders_by_diverged_then_unreached_then_time(ends: list[str]) -
 
 def test_one_seed_that_does_not_arrive_is_worse_than_any_trial_that_does() -> None:
     to_target = objective("updates_to_target")
-    latest = [Curve([CurvePoint(0, BUDGET, 50.0, 0.9)], "done")] * 3
+    latest = [Curve([CurvePoint(0, BUDGET, 50.0, 0.9)], Status.DONE)] * 3
     one_missing = [curve(0.95), curve(0.95), curve(0.1)]
-    all_missing, one_diverged = [curve(0.1)] * 3, [curve(0.95), curve(0.95), curve(0.1, status="diverged")]
+    all_missing = [curve(0.1)] * 3
+    one_diverged = [curve(0.95), curve(0.95), curve(0.1, status=Status.DIVERGED)]
     ordered = [to_target.mean(trial) for trial in (latest, one_missing, all_missing, one_diverged)]
     assert all(better < worse for better, worse in pairwise(ordered))
     assert not to_target.reached(curve(0.1)) and to_target.reached(curve(0.95))
@@ -85,18 +87,18 @@ def test_one_seed_that_does_not_arrive_is_worse_than_any_trial_that_does() -> No
 
 def test_a_diverged_seed_is_finite_and_worst() -> None:
     accuracy, loss = objective(), objective(higher=False)
-    assert accuracy.of(curve(0.1, float("nan"), status="diverged")) == 0.0
-    assert loss.of(curve(2.0, float("nan"), status="diverged")) == HOPELESS * 2.0
+    assert accuracy.of(curve(0.1, float("nan"), status=Status.DIVERGED)) == 0.0
+    assert loss.of(curve(2.0, float("nan"), status=Status.DIVERGED)) == HOPELESS * 2.0
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=8))
 def test_no_loss_is_worse_than_diverging(values: list[float]) -> None:
     loss = objective(higher=False)
-    assert loss.of(curve(2.0, *values)) <= loss.of(curve(2.0, *values, status="diverged"))
+    assert loss.of(curve(2.0, *values)) <= loss.of(curve(2.0, *values, status=Status.DIVERGED))
 
 
 def test_a_diverged_seed_of_a_metric_that_may_be_negative_lies_below_any_other() -> None:
     """R² has no lowest value: a diverged seed is HOPELESS times the first value's size below that."""
     r2 = objective(metric=Metric("test/r2", higher=True))
-    assert r2.of(curve(-0.5, float("nan"), status="diverged")) == pytest.approx(-0.5 - HOPELESS * 0.5)
+    assert r2.of(curve(-0.5, float("nan"), status=Status.DIVERGED)) == pytest.approx(-0.5 - HOPELESS * 0.5)
     assert r2.of(curve(-0.5, -2.0, -3.0)) == pytest.approx(-2.5)

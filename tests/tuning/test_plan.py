@@ -88,6 +88,13 @@ def test_one_mistake_is_one_line(write: Write, tuning: dict[str, Any], line: str
     assert len(told.value.lines) == 1 and line in told.value.lines[0]
 
 
+def test_a_metric_that_is_not_recorded_judges_no_trial(make: Make) -> None:
+    """FedAvg has a loss on the surrogate problem, Rennala none under constant times."""
+    assert make(tuning={"metric": "sp/loss"}, strategies=["fedavg"]).studies
+    with pytest.raises(UserError, match=r"tuning\.metric: Rennala SGD: no 'sp/loss' is recorded, since"):
+        make(tuning={"metric": "sp/loss"}, strategies=["rennala"])
+
+
 def test_a_target_needs_the_budget_of_its_clock(make: Make) -> None:
     with pytest.raises(UserError, match=r"time_to_target needs budget\.time"):
         make(problem={**QUADRATIC, "target": 0.1}, tuning={"objective": "time_to_target"})

@@ -21,6 +21,11 @@ from tuning.storage import open_storage, storage_errors_explained
         ),
         ("sqlite://x", "--storage sqlite://x: must be"),
         (
+            "postgresql://me:s3c/ret@host:x/db",
+            "--storage postgresql+psycopg://host:x/db: is no address: its port",
+        ),
+        ("postgresql://[host/db", "--storage postgresql+psycopg://[host/db: is no address: its port"),
+        (
             "postgresql+psycopg://me:secret@127.0.0.1:9/x",
             "--storage postgresql+psycopg://127.0.0.1:9/x: conn",
         ),

@@ -1,19 +1,18 @@
-"""ACE's exact statements: limits under dropouts, equivalent algorithms (arXiv 2511.19066, 2025)."""
+"""ACE's exact statements: limits under dropouts (arXiv 2511.19066, 2025)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from benchmarks.claims.theory.ace import dropout_limit
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.strategies.tables import caches
-from fl_core.theory.ace import dropout_limit
 
 CENTRES = ((1.0, 0.0), (0.0, 2.0), (-1.0, 1.0), (2.0, -1.0), (0.5, 0.5))
 SPEEDS = (1, "3/2", 2, "5/2", 3)  # time of a job
@@ -35,18 +34,6 @@ def after_dropouts(strategy: str) -> float:
     end = ace if strategy == "ace" else _played({"name": strategy}, availability=away)
     pull = end.server.model.numpy() - others
     return float(pull @ (pulled - others) / ((pulled - others) ** 2).sum())
-
-
-def identical(one: Mapping[str, Any], other: Mapping[str, Any], **scenario: Any) -> bool:
-    """Whether two algorithms yield the same models on noisy quadratics, from the last backwards, to 1e-12."""
-    first, second = (_models(dict(strategy), **scenario) for strategy in (one, other))
-    shared = min(len(first), len(second))
-    if shared <= 20:
-        raise ValueError("too few steps to compare")
-    return all(
-        torch.allclose(a, b, rtol=0, atol=1e-12)
-        for a, b in zip(first[-shared:], second[-shared:], strict=True)
-    )
 
 
 def _experiment(strategy: dict[str, Any], **scenario: Any) -> Experiment:
@@ -72,8 +59,3 @@ def _played(strategy: dict[str, Any], **scenario: Any) -> Simulation:
     for _ in simulate(simulation, OneByOne()):
         pass
     return simulation
-
-
-def _models(strategy: dict[str, Any], **scenario: Any) -> list[Tensor]:
-    simulation = Simulation(_experiment(strategy, **{"noise": 0.3, "updates": 300, **scenario}))
-    return [simulation.server.model for event in simulate(simulation, OneByOne()) if event.stepped]

@@ -61,22 +61,10 @@ def share(*, network: str, routing: Routing, client: int, tasks: int | None = No
     return float(routed(network, routing, tasks).p[client])
 
 
-def tied_rounds(*, bound: str, network: str, time: float) -> float:
-    """λ · time where clients of equal speed have to share one probability."""
-    speeds, m = NETWORKS[network]
-    objective: G | H = PER_ROUND if bound == "G" else PER_TIME
-    p = optimum.optimise(objective, speeds, m, tied=True)[0].p
-    return time * Network(p, speeds, m).throughput
-
-
-def largest_share(*, network: str, routing: Routing) -> float:
-    """The greatest p_i."""
-    return float(routed(network, routing).p.max())
-
-
-def least(*, bound: str, network: str) -> float:
-    """The bound at the routing that the search from uniform routing ends at."""
-    return _optimal(bound, network, NETWORKS[network][1]).value
+def furthest(*, network: str, routing: Routing, printed: Sequence[float]) -> float:
+    """The largest |p_i − printed|; a printed value stands for a cluster of clients."""
+    p = routed(network, routing).p
+    return float(np.abs(p - np.repeat(printed, len(p) // len(printed))).max())
 
 
 def slowdown(*, network: str, routing: Routing, against: Routing) -> float:

@@ -64,30 +64,10 @@ def products(loads: Sequence[Counted], tasks: int) -> list[Counted]:
     ]
 
 
-def shared_products(loads: Sequence[Counted], tasks: int) -> list[Counted]:
-    """Z Σ_{i≠j} E[N_i N_j] [n], all that a gradient of G or H needs (with weights), by shared sums over i."""
-    z = normalizers(loads, tasks)
-    powers = [_powers(load, tasks) for load in loads]
-    total = [_sum(own[k] for own in powers) for k in range(tasks)]  # Σ_i ρ_i^k
-    crossed = [
-        _sum(total[other - 1] * z[tasks - k - other] for other in range(1, tasks - k + 1))
-        for k in range(1, tasks)
-    ]
-    minus = Counted(-1.0, loads[0].tally)
-    found = []
-    for own in powers:
-        everybody = _sum(own[k] * crossed[k] for k in range(tasks - 1))
-        # Without i = j: Σ_{k,l} ρ^{k+l} Z_{m−k−l} = Σ_s (s − 1) ρ^s Z_{m−s}.
-        itself = _sum(own[s - 1] * z[tasks - s] * Counted(s - 1.0, minus.tally) for s in range(2, tasks + 1))
-        found.append(everybody + minus * itself)
-    return found
-
-
 FORMULAS: dict[str, Callable[[Sequence[Counted], int], list[Counted]]] = {
     "normalizers": normalizers,
     "means": means,
     "products": products,
-    "shared products": shared_products,
 }
 
 

@@ -35,11 +35,6 @@ def example_1(*, phi: float, rounds: int, optimum: float = 1.0) -> list[float]:
     return models[: rounds + 1]
 
 
-def example_1_at(*, phi: float, n: int, optimum: float = 1.0) -> float:
-    """θ^n of Example 1."""
-    return example_1(phi=phi, rounds=n, optimum=optimum)[n]
-
-
 def example_1_ends(*, phi: float, optimum: float = 1.0, rounds: int = 5000) -> list[float]:
     """The last six models of Example 1: six times θ* where it converges."""
     return example_1(phi=phi, rounds=rounds, optimum=optimum)[-6:]
@@ -52,11 +47,6 @@ def example_2(
     alternating = ({n % 2: max(n - 1, 0)} for n in range(rounds))
     models = list(_models(alternating, q, phi, optima))
     return models[-2:]
-
-
-def example_2_after(*, client: int, q: Sequence[float], phi: float, optima: Sequence[float]) -> float:
-    """Where Example 2 ends after client 1 or 2."""
-    return example_2(q=q, phi=phi, optima=optima)[client - 1]
 
 
 def example_2_attractor(*, q: Sequence[str], phi: str, optima: Sequence[int]) -> list[Fraction]:
@@ -101,9 +91,3 @@ def passes_through(*, scheme: str, phi: float, printed: float) -> bool:
     sums = np.cumsum(four_clients(scheme=scheme, phi=phi)[-(2000 + 732) :])
     means = (sums[2000:] - sums[:-2000]) / 2000
     return bool(means.min() - 5e-6 <= printed <= means.max() + 5e-6)
-
-
-def surrogate_optimum(*, clients: int = 4, spread: int = 80) -> float:
-    """Σ θ_i*/τ_i / Σ 1/τ_j: what identical weights minimise (eq. 6)."""
-    rate = np.array([float(1 / time) for time in hardware(clients, spread)])
-    return float(rate @ np.array(CENTRES) / rate.sum())

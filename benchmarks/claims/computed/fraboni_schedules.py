@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from fl_core.theory import schemes
+from benchmarks.claims.theory import schemes
 
 Arrivals = dict[int, int]  # of one aggregation: client → version of the model that it started from
 

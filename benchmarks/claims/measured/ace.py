@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.claims.measured.ran import Ran
+from reports.records.records import RecordedRun
 
 
-def kept_bytes(runs: Sequence[Ran]) -> float:
+def kept_bytes(runs: Sequence[RecordedRun]) -> float:
     """Bytes kept at the end, at the server and at the clients, where ACE's incremental form has its cache."""
     (run,) = runs
     return run.totals["kept_bytes/server"] + run.totals["kept_bytes/clients"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.claims.measured.ran import Ran
 from fl_core.diagnostics.volatility import volatility
+from reports.records.records import RecordedRun
 
 
-def zigzag(runs: Sequence[Ran]) -> float:
+def zigzag(runs: Sequence[RecordedRun]) -> float:
     """Standard deviation of the steps of the accuracy over the second half of a run's evaluations."""
     (run,) = runs
     accuracy = run.files.curve["test/accuracy"].tolist()

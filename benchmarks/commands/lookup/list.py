@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from benchmarks import completion
-
-if TYPE_CHECKING:
-    from benchmarks.reference.catalogue import CatalogueEntry
+from benchmarks import completion, options
 
 KINDS = (
     "strategies",
@@ -28,6 +23,7 @@ KINDS = (
 @click.command()
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
+@options.allow_code
 def command(kind: str | None, name: str | None) -> None:
     """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
 
@@ -51,7 +47,9 @@ def command(kind: str | None, name: str | None) -> None:
     for number, one in enumerate([kind] if kind else KINDS):
         if kind is None:
             click.echo(("\n" if number else "") + one.upper())
-        print_table(("name", "what it is", "paper"), [_row(entry) for entry in entries(one)])
+        print_table(
+            ("name", "what it is", "paper"), [(entry.name, entry.what, entry.paper) for entry in entries(one)]
+        )
 
 
 def _print_part(kind: str | None, name: str) -> None:
@@ -77,7 +75,3 @@ def _print_part(kind: str | None, name: str) -> None:
     ]
     if rows:
         print_table(("field", "values", "default", "tuned", "what it is"), rows)
-
-
-def _row(entry: CatalogueEntry) -> tuple[str, str, str]:
-    return entry.name, entry.what, entry.paper

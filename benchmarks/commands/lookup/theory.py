@@ -80,15 +80,12 @@ def routing(
 
     click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
     head = ("routing", objective, "updates per unit of time")
-    print_table(head, _headed(head, [_summary(name, one, bound) for name, one in networks.items()]))
+    rows = [(name, f"{bound.value(one):.6g}", f"{one.throughput:.6g}") for name, one in networks.items()]
+    print_table(head, _headed(head, rows))
     click.echo("\nOptimal routing, clients alike together")
     header = ("clients", "speed", "probability", "staleness", "time in the system")
     print_table(header, _headed(header, _alike(best)))
     click.echo(f"\n{_starts(ends)}")
-
-
-def _summary(name: str, network: Network, bound: RoutingObjective) -> tuple[str, ...]:
-    return name, f"{bound.value(network):.6g}", f"{network.throughput:.6g}"
 
 
 def _alike(network: Network) -> list[tuple[str, ...]]:

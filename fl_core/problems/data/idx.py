@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fl_core import reading
 from fl_core.problems.data.data import DataDamaged, DataMissing
 from fl_core.problems.data.download import download
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+MOST_BYTES = 64_000_000  # of a file; the largest has 47,040,016
 
 # The MD5 of a file as published (.gz; torchvision checks the same), and of the file unpacked: made from the
 # published one, or unknown.
@@ -72,7 +74,7 @@ def _read(name: str, file: str, folder: Path) -> np.ndarray:
     content = None
     for path, md5 in zip((packed, unpacked), MD5[name][file], strict=True):
         if path.is_file():
-            content = np.fromfile(path, np.uint8)
+            content = np.frombuffer(bytearray(reading.content(path, MOST_BYTES)), np.uint8)
             _check(name, path, content, md5)
     assert content is not None  # one of the two is there
     if not unpacked.is_file():

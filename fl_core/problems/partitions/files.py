@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
+from fl_core import reading
 from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.partition import Partition, check
 from fl_core.problems.problem import Impossible
@@ -90,7 +91,7 @@ class PartitionFile(Partition):
         text = content.decode(errors="replace")
         try:
             return _rows(text) if self.path.suffix.lower() == ".csv" else _lists(json.loads(text))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError, csv.Error) as error:
             reason = " ".join(str(error).split())
             raise ValueError(
                 f"partition file {self.path}: neither JSON lists of indices nor CSV rows of client,index "
@@ -100,7 +101,7 @@ class PartitionFile(Partition):
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return reading.content(path)
     except OSError as error:
         raise ValueError(f"partition file {path}: {error.strerror}") from None
 

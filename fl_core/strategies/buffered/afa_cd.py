@@ -8,8 +8,10 @@ steps. The algorithm box prints η, all proofs use η η_L.
 from typing import Annotated, ClassVar
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.strategy import Strategy
 
 
@@ -20,6 +22,9 @@ class AFACD(Strategy):
     title: ClassVar[str] = "AFA-CD"
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
+
+    def participation(self, scenario: Scenario) -> Participation:
+        return by_speed
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

@@ -7,16 +7,19 @@ sent, and the new x goes to the b clients that delivered (`pure`), to b drawn un
 clients.
 
 Based on abstract and published code, not the full paper. The code has b = 1; that b > 1 gradients are
-averaged is our reading (a sum is η_g = b).
+averaged is our reading (a sum is η_g = b). In the code a queued job begins only when its client is assigned
+another one; here it begins when the client is free.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, alike, by_speed
 from fl_core.strategies.strategy import Strategy
 
 
@@ -29,9 +32,11 @@ class AsGrad(Strategy):
     buffer: Annotated[Count, Tune(1, 32)] = 4  # b, gradients a step waits for
     assignment: Literal["pure", "random", "shuffled"] = "shuffled"  # who gets the next b jobs
 
-    def surrogate(self, server: Server) -> Sequence[float]:
-        """1/τ_i for `pure`; otherwise equal, as all get equally many jobs."""
-        return super().surrogate(server) if self.assignment == "pure" else [1.0] * server.n
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """Alike where all get equally many jobs, or wait for all; unknown where they wait for some."""
+        if self.assignment != "pure" or self.buffer >= scenario.problem.clients:
+            return alike
+        return by_speed if self.buffer == 1 else None
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 
 
@@ -22,6 +24,11 @@ class CA2FL(Strategy):
 
     buffer: Annotated[Count, Tune(1, 32)] = 10  # M, updates a step waits for
     concurrency: Count | None = 20  # M_c, jobs kept in flight
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """Unknown where clients wait for a step."""
+        waits = self.concurrency is None and self.buffer > 1
+        return None if waits else super().participation(scenario)
 
     def begin(self, server: Server) -> None:
         server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client

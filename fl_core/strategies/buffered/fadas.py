@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from fl_core.parts import Count, Rate, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 
 
@@ -33,6 +35,11 @@ class FADAS(Strategy):
     beta2: float = 0.99  # β2, of the squares
     epsilon: Rate = 1e-8  # ε, added to the root
     rule: Literal["paper", "code"] = "paper"  # the paper's step, or that of the authors' code
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """Unknown where clients wait for a step."""
+        waits = self.concurrency is None and self.buffer > 1
+        return None if waits else super().participation(scenario)
 
     def begin(self, server: Server) -> None:
         memory = server.memory

@@ -7,12 +7,13 @@ request with the newest model. Based on abstract and published code, not the ful
 is nothing to reallocate: R is constant.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, alike
 from fl_core.strategies.strategy import Strategy
 
 
@@ -25,9 +26,8 @@ class FedAST(Strategy):
     buffer: Annotated[Count, Tune(1, 32)] = 5  # b, updates a step waits for
     concurrency: Count | None = 20  # R, requests under way
 
-    def surrogate(self, server: Server) -> Sequence[float]:
-        """The same for all: each gets equally many requests."""
-        return [1.0] * server.n
+    def participation(self, scenario: Scenario) -> Participation:
+        return alike  # each gets equally many requests
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

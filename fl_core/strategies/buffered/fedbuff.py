@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Share, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 
 
@@ -25,6 +27,11 @@ class FedBuff(Strategy):
     concurrency: Count | None = 20  # M_c, jobs kept in flight
     momentum: Share = 0.0  # of the server: v ← momentum v + Δ̄
     scaling: Literal["inverse_root", "none"] = "inverse_root"  # by staleness: 1/√(1+τ), or not
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """Unknown where clients wait for a step."""
+        waits = self.concurrency is None and self.buffer > 1
+        return None if waits else super().participation(scenario)
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()

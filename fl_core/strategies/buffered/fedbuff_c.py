@@ -6,12 +6,13 @@ aggregations. The published code counts that share over the whole run, which it 
 that of the fixed mean times over `HORIZON` aggregations, so that a run does not depend on its own length.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 from fl_core.theory import weights
 
@@ -27,9 +28,11 @@ class FedBuffC(Strategy):
     buffer: Annotated[Count, Tune(1, 32)] = 10  # c, updates a step waits for
     weights: Literal["identical", "participation"] = "identical"  # 1/c, or by participation
 
-    def surrogate(self, server: Server) -> Sequence[float]:
+    def participation(self, scenario: Scenario) -> Participation | None:
         """The client's share of aggregations, as in the published code."""
-        return self.participations(server)
+        if self.concurrency is not None:
+            return super().participation(scenario)
+        return self.participations if scenario.timing.durations.constant else None
 
     def participations(self, server: Server) -> list[int]:
         """How often each client takes part in `HORIZON` aggregations, for fixed times of these means [n]."""

@@ -11,8 +11,10 @@ from math import floor
 from typing import Annotated, ClassVar, cast
 
 from fl_core.parts import Rate, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 
 
@@ -27,6 +29,10 @@ class AsyncFedED(Strategy):
     epsilon: Rate = 1.0  # ε, added to the distance γ
     wanted: Rate = 1.0  # γ̄, the distance aimed at
     gain: Rate = 0.1  # κ, by which K follows the distance
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """Unknown where jobs take longer for the steps that a client is given."""
+        return None if scenario.timing.durations.per_step else super().participation(scenario)
 
     def begin(self, server: Server) -> None:
         server.memory.steps = [self.local.count(server, i, 0) for i in range(server.n)]  # K_i

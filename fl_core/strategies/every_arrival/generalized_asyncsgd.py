@@ -17,6 +17,7 @@ from fl_core.parts import Count, Rate
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 from fl_core.theory import optimum, routing
 from fl_core.theory.jackson import Occupancy
@@ -45,6 +46,9 @@ class GeneralizedAsyncSGD(Strategy):
             clients = many(scenario.problem.clients, "client")
             return f"routing: {len(self.routing)} probabilities given for {clients}"
         return None
+
+    def participation(self, scenario: Scenario) -> Participation:
+        return self.probabilities
 
     def begin(self, server: Server) -> None:
         server.memory.p = self.probabilities(server).tolist()

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.strategy import Strategy
 
 
@@ -23,6 +25,12 @@ class Ringmaster(Strategy):
 
     max_delay: Annotated[Count, Tune(1, 100)] = 10  # R, versions behind from which a job is late
     late: Literal["restart", "ignore"] = "restart"  # what happens to late jobs
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """1/τ_i where a restarted job had no less to do than the new one; unknown where any are ignored."""
+        restarted = self.late == "restart" and scenario.timing.durations.memoryless
+        everyone = self.concurrency is None or self.concurrency >= scenario.problem.clients
+        return by_speed if restarted and everyone else None
 
     def receive(self, server: Server, update: Update) -> None:
         if self.late == "ignore":

@@ -10,7 +10,6 @@ values are ours. How the paper obtains P and E is not known: here they are frequ
 so far, including this one.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from torch import Tensor
@@ -27,10 +26,6 @@ class FAVAS(Polling):
     title: ClassVar[str] = "FAVAS"
 
     alpha: Literal["stochastic", "expected"] = "stochastic"  # how a client's work is made unbiased: α_i
-
-    def surrogate(self, server: Server) -> Sequence[float]:
-        """The same for all: all are polled equally often, and reweighted for their speed."""
-        return [1.0] * server.n
 
     def begin(self, server: Server) -> None:
         super().begin(server)

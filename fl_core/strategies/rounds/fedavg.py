@@ -5,7 +5,7 @@ decentralized data. AISTATS 2017, Algorithm 1: θ ← θ + η_g Σ d_i Δ_i over
 choice of clients and their weights d_i is a part of its own: `sampling`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny, model_validator
@@ -13,6 +13,7 @@ from pydantic import SerializeAsAny, model_validator
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.rounds.sampling import Full, Sampling
 from fl_core.strategies.strategy import Strategy
 
@@ -43,9 +44,8 @@ class FedAvg(Strategy):
     def refuses(self, scenario: Scenario) -> str | None:
         return self.sampling.refuses(scenario)
 
-    def surrogate(self, server: Server) -> Sequence[float]:
-        """p_i, as in the published code: a round already weighs clients as the federated problem does."""
-        return server.p.tolist()
+    def participation(self, scenario: Scenario) -> Participation | None:
+        return self.sampling.participation()
 
     def begin(self, server: Server) -> None:
         self.sampling.begin(server)

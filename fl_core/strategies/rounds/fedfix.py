@@ -6,13 +6,14 @@ arrival still counts as an iteration. Eq. (14) is unbiased for fixed times. The 
 times (§4.1), where the unbiased weights are p_i/(1 − e^{−Δt/τ_i}): `weights: exponential`.
 """
 
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Length, Time, TuneAmong
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
 from fl_core.theory import weights
 
@@ -31,19 +32,21 @@ class FedFix(Strategy):
     def times(self) -> tuple[Fraction, ...]:
         return (self.period, self.period * self.growth) if self.growth else (self.period,)
 
-    def surrogate(self, server: Server) -> Sequence[float]:
-        """1/⌈τ_i/Δt⌉, or 1 − e^{−Δt/τ_i}, in the first window."""
-        return [1 / weight for weight in self.unbiased([1.0] * server.n, server, self.period)]
-
-    def unbiased(self, p: Iterable[float], server: Server, window: Fraction) -> list[float]:
-        """d_i for importance p [n] and windows of this length."""
-        law = weights.fedfix if self.weights == "fixed" else weights.fedfix_exponential
-        return law(p, server.mean_time, window)
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """1/⌈τ_i/Δt⌉ for constant times, 1 − e^{−Δt/τ_i} for exponential ones; unknown if windows grow."""
+        if self.concurrency is not None:
+            return super().participation(scenario)
+        durations = scenario.timing.durations
+        if self.growth or not (durations.constant or durations.memoryless):
+            return None
+        unbiased = weights.fedfix if durations.constant else weights.fedfix_exponential
+        return lambda server: [1 / d for d in unbiased([1.0] * server.n, server.mean_time, self.period)]
 
     def begin(self, server: Server) -> None:
         server.memory.total = server.zeros()
         window = self.period * (1 + self.growth * server.version)
-        server.memory.weights = self.unbiased(server.p, server, window)
+        law = weights.fedfix if self.weights == "fixed" else weights.fedfix_exponential
+        server.memory.weights = law(server.p, server.mean_time, window)
         server.wake(server.now + server.ticks(window))
 
     def receive(self, server: Server, update: Update) -> None:

@@ -9,6 +9,7 @@ from fl_core.parts import Count, Length, Tune, TuneAmong
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, alike
 from fl_core.strategies.strategy import Strategy
 
 
@@ -35,6 +36,9 @@ class Polling(Strategy):
         if scenario.arrangement is None:
             return None
         return f"{self.reference()} polls the clients that it sent to: it goes with no arrangement"
+
+    def participation(self, scenario: Scenario) -> Participation:
+        return alike  # all are polled equally often
 
     def times(self) -> tuple[Fraction, ...]:
         return (self.period,)

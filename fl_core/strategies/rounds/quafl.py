@@ -6,8 +6,8 @@ round s of them, drawn uniformly, get the server's X and answer at once with Y_i
 work: X ← (X + Σ Y_i)/(s + 1) at the server and, with the old X, X_i ← (X + s Y_i)/(s + 1) at the client. A
 client that joins starts from X.
 
-Based on the paper's abstract and overview, not its algorithm; the weights are as reported elsewhere, polling
-at fixed intervals and the default values are ours. Quantisation is left out.
+Based on the paper's abstract and overview and on the published code, not on its algorithm; the default values
+are ours. Quantisation is left out. The code multiplies the clients' rates by (s + 1)/s, as we do not.
 """
 
 from typing import ClassVar

@@ -9,8 +9,10 @@ unfinished work is abandoned and all clients begin at the new x.
 from typing import Annotated, ClassVar
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.strategy import Strategy
 
 
@@ -21,6 +23,10 @@ class Rennala(Strategy):
     title: ClassVar[str] = "Rennala SGD"
 
     batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """1/τ_i where an abandoned job had no less to do than the one that replaces it."""
+        return by_speed if scenario.timing.durations.memoryless else None
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0

@@ -19,6 +19,7 @@ from fl_core.parts import Count, Part
 from fl_core.problems.problem import Impossible
 from fl_core.scenario import Scenario
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, alike
 
 Weights = dict[int, float]  # client → d_i
 SEEDS = range(20)  # mean times that are drawn are not the same under all of them
@@ -44,6 +45,10 @@ class Sampling(Part):
         """One sentence on why this sampling and this scenario do not go together, or None."""
         return None
 
+    def participation(self) -> Participation | None:
+        """The law of each client's share of all arrivals in the long run, or None if none is known."""
+        return None
+
     def begin(self, server: Server) -> None:
         """Allocate what it keeps in `server.memory`; Impossible where it does not fit the clients."""
 
@@ -57,6 +62,9 @@ class Full(Sampling):
 
     name: ClassVar[str] = "full"
 
+    def participation(self) -> Participation:
+        return alike
+
     def weights(self, server: Server) -> Weights:
         return by_importance(server, fastest_first(server))  # this only orders a sum
 
@@ -68,6 +76,9 @@ class Uniform(Sampling):
 
     sample: Count  # m, clients of a round
 
+    def participation(self) -> Participation:
+        return alike
+
     def weights(self, server: Server) -> Weights:
         return uniform(server, self.sample)
 
@@ -78,6 +89,13 @@ class MD(Sampling):
     name: ClassVar[str] = "md"
 
     sample: Count  # m, clients drawn for a round, with replacement
+
+    def participation(self) -> Participation:
+        return self.taking_part
+
+    def taking_part(self, server: Server) -> np.ndarray:
+        """1 − (1 − p_i)^m [n], the chance of each client to be in a round; drawn twice, it works once."""
+        return 1 - (1 - server.p) ** min(self.sample, server.n)
 
     def weights(self, server: Server) -> Weights:
         return multinomial(server, self.sample, server.p)
@@ -163,6 +181,16 @@ class Fastest(Biased):
     """The m clients with the shortest mean times (Nishio & Yonetani, ICC 2019)."""
 
     name: ClassVar[str] = "fastest"
+
+    def participation(self) -> Participation | None:
+        return self.shares if self.window is None else None
+
+    def shares(self, server: Server) -> list[float]:
+        """1/m for the m fastest clients in rounds by speed, 1/n for all in those sampled uniformly [n]."""
+        order = sorted(range(server.n), key=lambda client: (server.mean_time[client], client))
+        best = order[: self.sample]
+        uniform = 1 / self.unbiased_every if self.unbiased_every else 0.0
+        return [uniform / server.n + (1 - uniform) * (i in best) / len(best) for i in range(server.n)]
 
     def best(self, server: Server) -> list[int]:
         return fastest_first(server)

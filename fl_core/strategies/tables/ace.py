@@ -6,8 +6,9 @@ the clients keep their own U_i and send the change, the server keeps the mean u.
 appendix F.3.3.
 
 Both algorithms start with a first pass: every client computes U_i at w^0, then w^1 = w^0 − η u^0. The code of
-Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD, which sends as usual and makes
-no step until all clients have been heard from: `start: when_all_heard`.
+Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD: `start: when_all_heard`. It sends
+as usual, so that early clients compute at w^0 again, and makes its first step at the arrival after the one
+that fills the table.
 
 Where several updates arrive in one server iteration, all of them enter the table before its mean is taken.
 """
@@ -32,7 +33,7 @@ class ACE(TableStrategy):
     # Who keeps the updates: the server, or each client its own
     form: Literal["direct", "incremental"] = "incremental"
     cache: caches.Precision = "full"  # precision of the updates that are kept
-    # How it begins: a pass over all clients, or no step before all are heard
+    # How it begins: a pass over all clients, or as IA²SGD, which steps once all were heard before
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
 
     @property
@@ -49,6 +50,7 @@ class ACE(TableStrategy):
 
     def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
         memory, model = server.memory, server.model
+        filled = self.first_pass or self.complete(server)  # before these updates
         for update in updates:
             old = caches.rows(memory.cache, update.client, model).clone()
             caches.put(memory.cache, update.client, update.delta, server)
@@ -57,5 +59,5 @@ class ACE(TableStrategy):
         if self.form == "direct":
             everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
             memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
-        if self.complete(server, *updates):
+        if self.complete(server, *updates) and filled:
             server.step(self.server_lr * memory.mean)

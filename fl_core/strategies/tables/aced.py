@@ -5,8 +5,8 @@ A(t) = {i : t − t_i ≤ τ_algo}, and the step is the mean over A(t); nothing 
 algorithm sets t_i to the present iteration at each arrival; its list of notation calls it the iteration of
 the model that the cached update was made from. `stamp` selects one of the two readings.
 
-It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_heard` sends as usual, but
-makes no step before all clients have been heard from. So A(t) never holds one that has not.
+It starts as ACE does (Algorithm 1), with a first pass at w^0; `start: when_all_heard` is that of IA²SGD
+(`ace`). So A(t) never holds a client that has not been heard from.
 
 Where several updates arrive in one server iteration, all of them enter the table before A(t) is formed.
 """
@@ -33,7 +33,7 @@ class ACED(TableStrategy):
     # An update's age counts from its arrival, or from its model
     stamp: Literal["arrival", "model"] = "arrival"
     cache: caches.Precision = "full"  # precision of the updates that are kept
-    # How it begins: a pass over all clients, or no step before all are heard
+    # How it begins: a pass over all clients, or as IA²SGD, which steps once all were heard before
     start: Literal["first_pass", "when_all_heard"] = "first_pass"
 
     def begin(self, server: Server) -> None:
@@ -46,10 +46,11 @@ class ACED(TableStrategy):
 
     def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
         memory = server.memory
+        filled = self.first_pass or self.complete(server)  # before these updates
         for update in updates:
             caches.put(memory.cache, update.client, update.delta, server)
             memory.stamp[update.client] = server.version if self.stamp == "arrival" else update.version
-        if not self.complete(server, *updates):
+        if not (self.complete(server, *updates) and filled):
             return
         active = server.version - memory.stamp <= self.max_age  # A(t)
         newest = caches.rows(memory.cache, active, server.model)

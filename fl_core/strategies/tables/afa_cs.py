@@ -11,8 +11,10 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.tables.start import TableStrategy
 
 
@@ -24,6 +26,9 @@ class AFACS(TableStrategy):
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
     start: Literal["zeros", "first_pass"] = "zeros"  # how the memory begins
+
+    def participation(self, scenario: Scenario) -> Participation:
+        return by_speed
 
     def begin(self, server: Server) -> None:
         super().begin(server)

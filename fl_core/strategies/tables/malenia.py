@@ -12,8 +12,10 @@ from typing import Annotated, ClassVar
 import torch
 
 from fl_core.parts import Count, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.strategy import Strategy
 
 
@@ -24,6 +26,10 @@ class Malenia(Strategy):
     title: ClassVar[str] = "Malenia SGD"
 
     batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
+
+    def participation(self, scenario: Scenario) -> Participation | None:
+        """1/τ_i where an abandoned job had no less to do than the one that replaces it."""
+        return by_speed if scenario.timing.durations.memoryless else None
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         return [client for client in gone if server.memory.count[client] == 0]

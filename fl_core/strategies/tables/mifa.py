@@ -4,14 +4,18 @@ Gu, Huang, Zhang, Huang: Fast federated learning in the presence of arbitrary de
 2021, Algorithm 1: G_i ← (w_t − w_K^i)/η_t for the available clients, w ← w − η_t (1/N) Σ_i G_i, with η_t =
 η/(t+1) at both ends.
 
-The authors' code makes no step before every client has been heard from (`start: when_all_heard`); its variant
-`fdu_no_wait` begins with G_i = 0 and steps from the first round on (`start: zeros`).
+`start: when_all_heard` makes the first step at the end of the round in which the last client is heard from.
+The authors' code makes it a round later (`next_round`): once every client was available, all of them fill
+the table at w_0, those that are away as well, and rounds begin. Its variant `fdu_no_wait` begins with
+G_i = 0 and steps from the first round on (`zeros`).
 """
 
 from typing import ClassVar, Literal
 
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, alike
 from fl_core.strategies.tables.start import TableStrategy
 
 
@@ -21,12 +25,16 @@ class MIFA(TableStrategy):
     name: ClassVar[str] = "mifa"
     title: ClassVar[str] = "MIFA"
 
-    # No step before all are heard, or a memory of zeros
-    start: Literal["when_all_heard", "zeros"] = "when_all_heard"
+    # First step in the round in which all are heard, in the next one, or in the first with a memory of zeros
+    start: Literal["when_all_heard", "next_round", "zeros"] = "when_all_heard"
+
+    def participation(self, scenario: Scenario) -> Participation:
+        return alike  # all are in every round
 
     def begin(self, server: Server) -> None:
         super().begin(server)
         server.memory.cache = server.zeros(server.n)  # G_i
+        server.memory.waits = self.start == "next_round"  # for a round after the one in which all are heard
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
@@ -38,11 +46,13 @@ class MIFA(TableStrategy):
 
     def end_round(self, server: Server, *heard: Update) -> None:
         """Step if all clients of the round have answered."""
-        if self.complete(server, *heard) and server.in_flight == 0:
+        if not self.complete(server, *heard) or server.in_flight:
+            return
+        if server.memory.waits:
+            server.memory.waits = False
+        else:
             server.step(-self.server_lr * server.local_lr * server.memory.cache.mean(0))
             server.local_lr = self.local_lr / (server.version + 1)  # η_t
 
     def next(self, server: Server) -> list[int]:
-        if server.in_flight:
-            return []
-        return list(server.idle) if server.memory.unheard else server.due
+        return [] if server.in_flight else list(server.idle)

@@ -12,8 +12,10 @@ from typing import ClassVar
 
 import torch
 
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.strategy import Strategy
 
 
@@ -22,6 +24,9 @@ class Ringleader(Strategy):
 
     name: ClassVar[str] = "ringleader"
     title: ClassVar[str] = "Ringleader ASGD"
+
+    def participation(self, scenario: Scenario) -> Participation:
+        return by_speed
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         memory = server.memory

@@ -1,8 +1,8 @@
 """The start of strategies that keep a row for every client, some of which wait until all rows are filled."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from fl_core.server.jobs import Update
+from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 
@@ -10,7 +10,8 @@ from fl_core.strategies.strategy import Strategy
 class TableStrategy(Strategy):
     """No step before all clients have been heard from, unless the table starts from zeros.
 
-    With `start: first_pass` all clients compute at the first model before anything else is sent.
+    With `start: first_pass` all clients compute at the first model before anything else is sent. With
+    `when_all_heard` clients are sent to as usual, also to compute at the first model once more.
     """
 
     start: str  # how the table of updates begins
@@ -31,3 +32,8 @@ class TableStrategy(Strategy):
             if update.client in server.memory.unheard:
                 server.memory.unheard.remove(update.client)
         return not server.memory.unheard
+
+    def next(self, server: Server) -> Iterable[int | Send]:
+        if self.start == "when_all_heard" and self.concurrency is None:
+            return list(server.idle)
+        return super().next(server)

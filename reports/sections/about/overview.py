@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from fl_core.schema import Status
 from fl_core.words import listed, many
 from reports import numbers
 from reports.numbers import duration
@@ -76,21 +77,21 @@ def _unfinished(suite: RecordedSuite) -> list[str]:
     parts: list[str] = []
     if suite.missing:
         parts.append(f"{many(suite.missing, 'run')} of the grid {_is(suite.missing)} not recorded yet.")
-    if status["running"]:
-        parts.append(f"{many(status['running'], 'run')} {_is(status['running'])} still running.")
-    if status["diverged"]:
+    if status[Status.RUNNING]:
+        parts.append(f"{many(status[Status.RUNNING], 'run')} {_is(status[Status.RUNNING])} still running.")
+    if status[Status.DIVERGED]:
         they = (
             "it is counted and shown, but has"
-            if status["diverged"] == 1
+            if status[Status.DIVERGED] == 1
             else "they are counted and shown, but have"
         )
-        parts.append(f"{many(status['diverged'], 'run')} diverged; {they} no final value.")
-    if status["stalled"]:
-        parts.append(f"{many(status['stalled'], 'run')} stalled, waiting for clients that never come.")
-    for name, verb in (("error", "failed"), ("interrupted", "interrupted")):
-        if status[name]:
-            was = "" if name == "error" else "was " if status[name] == 1 else "were "
-            parts.append(f"{many(status[name], 'run')} {was}{verb}.")
+        parts.append(f"{many(status[Status.DIVERGED], 'run')} diverged; {they} no final value.")
+    if status[Status.STALLED]:
+        parts.append(f"{many(status[Status.STALLED], 'run')} stalled, waiting for clients that never come.")
+    if status[Status.ERROR]:
+        parts.append(f"{many(status[Status.ERROR], 'run')} failed.")
+    if suite.damaged:
+        parts.append(f"Left out: {many(len(suite.damaged), 'damaged record')}; see Provenance.")
     if suite.unread:
         parts.append(f"{many(len(suite.unread), 'run')} left files that cannot be read; see Provenance.")
     return parts

@@ -47,7 +47,7 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
         ("Tuning", _campaign(suite)),
         ("asyncfl", _texts(runs, lambda run: run.version)),
         ("Commit", _texts(runs, lambda run: run.commit)),
-        ("Libraries", _texts(runs, lambda run: _listed(run.versions))),
+        ("Libraries", _texts(runs, lambda run: ", ".join(map(" ".join, sorted(run.versions.items()))))),
         ("Own code", _all_values(run.code for run in runs)),
         ("Data", _all_values(run.data for run in runs)),
         ("Execution", _texts(runs, lambda run: run.execution)),
@@ -56,7 +56,8 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
             "Computing",
             [f"{duration(sum(run.wall_seconds for run in runs))}, all runs together"] if runs else [],
         ),
-        ("Unreadable", [f"{run.id}: {run.files.unread}" for run in runs if run.files.unread and run.ended]),
+        ("Damaged records", list(suite.damaged)),
+        ("Unreadable", [f"{run.id}: {run.files.unread}" for run in suite.unread]),
     ]
     return [(name, values) for name, values in found if values]
 
@@ -71,10 +72,6 @@ def _campaign(suite: RecordedSuite) -> list[str]:
 
 def _texts(runs: Iterable[RecordedRun], of: Callable[[RecordedRun], str]) -> list[str]:
     return sorted({text for run in runs if (text := of(run))})
-
-
-def _listed(table: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {table[name]}" for name in sorted(table))
 
 
 def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
@@ -99,5 +96,5 @@ def _record(run: RecordedRun) -> dict[str, object]:
         if run.target is None
         else {f"{clock} to target": time_to_target(run, clock, run.target) for clock in ("updates", "time")}
     )
-    who = {"scenario": run.scenario, "strategy": run.strategy, "seed": run.seed, "status": run.status}
+    who = {"scenario": run.scenario, "strategy": run.strategy, "seed": run.seed, "status": str(run.status)}
     return {**who, **metrics, **late, "wall seconds": run.wall_seconds, "run": run.id, "key": run.key}

@@ -116,7 +116,7 @@ def trials_frame(studies: Sequence[RecordedStudy]) -> pd.DataFrame:
             "scenario": study.scenario,
             "strategy": study.strategy,
             "trial": trial.number,
-            "state": trial.state,
+            "state": str(trial.state),
             "from": trial.origin,
             "objective": trial.worth,
             "diverged seeds": trial.diverged,

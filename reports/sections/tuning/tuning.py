@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from benchmarks.tracking.colours import natural
+from fl_core.words import natural
 from reports.downloads import download
 from reports.figures import look
 from reports.records.records import RecordedSuite

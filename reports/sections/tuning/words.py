@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan, nan
 from statistics import fmean
 
-from benchmarks.tracking.colours import natural
-from fl_core.words import listed, many
+from fl_core.schema import TrialState
+from fl_core.words import listed, many, natural
 from reports import numbers
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy
@@ -104,7 +104,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
     missing = sum(max(0, study.planned - len(study.counted)) for study in studies)
     if missing:
         parts.append(f"{many(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not ended yet.")
-    failed = sum(one.state == "failed" for study in studies for one in study.counted)
+    failed = sum(one.state is TrialState.FAILED for study in studies for one in study.counted)
     if failed:
         parts.append(f"{many(failed, 'trial')} failed; counted, but without a value.")
     if shared := sorted({seed for study in studies for seed in study.seeds} & set(suite.seeds)):

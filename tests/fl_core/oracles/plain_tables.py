@@ -119,18 +119,17 @@ class ACEIncremental(Patient):
             self.add(self.u)
 
 
-class IA2SGD(Patient):
-    """arXiv 2509.22860's baseline: first one gradient of each, then the table's mean at every arrival."""
+class IA2SGD(Algorithm):
+    """The code of arXiv 2509.22860: all work on at x^0 until the table is full; later arrivals step."""
 
     def begin(self) -> None:
-        super().begin()
-        self.complete = False
+        self.table: list[Vector | None] = [None] * self.n
 
     def receive(self, arrival: Arrival) -> None:
+        full = all(row is not None for row in self.table)
         self.table[arrival.client] = arrival.delta
-        self.complete = self.complete or set(self.table) == set(range(self.n))
-        if self.complete:
-            self.add(np.mean([self.table[client] for client in range(self.n)], axis=0))
+        if full:
+            self.add(np.mean(self.table, axis=0))
 
 
 @dataclass
@@ -139,19 +138,23 @@ class ACED(Patient):
 
     max_age: int = 10
     by_arrival: bool = True  # what t_i is; else the iteration of the model behind the gradient
+    as_ia2sgd: bool = False  # all work on until the table is full, and arrivals from then on step
 
     def begin(self) -> None:
         super().begin()
         self.stamps: dict[int, int] = {}
 
     def receive(self, arrival: Arrival) -> None:
-        t = len(self.models) - 1
+        t, full = len(self.models) - 1, len(self.table) == self.n
         self.table[arrival.client] = arrival.delta
         self.stamps[arrival.client] = t if self.by_arrival else arrival.version
-        if len(self.table) < self.n:
+        if len(self.table) < self.n or (self.as_ia2sgd and not full):
             return
         active = [i for i in range(self.n) if t - self.stamps[i] <= self.max_age]
         self.add(sum(self.table[i] for i in active) / len(active) if active else 0.0)
+
+    def sends(self, free: set[int]) -> set[int]:
+        return free if self.as_ia2sgd else super().sends(free)
 
 
 @dataclass
@@ -184,6 +187,7 @@ class MIFA(Algorithm):
     """NeurIPS 2021, Algorithm 1: rounds of the available, η_t = η/(t+1) at clients and server."""
 
     zeros: bool = False  # start with G_i = 0, not when all were heard
+    as_code: bool = False  # the authors': rounds until each was available, then the whole table, then steps
 
     def begin(self) -> None:
         self.G = [np.zeros_like(self.first) for _ in range(self.n)]
@@ -197,7 +201,11 @@ class MIFA(Algorithm):
         self.G[arrival.client] = -arrival.delta / arrival.lr
         self.missing -= {arrival.client}
         self.in_flight = arrival.in_flight
-        if not self.in_flight and not self.missing:
+        if self.in_flight:
+            return
+        if self.as_code:
+            self.as_code = bool(self.missing)  # all rows are of w_0, as if all clients had filled them now
+        elif not self.missing:
             self.add(-self.rate() * sum(self.G) / self.n)
 
     def sends(self, free: set[int]) -> set[int]:

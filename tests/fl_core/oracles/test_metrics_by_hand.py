@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import exp
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.metrics import Metric
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget
+from fl_core.schema import Status
 from reports.records.steps import first_reach
 from tuning.objective import Curve, CurvePoint, Objective
 
@@ -42,18 +42,14 @@ SPEED = [float(1 / time) for time in TIMES]
 @pytest.mark.parametrize(
     ("name", "fields", "takes_part"),
     [
-        ("fedavg", {}, IMPORTANCE),
+        ("fedavg", {}, [1.0] * CLIENTS),
         ("async_fedavg", {}, SPEED),
         ("async_fedavg", {"weights": "identical"}, SPEED),
         ("fedfix", {"period": "3/10"}, [1 / 4, 1 / 3, 1 / 2, 1, 1 / 8]),  # 1/⌈τ_i/Δt⌉
-        (
-            "fedfix",
-            {"period": "3/10", "weights": "exponential"},
-            [1 - exp(-0.3 / float(time)) for time in TIMES],
-        ),
+        ("fedfix", {"period": "3/10", "weights": "exponential"}, [1 / 4, 1 / 3, 1 / 2, 1, 1 / 8]),
         ("fedbuff_c", {"buffer": 2}, participations(2)),
         ("fedbuff_c", {"buffer": 3, "weights": "participation"}, participations(3)),
-        ("fedbuff", {"buffer": 2, "concurrency": 3}, SPEED),  # no paper says anything
+        ("fedbuff", {"buffer": 2, "concurrency": 5}, SPEED),
     ],
     ids=str,
 )
@@ -170,5 +166,5 @@ def test_time_to_a_target(budget: dict[str, int], evaluations: int, when: float,
         ]
         limits = Budget(updates=20, time=10)
         objective = Objective(f"{clock}_to_target", Metric("distance", higher=False), 1, TARGET, limits, 1)
-        assert objective.of(Curve(points, "done")) == expected
+        assert objective.of(Curve(points, Status.DONE)) == expected
     assert first_reach(clocks, values, 2.0**-40, higher=False) == float("inf")

@@ -89,13 +89,14 @@ PAIRS: list[tuple[dict[str, Any], type[plain.Algorithm], dict[str, Any]]] = [
     ({**ACE, "form": "direct"}, plain.ACEDirect, {}),
     ({**ACE, "form": "incremental"}, plain.ACEIncremental, {}),
     ({**ACE, "form": "direct", "start": "when_all_heard"}, plain.IA2SGD, {}),
-    ({**ACE, "form": "incremental", "start": "when_all_heard"}, plain.ACEIncremental, {}),
+    ({**ACE, "form": "incremental", "start": "when_all_heard"}, plain.IA2SGD, {}),
     *(
         ({"name": "aced", "max_age": age, "stamp": stamp, "start": start}, plain.ACED, fields)
         for age in (1, 3, 8)
         for stamp in ("arrival", "model")
         for start in ("first_pass", "when_all_heard")
-        for fields in [{"max_age": age, "by_arrival": stamp == "arrival"}]
+        for by_arrival, as_ia2sgd in [(stamp == "arrival", start == "when_all_heard")]
+        for fields in [{"max_age": age, "by_arrival": by_arrival, "as_ia2sgd": as_ia2sgd}]
     ),
     ({"name": "afa_cs", "buffer": 3}, plain.AFACS, {"m": 3}),
     ({"name": "afa_cs", "buffer": 3, "start": "first_pass"}, plain.AFACS, {"m": 3, "first_pass": True}),
@@ -114,6 +115,45 @@ def test_with_a_schedule_of_its_own(
     expected = oracle(kind, **fields)
     assert plain.play(expected, CLIENTS, TIMES, UPDATES) == arrivals
     agree(models, expected.models, 25)
+
+
+# Time, worker and x after each step of the code of arXiv 2509.22860, γ = 0.1.
+PUBLISHED = [
+    (8.0, 0, 1.9, -2.65),
+    (8.4, 1, 1.8, -2.3),
+    (9.0, 0, 1.7025, -1.95875),
+    (10.0, 0, 1.6099375, -1.63478125),
+    (10.5, 1, 1.522375, -1.3283125),
+    (11.0, 0, 1.4371265625, -1.02994296875),
+    (11.1, 2, 1.351878125, -0.7315734375),
+    (12.0, 0, 1.2709499609375, -0.44832486328125),
+]
+
+
+@pytest.mark.parametrize("form", ["direct", "incremental"])
+def test_ia2sgd_as_published(form: str) -> None:
+    """The worker that fills the table at 7.9 makes no step, the next arrival does."""
+    experiment = Experiment.model_validate(
+        {
+            "scenario": {
+                "problem": {
+                    "name": "quadratic",
+                    "centres": [[1, 0], [0, 2], [-1, -1], [4, 1]],
+                    "start": [2, -3],
+                },
+                "timing": {"durations": {"name": "fixed", "times": [1, "2.1", "3.7", "7.9"]}},
+                "budget": {"iterations": len(PUBLISHED), "updates": 99},
+            },
+            "strategy": {**ACE, "form": form, "start": "when_all_heard", "local_lr": 0.1},
+        }
+    )
+    simulation = Simulation(experiment)
+    steps = [
+        (simulation.time, event.client, *simulation.server.model.tolist())
+        for event in simulate(simulation)
+        if event.stepped
+    ]
+    np.testing.assert_allclose(np.array(steps, float), PUBLISHED, rtol=0, atol=1e-12)
 
 
 ARRANGEMENTS: dict[str, Any] = {
@@ -168,7 +208,7 @@ def test_malenia_goes_on_gathering_at_equality() -> None:
     agree(models, expected.models, 7)
 
 
-@pytest.mark.parametrize("start", ["when_all_heard", "zeros"])
+@pytest.mark.parametrize("start", ["when_all_heard", "next_round", "zeros"])
 @pytest.mark.parametrize(("at", "back"), [(0, "61/4"), ("21/4", "61/2")], ids=["at first", "later"])
 def test_mifa(start: str, at: Any, back: Any) -> None:
     """Two of five clients are away for three rounds; their rows are zeros, missing or old."""
@@ -176,7 +216,7 @@ def test_mifa(start: str, at: Any, back: Any) -> None:
     simulation, arrivals, models = simulated({"name": "mifa", "start": start}, availability=away)
     lost = [client for client in range(5) if simulation.state.absences_read[client]]
     assert len(lost) == 2
-    expected = oracle(plain.MIFA, zeros=start == "zeros")
+    expected = oracle(plain.MIFA, zeros=start == "zeros", as_code=start == "next_round")
     seen = plain.play(expected, CLIENTS, TIMES, UPDATES, plain.Absence(lost, Fraction(at), Fraction(back)))
     assert seen == arrivals
     agree(models, expected.models, 12)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fl_core.problems.data.data import Data, data_dir
+from fl_core.problems.data.data import Data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Problem
@@ -317,10 +317,8 @@ def test_nothing_heavy_is_imported_before_a_world_is_built() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.data("MNIST/raw")
 def test_mnist_learns_with_plain_steps() -> None:
-    folder = data_dir()
-    if folder is None or not (folder / "MNIST/raw").is_dir():
-        pytest.skip("MNIST is not in ASYNCFL_DATA")
     w = world(name="mnist", partition="iid", dtype="float32")
     y = w.initial()
     for job in range(150):

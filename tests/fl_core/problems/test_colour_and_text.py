@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fl_core.problems import cifar, newsgroups, shakespeare
 from fl_core.problems.cifar import CIFAR10, CIFAR100
-from fl_core.problems.data.data import Data, DataDamaged, DataMissing, data_dir
+from fl_core.problems.data.data import Data, DataDamaged, DataMissing
 from fl_core.problems.models.model import Model
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.partitions.partition import Partition
@@ -21,15 +21,6 @@ from fl_core.problems.problem import Impossible, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
 from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip
 from fl_core.problems.training.world import SupervisedWorld
-
-REAL = data_dir()
-
-
-def real(*names: str) -> None:
-    """Skip unless the user's data folder holds all `names`."""
-    for name in names:
-        if REAL is None or not (REAL / name).exists():
-            pytest.skip(f"{name} is not in ASYNCFL_DATA")
 
 
 @pytest.fixture
@@ -245,10 +236,13 @@ def test_resizing_is_pillows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "folder"), [(CIFAR10, "cifar-10-batches-py"), (CIFAR100, "cifar-100-python")]
+    "kind",
+    [
+        pytest.param(CIFAR10, marks=pytest.mark.data("cifar-10-batches-py")),
+        pytest.param(CIFAR100, marks=pytest.mark.data("cifar-100-python")),
+    ],
 )
-def test_the_real_cifar(kind: type[CIFAR10] | type[CIFAR100], folder: str) -> None:
-    real(folder)
+def test_the_real_cifar(kind: type[CIFAR10] | type[CIFAR100]) -> None:
     data = kind().load()
     assert data.x_train.shape == (50_000, 3, 32, 32) and data.x_test.shape == (10_000, 3, 32, 32)
     for y, size in ((data.y_train, 50_000), (data.y_test, 10_000)):
@@ -328,10 +322,14 @@ def test_plays_that_are_missing_or_too_few(own: Path) -> None:
     (own / "shakespeare/plays/one.txt").write_text(PLAY)
     with pytest.raises(DataDamaged, match="holds 1 plays, not 37"):
         Shakespeare().load()
+    for number in range(36):
+        (own / f"shakespeare/plays/{number}.txt").write_bytes(b"\xff")
+    with pytest.raises(DataDamaged, match=r"plays/0\.txt cannot be read: 'utf-8' codec"):
+        Shakespeare().load()
 
 
+@pytest.mark.data("shakespeare/plays")
 def test_the_real_shakespeare() -> None:
-    real("shakespeare/plays")
     problem = Shakespeare()
     data = problem.load()
     assert data.owner_train is not None and data.owner_test is not None
@@ -367,9 +365,9 @@ def test_posts_that_are_missing_or_too_few(own: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.data("20news")
 def test_the_real_newsgroups_learn() -> None:
     """A linear model on hashed words, all data: within reach of scikit-learn's own on the same inputs."""
-    real("20news")
     from sklearn.linear_model import LogisticRegression
 
     problem = Newsgroups(clients=2, partition=Partition.model_validate("iid"))

@@ -15,15 +15,9 @@ from fl_core.problems.data.data import DataDamaged, DataMissing, data_dir, place
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import KMNIST, MNIST, FashionMNIST, KMNIST10k
 
-REAL = data_dir()
-
-
-def real(name: str) -> Path:
-    """The folder of a real data set; skips where there is none."""
-    folder = (REAL or Path(os.devnull)) / name / "raw"
-    if not folder.is_dir():
-        pytest.skip(f"{name} is not in ASYNCFL_DATA")
-    return folder
+REAL = data_dir() or Path(os.devnull)
+KMNIST_RAW = REAL / "KMNIST/raw"
+needs_kmnist = pytest.mark.data("KMNIST/raw")
 
 
 @pytest.fixture
@@ -123,6 +117,7 @@ def drop_unpacked(folder: Path) -> None:
         (folder / file).unlink()
 
 
+@needs_kmnist
 @pytest.mark.parametrize(
     ("damage", "file"),
     [
@@ -132,7 +127,7 @@ def drop_unpacked(folder: Path) -> None:
     ],
 )
 def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], file: str) -> None:
-    shutil.copytree(real("KMNIST"), own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
+    shutil.copytree(KMNIST_RAW, own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
     damage(own / "KMNIST/raw")
     with pytest.raises(DataDamaged) as damaged:
         KMNIST10k().load()
@@ -140,19 +135,24 @@ def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], fil
     assert "\n" not in str(damaged.value)
 
 
+@needs_kmnist
 @pytest.mark.parametrize("drop", [drop_packed, drop_unpacked])
 def test_packed_or_unpacked_files_are_enough(own: Path, drop: Callable[[Path], None]) -> None:
-    shutil.copytree(real("KMNIST"), own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
+    shutil.copytree(KMNIST_RAW, own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
     whole = idx.load("KMNIST", idx.TEST, places())
     drop(own / "KMNIST/raw")
     assert all(map(torch.equal, idx.load("KMNIST", idx.TEST, places()), whole))
 
 
-@pytest.mark.parametrize("problem", [MNIST, FashionMNIST])
-def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> None:
+@pytest.mark.parametrize(
+    ("problem", "folder"),
+    [
+        pytest.param(MNIST, "MNIST", marks=pytest.mark.data("MNIST/raw")),
+        pytest.param(FashionMNIST, "FashionMNIST", marks=pytest.mark.data("FashionMNIST/raw")),
+    ],
+)
+def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST], folder: str) -> None:
     """Same images and labels as torchvision reads; the constants of normalisation are those of the data."""
-    folder = {MNIST: "MNIST", FashionMNIST: "FashionMNIST"}[problem]
-    real(folder)
     from fl_core.vision import repair
 
     repair()
@@ -169,9 +169,9 @@ def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST]) -> N
     assert data is problem().load()
 
 
+@needs_kmnist
 def test_kmnist10k_is_normalised_by_its_own_training_images() -> None:
     """Mean and standard deviation of all their pixels, counted by value, to the four digits given."""
-    real("KMNIST")
     data = KMNIST10k().load()
     share = torch.bincount(data.x_train.flatten(), minlength=256).double() / data.x_train.numel()
     values = torch.arange(256).double() / 255
@@ -180,12 +180,12 @@ def test_kmnist10k_is_normalised_by_its_own_training_images() -> None:
     assert (data.mean[0] / 255, data.std[0] / 255) == pytest.approx((mean, std), abs=0.5e-4)
 
 
+@needs_kmnist
 def test_kmnist10k_splits_each_class_alike() -> None:
-    real("KMNIST")
     data = KMNIST10k().load()
     assert data.x_train.shape == (8000, 1, 28, 28)
     assert torch.bincount(data.y_test).tolist() == [200] * 10
-    whole = gzip.decompress((real("KMNIST") / f"{idx.TEST[0]}.gz").read_bytes())[16:]
+    whole = gzip.decompress((KMNIST_RAW / f"{idx.TEST[0]}.gz").read_bytes())[16:]
     pixels = data.x_train.sum(dtype=torch.int64) + data.x_test.sum(dtype=torch.int64)
     assert int(pixels) == int(np.frombuffer(whole, np.uint8).sum(dtype=np.int64))
 

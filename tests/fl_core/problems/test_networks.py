@@ -13,9 +13,14 @@ from fl_core.problems.models.keyed_dropout import KeyedDropout, mixed
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.lstm import LSTM, Layer
 from fl_core.problems.models.model import Model
-from fl_core.problems.models.resnet import ResNet18
+from fl_core.problems.models.resnet import ResNet8, ResNet18
 
 COLOUR = (3, 32, 32)
+RESNET8 = [  # its convolutions, each with a GroupNorm: channels in and out, side of the kernel
+    *((3, 16, 3), (16, 16, 3), (16, 16, 3)),
+    *((16, 32, 3), (32, 32, 3), (16, 32, 1)),
+    *((32, 64, 3), (64, 64, 3), (32, 64, 1)),
+]
 
 
 def size(model: Model, shape: tuple[int, ...], classes: int = 10) -> int:
@@ -39,6 +44,7 @@ def dense(*widths: int) -> int:
         (SmallCNN(), (1, 28, 28), 26 * 8 + (8 * 25 + 1) * 16 + dense(256, 10)),
         (LSTM(), (80,), 10 * 8 + 400 * (8 + 100 + 2) + 400 * (100 + 100 + 2) + dense(100, 10)),
         (Linear(), (4096,), dense(4096, 10)),
+        (ResNet8(), COLOUR, sum((a * side**2 + 2) * b for a, b, side in RESNET8) + dense(64, 10)),
     ],
     ids=str,
 )
@@ -74,7 +80,7 @@ def test_norms_without_sense_are_refused(fields: dict[str, object], sentence: st
 
 
 @pytest.mark.parametrize(
-    "model", [FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), SmallCNN(), AlahyaneCNN()]
+    "model", [FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), SmallCNN(), AlahyaneCNN(), ResNet8()]
 )
 @pytest.mark.parametrize("side", [18, 29])
 def test_every_network_gives_one_logit_a_class(model: Model, side: int) -> None:
@@ -83,7 +89,9 @@ def test_every_network_gives_one_logit_a_class(model: Model, side: int) -> None:
     assert model.build(shape, 7)(torch.zeros(2, *shape)).shape == (2, 7)
 
 
-@pytest.mark.parametrize("name", ["fraboni_cnn", "afl_cnn", "cnn7", "small_cnn", "alahyane_cnn", "resnet18"])
+@pytest.mark.parametrize(
+    "name", ["fraboni_cnn", "afl_cnn", "cnn7", "small_cnn", "alahyane_cnn", "resnet8", "resnet18"]
+)
 def test_the_smallest_image_works_and_what_is_no_image_is_refused(name: str) -> None:
     model = Model.model_validate(name)
     assert "not 80" in (model.refuses((80,), 10) or "")

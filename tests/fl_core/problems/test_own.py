@@ -254,7 +254,7 @@ def test_a_lightning_module_from_a_model_keeps_its_loss_and_the_problem_scores_i
         ({"module": "mine_own:Needy"}, "'mine_own:Needy' cannot be made without arguments: TypeError"),
         ({"module": "mine_own:Empty"}, "'mine_own:Empty' has no parameters to train"),
         ({"module": "mine_own:Normed"}, r"layer norm \(BatchNorm1d\) keeps running statistics"),
-        ({"module": "mine_own:Untitled"}, "must be a tuple of fl_core.metrics.Metric"),
+        ({"module": "mine_own:Untitled"}, "must be a tuple of asyncfl.Metric"),
         ({"data": "mine_own:nothing"}, "cannot import 'mine_own:nothing'"),
         ({"data": "mine_own:MINUTES"}, "cannot import"),
         ({"metric": "test/mea"}, "there is no 'test/mea'. Known: test/mae, test/loss"),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from fl_core.problems.data.data import data_dir
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import MNIST
 from fl_core.problems.partitions.dirichlet import ClassDirichlet
@@ -90,9 +89,7 @@ def test_ctrl_c_stays_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.data("MNIST/raw")
 def test_mnist_pooled_reaches_what_logistic_regression_can() -> None:
     """LeCun et al. (1998) report 8.4 % to 7.6 % test errors for linear classifiers."""
-    folder = data_dir()
-    if folder is None or not (folder / "MNIST/raw").is_dir():
-        pytest.skip("MNIST is not in ASYNCFL_DATA")
     assert 0.92 < MNIST().pooled(0)["test/accuracy"] < 0.93

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.claims.theory.anarchic import lower_bound
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
-from fl_core.theory.anarchic import lower_bound
 
 points = st.lists(st.tuples(*[st.floats(-5, 5)] * 3), min_size=1, max_size=6)
 

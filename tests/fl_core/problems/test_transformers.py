@@ -229,14 +229,11 @@ def test_texts_only() -> None:
 
 @installed
 @pytest.mark.slow
+@pytest.mark.data("20news")
 def test_a_small_random_distilbert_learns_real_posts() -> None:
     """All data, Adam: far better than the 5 % of chance after 300 mini-batches of 64."""
-    from fl_core.problems.data.data import data_dir
     from fl_core.problems.training.pooled import train
 
-    folder = data_dir()
-    if folder is None or not (folder / "20news").is_dir():
-        pytest.skip("20news is not in ASYNCFL_DATA")
     model = Model.model_validate({"name": "distilbert", "length": 32})
     w = Newsgroups(clients=2, partition="iid", model=model).world(0)
     assert w.evaluate(train(w, 0, 300, 64)).metrics["test/accuracy"] > 0.3

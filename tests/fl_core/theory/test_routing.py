@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.theory import queues
+from benchmarks.claims.theory import queues
 from fl_core.theory.routing import G, H, Network, balanced, step_limit, uniform
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2: mean service 100, 10 and 1
@@ -97,16 +97,20 @@ def test_g_grows_with_the_tasks_and_h_does_not():
     assert 0 < np.argmin(h) < len(h) - 1
 
 
-def test_g_with_its_gradient_is_fast():
+def test_the_gradient_of_g_costs_less_than_finite_differences():
+    """Processor time, the least of five: other processes hardly count."""
     stream = np.random.default_rng(0)
     p, speeds = stream.dirichlet(np.ones(100)), np.exp(stream.normal(size=100))
-    spent = []
-    for _ in range(5):
-        start = time.perf_counter()
-        network = Network(p, speeds, 100)
-        PER_ROUND.value(network), PER_ROUND.gradient(network)
-        spent.append(time.perf_counter() - start)
-    assert min(spent) < 0.02
+
+    def cost(ask):
+        spent = []
+        for _ in range(5):
+            start = time.process_time()
+            ask(Network(p, speeds, 100))
+            spent.append(time.process_time() - start)
+        return min(spent)
+
+    assert cost(PER_ROUND.gradient) < 100 * cost(PER_ROUND.value)
 
 
 def test_thousand_clients_and_tasks():

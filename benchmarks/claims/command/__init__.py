@@ -1,0 +1,1 @@
+"""`asyncfl claims` and its subcommands."""

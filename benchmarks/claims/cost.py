@@ -1,0 +1,101 @@
+"""Cost of deciding open claims: the seeds that they lack, their runs, and how long these take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from benchmarks.claims import kept
+from benchmarks.claims.claim import Claim
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import RESULTS, Number
+from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.verdicts.readings import readings
+from benchmarks.suite.suite import PlannedRun
+from reports.records.records import RecordedRun as Recorded
+from reports.statistics.looks import SEEDS
+
+OPEN = {"not run", "undecided"}
+Seconds = Callable[[PlannedRun], float]  # of one core, for a run
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A claim that is not decided, and what would decide it."""
+
+    claim: Claim
+    seeds: tuple[int, ...]  # missing up to the look that would decide it
+    next_look: tuple[int, ...]  # those of them that its next look needs
+    runs: Mapping[str, float]  # key of each run → its time in seconds of one core
+
+    @property
+    def seconds(self) -> float:
+        """Of one core, for all runs; claims share runs."""
+        return sum(self.runs.values())
+
+
+def still_open(
+    paper: Paper, scale: str, claims: Iterable[Claim], seconds: Seconds, folder: Path = RESULTS
+) -> list[Open]:
+    """The claims that more seeds may decide, the quickest first; claims may share runs."""
+    verdicts = {one.claim.id: one.verdict for one in readings(paper, scale, folder)}
+    have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder))))
+    plans: dict[tuple[int, ...], ClaimPlan] = {}
+    found = []
+    for claim in claims:
+        verdict, there = verdicts[claim.id], have.get(claim.id, set())
+        looks = claim.looks or SEEDS
+        later = [look for look in looks if not set(range(look)) <= there]
+        if claim.unjudged or (verdict.word not in OPEN and there) or not later:
+            continue
+        enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
+        missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
+        plan = plans.setdefault(missing, ClaimPlan(paper, scale, (), missing))
+        runs = {run.key: run for of in plan.picked(claim).values() for at in of.values() for run in at}
+        found.append(Open(claim, missing, soon, {key: seconds(run) for key, run in runs.items()}))
+    return sorted(found, key=lambda one: one.seconds)
+
+
+def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
+    """The stored numbers of the runs that entries select now; none for an entry that was changed."""
+    seeds = tuple(sorted({one.seed for one in stored if one.seed is not None}))
+    plan, found = ClaimPlan(paper, scale, (), seeds or None), []
+    keys: dict[str, dict[str, dict[int, list[str]]]] = {}
+    for one in stored:
+        claim = paper.claims.get(one.claim)
+        if claim is None or scale not in paper.scales(claim) or one.seed is None:
+            continue
+        if claim.id not in keys:
+            picked = plan.picked(claim)
+            keys[claim.id] = {name: {at: [r.key for r in of[at]] for at in of} for name, of in picked.items()}
+        if one.runs.split() == keys[claim.id].get(one.sample, {}).get(one.seed):
+            found.append(one)
+    return found
+
+
+def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
+    """The seeds for which all samples of a claim have a number, by claim."""
+    by_claim: dict[str, dict[str, set[int]]] = {}
+    for one in numbers:
+        if one.seed is not None:
+            by_claim.setdefault(one.claim, {}).setdefault(one.sample, set()).add(one.seed)
+    return {claim: set.intersection(*of.values()) for claim, of in by_claim.items()}
+
+
+def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:
+    """New numbers, with the stored ones of other seeds of the same claims that are still valid."""
+    renewed = {(one.claim, one.seed) for one in fresh}
+    claims = {one.claim for one in fresh}
+    older = [one for one in kept.read(file) if one.claim in claims and (one.claim, one.seed) not in renewed]
+    return sorted([*current(paper, scale, older), *fresh], key=lambda one: one.seed or 0)
+
+
+def measured_seconds(recorded: Iterable[Recorded]) -> Mapping[tuple[str, str], float]:
+    """Time of recorded runs by scenario and strategy, in seconds of one core."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for run in recorded:
+        if run.status.finite:
+            times.setdefault((run.scenario, run.strategy), []).append(run.wall_seconds)
+    return {pair: fmean(of) for pair, of in times.items()}

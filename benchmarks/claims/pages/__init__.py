@@ -1,0 +1,1 @@
+"""Verdicts for readers: in the terminal, as Markdown and as HTML."""

@@ -1,0 +1,130 @@
+"""Main results against their readings: the matrix that pages open with, and a sentence of counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from math import inf, isfinite
+
+from benchmarks.claims.claim import Arrangement, Evidence, Workload
+from benchmarks.claims.pages.table import ARRANGED, ORDER
+from benchmarks.claims.verdicts.main import DECIDED, Outcome
+from benchmarks.claims.verdicts.readings import Reading
+from benchmarks.claims.verdicts.rules import Word
+from fl_core.words import many
+from reports import numbers
+
+LEGEND = "how many of the decided readings hold, by arrangement and workload."
+Column = tuple[Arrangement, Workload]
+COLUMNS: tuple[Column, ...] = (
+    ("paper", "paper"),
+    ("paper", "stand-in"),
+    ("code", "paper"),
+    ("code", "stand-in"),
+    ("reading", "paper"),
+    ("reading", "stand-in"),
+    ("ours", "paper"),
+    ("ours", "stand-in"),
+)
+SQUARES: dict[Word, str] = {
+    "confirmed": "🟩",
+    "refuted": "🟥",
+    "equal": "🟦",
+    "no effect": "🟦",
+    "undecided": "⬜",
+}
+AHEAD: dict[Word, str] = {
+    "confirmed": "ahead",
+    "refuted": "behind",
+    "equal": "equal",
+    "no effect": "no effect",
+}
+HOLDS: dict[Word, str] = {**AHEAD, "confirmed": "holds", "refuted": "fails", "equal": "no difference"}
+OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
+KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
+
+
+def by_paper(found: Iterable[Outcome]) -> list[list[Outcome]]:
+    """The main results of each paper."""
+    return [list(group) for _, group in groupby(found, key=lambda outcome: outcome.paper.name)]
+
+
+def columns(found: Iterable[Outcome]) -> list[Column]:
+    """The arrangements and workloads that have been tried."""
+    tried = {(one.arrangement, one.workload) for outcome in found for one in outcome.readings if one.ran}
+    return [column for column in COLUMNS if column in tried]
+
+
+def title(column: Column) -> str:
+    """The head of a column."""
+    arrangement, workload = column
+    return ARRANGED[arrangement] if workload == "paper" else f"{ARRANGED[arrangement]}, stand-in"
+
+
+def cell(outcome: Outcome, column: Column) -> list[Reading]:
+    """The readings of a main result that have run with this arrangement and workload."""
+    there = (one for one in outcome.readings if (one.arrangement, one.workload) == column)
+    return sorted((one for one in there if one.word in SQUARES), key=lambda one: ORDER.index(one.word))
+
+
+def count(readings: Sequence[Reading]) -> str:
+    """How many of the decided readings hold."""
+    decided = [one for one in readings if one.word in DECIDED]
+    if not decided:
+        return f"{len(readings)} undecided" if readings else "–"
+    return f"{sum(one.word == 'confirmed' for one in decided)} of {len(decided)}"
+
+
+def squares(readings: Sequence[Reading]) -> str:
+    """A coloured square for each reading."""
+    return "".join(SQUARES[one.word] for one in readings)
+
+
+def sentence(outcome: Outcome) -> str:
+    """What was found, in counts by kind of evidence, and what the text leaves open."""
+    parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
+    words = Counter(one.word for one in outcome.readings)
+    if words["undecided"]:
+        parts.append(f"{words['undecided']} undecided")
+    if waiting := words["not run"]:
+        parts.append(f"{many(waiting, 'reading')} not run")
+    sentences = ["; ".join(parts)]
+    if outcome.word == "depends on the reading" and outcome.divide is not None:
+        name, counts = outcome.divide.name, sorted(outcome.divide.counts.items(), key=_rising)
+        each = [
+            f"{kept} of {n} {f'with {OF.get(value, value)}' if value else 'elsewhere'}"
+            for value, (kept, n) in counts
+        ]
+        sentences.append(f"depends most on {name}: {', '.join(each)}")
+    said = (f"{text[:1].upper()}{text[1:].removesuffix('.')}." for text in sentences)
+    return " ".join(filter(None, (*said, outcome.result.open)))
+
+
+def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[bool, float, str]:
+    """Numbers by size, then words; what has no value, last."""
+    value = pair[0]
+    try:
+        return False, float(value), value
+    except ValueError:
+        return not value, inf, value
+
+
+def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
+    """Decided readings of a kind of evidence, the most frequent word first."""
+    mine = [one for one in outcome.decided if one.claim.evidence == evidence]
+    if not mine:
+        return ""
+    if evidence == "bound":
+        held = [one.verdict.found for one in mine if one.word == "confirmed"]
+        slack = [numbers.number(of, 2) for of in (min(held), max(held)) if isfinite(of)] if held else []
+        said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
+        return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
+    compared = all(one.claim.kind == "better" for one in mine)
+    words = AHEAD if compared else HOLDS
+    counts = Counter(words[one.word] for one in mine).most_common()
+    what = "decided comparison" if compared else f"decided {KINDS[evidence]}"
+    (first, n), *rest = counts
+    texts = [f"{first} in {n} of {many(len(mine), what)}", *(f"{word} in {k}" for word, k in rest)]
+    corners = ", ".join(outcome.corners)
+    return f"{', '.join(texts)}{f' ({corners})' if corners else ''}"

@@ -1,0 +1,106 @@
+"""The log of a store, for whoever looks for the cause of something: Python's `logging`, kept and shown."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+
+from benchmarks import errors
+from benchmarks.redaction import command_line, one_line, redacted
+from benchmarks.tracking.provenance import machine, version, versions
+
+PACKAGES = ("benchmarks", "fl_core", "reports", "tuning")
+
+log = logging.getLogger(__name__)
+
+
+class _Lines(logging.Formatter):
+    """A line for each record, without passwords; tracebacks have more."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        record.message = one_line(record.message.strip())
+        return super().formatMessage(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))  # of tracebacks, too
+
+
+class _File(logging.FileHandler):
+    """A file; one that cannot be written to, as on a full disk, stops nothing."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        pass
+
+
+class _Screen(logging.Handler):
+    """What `sys.stderr` is at the time, for bars replace it. Our own warnings are printed anyway."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name != errors.__name__:
+            sys.stderr.write(f"{self.format(record)}\n")
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """Append what is logged meanwhile to a file: by our packages, and by libraries what they warn of."""
+    try:
+        file = _File(path, encoding="utf-8")
+    except OSError:  # no session ends for want of a log
+        yield
+        return
+    with _handled_by(file):
+        numbers = ", ".join(f"{name} {number}" for name, number in versions().items())
+        log.info("asyncfl-bench %s; %s; %s", version("asyncfl-bench"), numbers, machine())
+        log.info("%s", command_line([Path(sys.argv[0]).name, *sys.argv[1:]]))
+        try:
+            yield
+        except KeyboardInterrupt:
+            log.info("interrupted")
+            raise
+        except Exception:
+            log.exception("ended by an error")
+            raise
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Print what is logged meanwhile."""
+    with _handled_by(_Screen()):
+        yield
+
+
+@contextmanager
+def _handled_by(handler: logging.Handler) -> Iterator[None]:
+    handler.setFormatter(_Lines())
+    ours = [logging.getLogger(name) for name in PACKAGES]
+    before = [logger.level for logger in ours]
+    for logger in ours:
+        logger.setLevel(logging.INFO)
+    logging.getLogger().addHandler(handler)
+    logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        logging.getLogger().removeHandler(handler)
+        with suppress(OSError):  # a full disk
+            handler.close()
+        for logger, level in zip(ours, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def phase(what: str) -> Iterator[None]:
+    """Log how long a phase of a session took."""
+    began = monotonic()
+    try:
+        yield
+    finally:
+        log.info("%s: %.1f s", what, monotonic() - began)

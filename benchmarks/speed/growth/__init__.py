@@ -1,1 +1,0 @@
-"""How cost grows with clients, jobs in flight, evaluations and parameters."""

@@ -1,0 +1,31 @@
+"""Standard input and output as a command finds them: closed, full, or of an encoding that lacks letters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+
+STDERR = 2
+
+
+def repair() -> None:
+    """Let closed streams lead nowhere, and the others write out what their encoding lacks."""
+    # A stream that stays closed gives its place to the next file that is opened.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def drop_unwritable() -> None:
+    """Forget the output that nobody takes: Python would report it once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,158 @@
+"""The user's own code, `package.module:name`: importing it runs whatever the module holds.
+
+It is imported if it is named on the command line or in a file of the user's own, one that the user owns and
+not everyone can write to. The folder in which a command starts is not on the import path: pandas, torch and
+MLflow try optional imports, and would run any file there that has the right name. Packages that the user
+names are found in it nevertheless, if their files are the user's own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+ALLOWED = ContextVar("asyncfl_allow_code", default=False)  # by --allow-code
+HOW = "allow it with --allow-code if you trust it"
+PACKAGE = "make one package of both, or name its folder in PYTHONPATH"
+SOURCES = Path(__file__).resolve().parents[1]
+
+_refusal: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why imports by path are disabled
+
+
+class ImportRefusedError(ImportError):
+    """Code that may not be imported; says why, and how to allow it."""
+
+
+def not_own(path: Path) -> str:
+    """Why a file is not the user's own; empty if it is, or if the system knows no owners."""
+    if not hasattr(os, "getuid"):
+        return ""
+    try:
+        about = path.stat()
+    except OSError as error:
+        return f"{path} cannot be looked at ({error.strerror})"
+    if about.st_uid != os.getuid():
+        return f"{path} belongs to another user"
+    return f"everyone can write to {path}" if about.st_mode & stat.S_IWOTH else ""
+
+
+@contextmanager
+def guarded(refusal: str) -> Iterator[None]:
+    """A context in which, if a reason is given, `load` raises `ImportRefusedError` unless code is allowed."""
+    if not refusal or ALLOWED.get():
+        yield
+    else:
+        token = _refusal.set(f"{refusal}: {HOW}")
+        try:
+            yield
+        finally:
+            _refusal.reset(token)
+
+
+def load(path: str) -> Any:
+    """Return what `package.module:name` stands for.
+
+    Raises ImportRefusedError where code is not the user's own, and whatever the import of the module raises.
+    """
+    if reason := _refusal.get():
+        raise ImportRefusedError(reason)
+    module, _, name = path.partition(":")
+    package = module.partition(".")[0]
+    own = own_packages()
+    if own and package not in own.trusted and package not in sys.modules and not _installed(package):
+        own.trusted[package] = ALLOWED.get()
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        missing = str(error.name)
+        if own and (neighbour := own.unnamed(missing)):
+            raise ImportError(f"{neighbour} is not on the import path: {PACKAGE}") from None
+        raise ModuleNotFoundError(f"{error}{_searched(missing)}") from None
+
+
+def _searched(module: str) -> str:
+    """Where a module was looked for, if it is missing in a package that is there."""
+    package = module.partition(".")[0]
+    file = getattr(sys.modules.get(package), "__file__", None)
+    if file is None:
+        return ""
+    where = Path(file).parent
+    return f" ('{package}' is {where}; another folder of that name is not searched: rename it)"
+
+
+def _installed(package: str) -> bool:
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None  # a folder of the same name is no package yet
+
+
+def leave_the_path(folder: Path) -> None:
+    """Take a folder off the import path, of processes started later, too; `load` still finds packages there.
+
+    It stays where PYTHONPATH names it in full, or these sources lie in it.
+    """
+    variable = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    named = [entry for entry in variable if Path(entry).is_absolute() or Path(entry).resolve() != folder]
+    os.environ |= {"PYTHONPATH": os.pathsep.join(named), "PYTHONSAFEPATH": "1"}
+    if folder != SOURCES:
+        sys.path[:] = [entry for entry in sys.path if entry in named or Path(entry).resolve() != folder]
+    OwnPackages(folder).install()
+
+
+def own_packages() -> OwnPackages | None:
+    """Return what finds the user's packages in this process; None before `leave_the_path`."""
+    return next((finder for finder in sys.meta_path if isinstance(finder, OwnPackages)), None)
+
+
+class OwnPackages(MetaPathFinder):
+    """Finds the packages that the user names in a folder that is not on the import path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.trusted: dict[str, bool] = {}  # package → whether its files may be anyone's
+
+    def install(self) -> None:
+        """Find packages in this process, in the place of any other."""
+        sys.meta_path[:] = [self, *(other for other in sys.meta_path if not isinstance(other, OwnPackages))]
+
+    def unnamed(self, module: str) -> str:
+        """Return where a module lies in the folder whose package the user does not name; empty if nowhere."""
+        package = module.partition(".")[0]
+        known = package in self.trusted or package in sys.modules
+        spec = None if known else PathFinder.find_spec(package, [str(self.folder)])
+        return str(spec.origin or self.folder / package) if spec else ""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module of a named package; ImportRefusedError if its file is not the user's own."""
+        package = fullname.partition(".")[0]
+        if package not in self.trusted:
+            return None
+        spec = PathFinder.find_spec(fullname, path or [str(self.folder)], target)
+        if spec is None or spec.origin is None:
+            return spec
+        if not self.trusted[package] and (reason := not_own(Path(spec.origin))):
+            raise ImportRefusedError(f"{reason}: {HOW}")
+        if isinstance(spec.loader, SourceFileLoader):
+            spec.loader = FromSource(fullname, spec.origin)
+        return spec
+
+
+class FromSource(SourceFileLoader):
+    """Compiles a source file; the compiled code that is cached beside it may be another user's."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile it."""
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code

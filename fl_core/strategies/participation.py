@@ -1,0 +1,30 @@
+"""How often each client takes part in the long run: the laws that several strategies share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from fl_core.theory import participation
+
+if TYPE_CHECKING:
+    from fl_core.server.server import Server
+
+Participation = Callable[["Server"], ArrayLike]  # each client's share of all arrivals, up to a factor [n]
+
+
+def alike(server: Server) -> list[float]:
+    """All equally often."""
+    return [1.0] * server.n
+
+
+def by_speed(server: Server) -> list[float]:
+    """∝ 1/τ_i: every client works all the time."""
+    return [float(1 / time) for time in server.mean_time]
+
+
+def drawn(jobs: int) -> Participation:
+    """So many jobs in flight, of clients drawn uniformly from those that are idle; exponential times."""
+    return lambda server: participation.drawn(server.mean_time, jobs)

@@ -1,0 +1,35 @@
+"""Shares of clients that are drawn for a limited number of jobs, from their mean times τ_i."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+
+
+def drawn(times: Sequence[Fraction], jobs: int) -> list[float]:
+    """Return each client's share of all arrivals [n] with `jobs` ≤ n in flight, one a client at most.
+
+    Whoever replaces an arrival is drawn uniformly from the idle clients, the sender included. Where times are
+    exponential, the busy clients S are a reversible chain with P(S) ∝ Π_{i∈S} τ_i: from S to S' = S − i + j
+    at rate 1/((n − jobs + 1) τ_i), and P(S)/τ_i = P(S')/τ_j. A client that is busy ends a job at rate 1/τ_i,
+    so that its share is ∝ P(i ∈ S)/τ_i ∝ e(τ without τ_i), the elementary symmetric polynomial of degree
+    jobs − 1. All shares are equal for one job, and ∝ 1/τ_i for n. Exact up to the last division.
+    """
+    whole = lcm(*(time.denominator for time in times))
+    ticks = [int(time * whole) for time in times]
+    sums = [1] + [0] * (jobs - 1)  # e_0, e_1, … of all times
+    for time in ticks:
+        for k in range(jobs - 1, 0, -1):
+            sums[k] += time * sums[k - 1]
+    rates = {time: _without(sums, time) for time in set(ticks)}
+    total = sum(rates[time] for time in ticks)
+    return [rates[time] / total for time in ticks]
+
+
+def _without(sums: Sequence[int], time: int) -> int:
+    """The last of the elementary symmetric polynomials when one of the times is left out."""
+    left = 0
+    for one in sums:
+        left = one - time * left
+    return left

@@ -1,1 +1,0 @@
-"""Claims: their numbers, their verdicts, and how both are shown."""

@@ -1,0 +1,152 @@
+"""Of a damaged store every command says what is damaged, in a line: no traceback, and nothing in silence."""
+
+import functools
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from damages import damages, fill
+
+from benchmarks.commands import ui
+from benchmarks.tracking.store import Store
+
+Typed = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMANDS = {
+    "report": ("report", "small"),
+    "compare": ("compare", "asgd", "fedbuff", "--suite", "small"),
+    "leaderboard": ("leaderboard", "small"),
+    "check": ("check", "small.yaml", "--no-speed", "--baseline", "baseline.json"),
+    "sync": ("sync",),
+    "ui": ("ui", "small", "--port"),
+    "run": ("run", "small.yaml", "--workers", "1"),
+}
+WRITERS = {"run", "sync", "ui"}  # of the database; `ui` for the addresses of a store that was moved
+SLOW = {"report": 3, "check": 2, "run": 12}  # of so many damages one is tried
+
+# What the line says, whatever the command.
+SAID = {
+    "table metrics dropped": "is damaged: MLflow's table 'metrics' is missing",
+    "column runs.status renamed": "no such column: runs.status",
+    "database of 0 bytes": "holds no tables",
+    "database of 4096 bytes": "database disk image is malformed",
+    "database is a broken link": "unable to open database file",
+    "runs.start_time = X'ff00'": "start_time: must be milliseconds since 1970",
+    "tag seed deleted": "tag asyncfl.seed: is ''",
+    "tag status = 'x'": "tag asyncfl.status: is 'x'",
+    "curve.parquet: iteration null": "curve.parquet: column iteration: double, must be whole numbers",
+    "curve.parquet: test/accuracy text": "curve.parquet: column test/accuracy: string, must be numbers",
+    "curve.parquet has one other bit": "curve.parquet: OSError",
+    "arrivals.parquet: staleness negative": "arrivals.parquet: column staleness: must be whole numbers, 0 or",
+    "arrivals.parquet: staleness 10¹²": "arrivals.parquet: column staleness: must not exceed version",
+    "arrivals.parquet: client 10¹²": "arrivals.parquet: column client: must be one in clients.parquet",
+    "arrivals.parquet has no rows": "arrivals.parquet: 0 rows of 12",
+    "arrivals.parquet has 100,000,000 rows": "arrivals.parquet: 100,000,000 rows, too many to read",
+    "clients.parquet has no rows": "clients.parquet: no rows",
+    "diagnostics.parquet is gone": "diagnostics.parquet: no such file",
+    "artifacts are gone": "curve.parquet: no such file",
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store that is not where it was made: files are looked up beside the database alone."""
+    from mlflow.store.db import utils
+
+    folder = tmp_path_factory.mktemp("stores")
+    fill(folder).folder.rename(folder / "whole")
+    with pytest.MonkeyPatch.context() as patch:  # MLflow reads all of its migrations for each database
+        patch.setattr(
+            utils, "_get_latest_schema_revision", functools.cache(utils._get_latest_schema_revision)
+        )
+        yield Store(folder / "whole")
+
+
+@pytest.fixture
+def told(
+    whole: Store, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, Path], subprocess.CompletedProcess[str]]:
+    """What a command says of a store; MLflow's server does not start."""
+    ended = Mock(**{"poll.return_value": 0, "wait.return_value": 0})
+    monkeypatch.setattr(ui, "_server", lambda *_: nullcontext(ended))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    shutil.copy(whole.folder.with_name("small.yaml"), tmp_path)
+    made = typed(
+        "baseline", "small.yaml", "--no-speed", "--out", "baseline.json", "--store", str(whole.folder)
+    )
+    assert made.returncode == 0, made.stderr
+
+    def _told(command: str, store: Path) -> subprocess.CompletedProcess[str]:
+        words = (*COMMANDS[command], *([port] if command == "ui" else []))
+        return typed(*words, "--store", str(store))
+
+    return _told
+
+
+def test_a_whole_store_is_read_without_a_word(whole: Store, tmp_path: Path, told: Callable[..., Any]) -> None:
+    for command in COMMANDS.keys() - WRITERS:
+        done = told(command, whole.folder)
+        assert (done.returncode, done.stderr) == (0, ""), command
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_damaged_is_named(name: str, whole: Store, tmp_path: Path, told: Callable[..., Any]) -> None:
+    store = Store(Path(shutil.copytree(whole.folder, tmp_path / "damaged")))
+    damages(whole)[name](store)
+    before = content(store)
+    commands = ("check", "leaderboard", "compare") if "diagnostics" not in name else ("compare",)
+    for command in commands:
+        done = told(command, store.folder)
+        assert SAID[name] in done.stderr and "Traceback" not in done.stderr
+        one_run = ".parquet" in name and command != "check"  # the others are reported
+        assert done.returncode == (0 if one_run else 2), done.stderr
+        assert done.stderr.splitlines()[-1].startswith("Warning: " if one_run else "Error: ")
+    assert content(store) == before, "a reader changed the database"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_damage_ends_in_a_traceback(
+    command: str,
+    whole: Store,
+    tmp_path: Path,
+    told: Callable[..., Any],
+    record_testsuite_property: Callable[[str, object], None],
+) -> None:
+    every = SLOW.get(command, 1)
+    tried, faults, at = 0, [], int(os.environ.get("ASYNCFL_SEED", "0")) % every
+    for name, damage in list(damages(whole).items())[at::every]:
+        store = Store(Path(shutil.copytree(whole.folder, tmp_path / str(tried))))
+        damage(store)
+        before, tried = content(store), tried + 1
+        try:
+            done = told(command, store.folder)
+        except Exception as error:  # noqa: BLE001 - any
+            faults.append((name, repr(error)))
+            continue
+        lines = done.stderr.splitlines()
+        if done.returncode not in (0, 1, 2) or "Traceback" in done.stderr:
+            faults.append((name, f"exit code {done.returncode}: {done.stderr}"))
+        elif done.returncode == 2 and not lines[-1].startswith("Error: "):
+            faults.append((name, f"exit code 2 without a reason: {done.stderr}"))
+        elif done.returncode == 0 and not done.stdout.strip():
+            faults.append((name, "exit code 0 on nothing"))
+        elif command not in WRITERS and content(store) != before:
+            faults.append((name, "a reader changed the database"))
+        shutil.rmtree(store.folder)
+    record_testsuite_property(f"damaged stores, {command}", f"{tried} tried, {len(faults)} faults")
+    assert not faults
+
+
+def content(store: Store) -> bytes:
+    """The database as it lies there; nothing if it is no file."""
+    return store.database.read_bytes() if store.database.is_file() else b""

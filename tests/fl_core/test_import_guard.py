@@ -1,0 +1,123 @@
+"""Packages are found in a folder that is not on the import path if they are named, and the user's own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from py_compile import compile as compiled
+
+import pytest
+
+from fl_core.import_guard import ALLOWED, ImportRefusedError, guarded, leave_the_path, load, own_packages
+
+LATE = """
+def late():
+    from .more import value
+    return value
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which a command starts, first on the path, with a package and modules in it."""
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "inside.py").write_text(
+        "def late():\n    from .more import value\n    return value\n"
+    )
+    (tmp_path / "named" / "more.py").write_text("value = 1\n")
+    (tmp_path / "alone.py").write_text("value = 2\n")
+    (tmp_path / "leaning.py").write_text("import beside\n")
+    (tmp_path / "beside.py").write_text("value = 3\n")
+    (tmp_path / "colorsys.py").write_text("value = 4\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("PYTHONPATH", "PYTHONSAFEPATH"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    known = set(sys.modules)
+    leave_the_path(Path.cwd())
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def test_the_folder_is_not_searched(folder: Path) -> None:
+    assert "" not in sys.path and str(folder) not in sys.path
+    assert os.environ["PYTHONSAFEPATH"] == "1"
+    for name in ("alone", "named", "named.inside", "beside"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+
+
+def test_what_is_named_is_found_and_nothing_else(folder: Path) -> None:
+    assert load("alone:value") == 2
+    assert load("named.inside:late")() == 1
+    assert importlib.util.find_spec("beside") is None
+
+
+def test_installed_packages_come_first(folder: Path) -> None:
+    assert not hasattr(load("colorsys:rgb_to_hsv"), "value")
+    finder = own_packages()
+    assert finder is not None and "colorsys" not in finder.trusted
+
+
+def test_a_neighbour_is_not_found_and_the_error_says_what_to_do(folder: Path) -> None:
+    with pytest.raises(ImportError, match=r"beside\.py is not on the import path: make one package of both"):
+        load("leaning:value")
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'named\.misspelt'"):
+        load("named.misspelt:value")
+
+
+@pytest.mark.parametrize("name", ["alone.py", "named/inside.py", "named/more.py"])
+def test_a_file_that_everyone_can_write_to_is_refused(folder: Path, name: str) -> None:
+    """At once, or when it is imported late; with `--allow-code` it is not."""
+
+    def everything() -> int:
+        return int(load("alone:value")) + int(load("named.inside:late")())
+
+    (folder / name).chmod(0o666)
+    with pytest.raises(
+        ImportRefusedError, match=f"everyone can write to .*{name}: allow it with --allow-code"
+    ):
+        everything()
+    leave_the_path(folder)
+    token = ALLOWED.set(True)
+    try:
+        assert everything() == 3
+    finally:
+        ALLOWED.reset(token)
+
+
+def test_a_file_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(ImportRefusedError, match=r"alone\.py belongs to another user"):
+        load("alone:value")
+
+
+def test_compiled_code_that_lies_beside_a_source_is_not_run(folder: Path) -> None:
+    """Anyone who may write into the folder can leave some with the right date and size."""
+    source, about = folder / "alone.py", (folder / "alone.py").stat()
+    source.write_text("value = 9\n")
+    os.utime(source, ns=(about.st_atime_ns, about.st_mtime_ns))
+    compiled(str(source))
+    source.write_text("value = 2\n")
+    os.utime(source, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert load("alone:value") == 2
+
+
+def test_a_folder_that_pythonpath_names_in_full_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), "", ".", "other"]))
+    sys.path[:0] = [str(folder)]
+    leave_the_path(folder)
+    assert str(folder) in sys.path
+    assert os.environ["PYTHONPATH"] == os.pathsep.join([str(folder), "other"])
+
+
+def test_nothing_is_loaded_where_code_is_refused(folder: Path) -> None:
+    with guarded("the file is another's"), pytest.raises(ImportRefusedError, match="the file is another's: "):
+        load("alone:value")
+    assert "alone" not in sys.modules
