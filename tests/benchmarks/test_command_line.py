@@ -3,15 +3,18 @@
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from benchmarks.reference.catalogue import FAMILIES, family
 from benchmarks.reference.parts import described
+from benchmarks.tracking.database import TABLES
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {
@@ -149,7 +152,9 @@ def test_a_mistake_is_one_line_and_exit_code_2(here: AsyncFL, arguments: list[st
 
 def test_a_port_that_is_taken(asyncfl: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "asyncfl-results").mkdir()
-    (tmp_path / "asyncfl-results" / "mlflow.db").touch()
+    with closing(sqlite3.connect(tmp_path / "asyncfl-results" / "mlflow.db")) as store:
+        for table in TABLES:
+            store.execute(f"CREATE TABLE {table} (name)")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         done = asyncfl("ui", "--port", str(port))

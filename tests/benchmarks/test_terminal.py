@@ -103,7 +103,7 @@ def test_a_folder_that_is_no_text_or_gone(
     assert (done.returncode, done.stderr) == (2, said)
 
 
-ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
 
 
 def test_a_locale_of_ascii_shows_what_it_can() -> None:

@@ -70,7 +70,9 @@ def small_project(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_test_that_fails_anyway_is_named(tmp_path: Path) -> None:
     done = small_project(tmp_path, TEST.replace("== 6", "== 7"))
-    assert done.returncode == 0 and "FAILED tests/fl_core/test_small.py::test_doubled" in done.stderr
+    assert done.returncode == 0 and "mutmut failed" in done.stderr
+    test = "tests/fl_core/test_small.py::test_doubled"
+    assert f"{test} FAILED" in done.stderr or f"FAILED {test}" in done.stderr  # as pytest is set up
 
 
 def test_what_is_mutated_and_reported(tmp_path: Path) -> None:
