@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import UserError, warn
 from benchmarks.tracking.store import Store
 from fl_core.schema import Status
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from fl_core.words import many
+from fl_core.text import many
 from reports import files
 from reports.figures import look
 from reports.records.records import RecordedSuite

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fl_core.words import many
+from fl_core.text import many
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections.about.overview import one_seed

@@ -16,7 +16,7 @@ from benchmarks.errors import UserError
 from benchmarks.pool.pool import Final, GivenUp, Message, Pool
 from benchmarks.tracking.store import Store
 from fl_core.schema import StudyStatus
-from fl_core.words import many
+from fl_core.text import many
 from tuning.ledger import ORIGIN, Ledger
 from tuning.pending import BY_SEED, Pending
 from tuning.records import Records

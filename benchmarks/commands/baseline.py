@@ -8,7 +8,7 @@ import click
 
 from benchmarks import options
 from benchmarks.commands.check import File, measured, no_speed
-from fl_core.words import many
+from fl_core.text import many
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks import options
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun

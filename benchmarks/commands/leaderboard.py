@@ -11,7 +11,7 @@ import click
 from benchmarks import options
 from benchmarks.errors import UserError
 from fl_core.schema import VARIANT
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedEntry

@@ -14,7 +14,7 @@ import click
 from benchmarks import interrupts, options
 from benchmarks.redaction import command_line
 from fl_core.schema import Status
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.runs.progress import Progress

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from benchmarks import options
-from fl_core.words import many
+from fl_core.text import many
 
 
 @click.command()

@@ -25,7 +25,7 @@ from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
 from fl_core.schema import Status
-from fl_core.words import many
+from fl_core.text import many
 
 log = logging.getLogger(__name__)
 

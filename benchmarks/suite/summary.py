@@ -9,7 +9,7 @@ from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
-from fl_core.words import many
+from fl_core.text import many
 
 
 def grid(suite: Suite) -> list[tuple[str, str]]:

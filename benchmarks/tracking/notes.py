@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from benchmarks.tracking import views
 from fl_core.metrics import Metric
-from fl_core.words import many
+from fl_core.text import many
 
 REPORT = "tags.`asyncfl.kind` = 'report'"
 DESCRIPTION = "asyncfl.description"  # tag: the suite's own, without what is added for MLflow's pages

@@ -15,7 +15,7 @@ from typing import Any
 from zlib import compress
 
 from fl_core.metrics import Metric
-from fl_core.words import natural
+from fl_core.text import natural
 
 TAG = "mlflow.sharedViewState."
 OURS = "asyncfl-"  # begins the keys of our views; users may save others

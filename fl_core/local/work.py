@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fl_core.parts import Count, Part, Rate, exact
 from fl_core.server.jobs import Job, Update
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from fl_core.problems.problem import World

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fl_core.metrics import FEDERATED, Metric, named
 from fl_core.parts import Count, Part
-from fl_core.words import many
+from fl_core.text import many
 
 CPU = torch.device("cpu")
 

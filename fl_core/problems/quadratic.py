@@ -14,7 +14,7 @@ from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import Rate
 from fl_core.problems.problem import CPU, Evaluation, Problem, World
 from fl_core.streams import Streams
-from fl_core.words import many
+from fl_core.text import many
 
 
 class Quadratic(Problem):

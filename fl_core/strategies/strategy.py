@@ -13,7 +13,7 @@ from fl_core.local.work import LocalWork
 from fl_core.parts import Count, Part, Rate, Tune
 from fl_core.server.jobs import Send, Update
 from fl_core.strategies.participation import Participation, by_speed, drawn
-from fl_core.words import counted
+from fl_core.text import counted
 
 if TYPE_CHECKING:
     from fl_core.scenario import Scenario

@@ -19,10 +19,10 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from fl_core.parts import Exact, Length, Part, Share
 from fl_core.streams import Streams, stream
+from fl_core.text import many
 from fl_core.timing import traces
 from fl_core.timing.clock import MICRO, Clock, common_unit
 from fl_core.timing.laws import chosen, label, plain
-from fl_core.words import many
 
 
 class Durations(Part):

@@ -17,7 +17,7 @@ from pathlib import Path
 from fl_core import reading
 from fl_core.parts import exact
 from fl_core.streams import stream
-from fl_core.words import many
+from fl_core.text import many
 
 
 def digest(path: Path) -> str:

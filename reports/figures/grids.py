@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import isnan, nan
 
-from fl_core.words import natural
+from fl_core.text import natural
 from reports.records.measures import Measure
 from reports.records.records import Cell, RecordedScenario
 from reports.records.summary import Row

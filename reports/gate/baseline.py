@@ -19,7 +19,7 @@ from fl_core.keys import is_older
 from fl_core.parts import Frozen
 from fl_core.schema import Status
 from fl_core.sources import digests, named
-from fl_core.words import many
+from fl_core.text import many
 from reports.records.measures import Measure, measure
 from reports.records.records import RecordedRun
 from reports.records.schedules import schedules

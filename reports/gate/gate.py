@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from fl_core.schema import Status
-from fl_core.words import many
+from fl_core.text import many
 from reports.gate.baseline import Baseline, Goal, Outcome
 from reports.numbers import count, minus, number
 from reports.records.measures import Measure

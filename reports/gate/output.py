@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from benchmarks.errors import UserError
-from fl_core.words import many
+from fl_core.text import many
 from reports.gate.baseline import Baseline
 from reports.gate.gate import GateCheck
 

@@ -13,8 +13,8 @@ from benchmarks.documents import read
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Suite
 from fl_core.scenario import Timing
+from fl_core.text import many
 from fl_core.timing.characteristics import Characteristics, characteristics
-from fl_core.words import many
 from reports import numbers
 from reports.leaderboard.board import Board
 

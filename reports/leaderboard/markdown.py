@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fl_core.words import many, natural
+from fl_core.text import many, natural
 from reports import numbers
 from reports.leaderboard.board import Board
 from reports.leaderboard.profiles import LATEST

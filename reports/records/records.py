@@ -13,7 +13,7 @@ import pandas as pd
 from fl_core.keys import is_older
 from fl_core.metrics import SURROGATE, Metric
 from fl_core.schema import Status
-from fl_core.words import many, natural
+from fl_core.text import many, natural
 from reports.records.measures import Measure, measure
 from reports.records.studies import RecordedStudy
 

@@ -18,7 +18,7 @@ from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.places import fetched, place
 from fl_core.keys import is_older
 from fl_core.schema import ARRIVALS, CAMPAIGN, CLIENTS, CURVE, DIAGNOSTICS, VARIANT
-from fl_core.words import many
+from fl_core.text import many
 from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 from reports.records.studies import read_studies
 from reports.records.tags import read_run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fl_core.words import many
+from fl_core.text import many
 from reports import numbers
 from reports.downloads import download
 from reports.figures import svg

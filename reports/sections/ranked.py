@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fl_core.words import many
+from fl_core.text import many
 from reports.downloads import download
 from reports.figures import look
 from reports.numbers import MISSING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isinf
 
-from fl_core.words import many
+from fl_core.text import many
 from reports import numbers
 from reports.records.measures import Measure
 from reports.statistics.compare import Comparison

@@ -24,8 +24,8 @@ from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections.about import methods
 from reports.sections.section import Results, Section
+from reports.sections.tuning import text as tuning_says
 from reports.sections.tuning import tuning
-from reports.sections.tuning import words as tuning_says
 from reports.sections.tuning.best_so_far import best_so_far
 from reports.sections.tuning.tuned import best_frame
 from reports.statistics.sensitivity import sensitivity

@@ -10,7 +10,7 @@ import click
 from benchmarks import options
 from benchmarks.claims.command import cost, run
 from benchmarks.claims.command.chosen import files, paper, papers_of, results_of
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.claims.verdicts.readings import Reading

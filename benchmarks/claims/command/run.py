@@ -14,7 +14,7 @@ from benchmarks.claims.command.chosen import chosen_of, files, paper, papers_of,
 from benchmarks.claims.command.cost import open_claims, say_cost
 from benchmarks.redaction import command_line
 from fl_core.schema import Status
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.claims.claim import Claim

@@ -12,7 +12,7 @@ from benchmarks.claims.kept import COMPUTED
 from benchmarks.claims.pages import forest
 from benchmarks.claims.pages.table import ORDER, WORDS, arranged, besides, interval, number, said
 from benchmarks.claims.verdicts.readings import Reading, by_scale
-from fl_core.words import many
+from fl_core.text import many
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from benchmarks.claims.pages.table import ARRANGED, ORDER
 from benchmarks.claims.verdicts.main import DECIDED, Outcome
 from benchmarks.claims.verdicts.readings import Reading
 from benchmarks.claims.verdicts.rules import Word
-from fl_core.words import many
+from fl_core.text import many
 from reports import numbers
 
 LEGEND = "how many of the decided readings hold, by arrangement and workload."

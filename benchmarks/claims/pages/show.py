@@ -18,7 +18,7 @@ from benchmarks.claims.verdicts.main import outcomes
 from benchmarks.claims.verdicts.readings import Reading, all_of, readings, scales
 from benchmarks.claims.verdicts.rules import Verdict
 from benchmarks.suite.labels import value as written
-from fl_core.words import many
+from fl_core.text import many
 from reports import numbers
 from reports.statistics.looks import SEEDS
 

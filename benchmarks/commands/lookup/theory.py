@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from fl_core.words import many
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from fl_core.theory.optimum import Optimum

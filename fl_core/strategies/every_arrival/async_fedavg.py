@@ -12,8 +12,8 @@ from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
+from fl_core.text import many
 from fl_core.theory import weights
-from fl_core.words import many
 
 
 class AsyncFedAvg(Strategy):

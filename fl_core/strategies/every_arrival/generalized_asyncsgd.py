@@ -19,9 +19,9 @@ from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
+from fl_core.text import many
 from fl_core.theory import optimum, routing
 from fl_core.theory.jackson import Occupancy
-from fl_core.words import many
 
 Opening = Literal["routed", "stationary"]
 

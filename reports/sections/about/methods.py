@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fl_core.words import natural
+from fl_core.text import natural
 from reports.records.records import RecordedRun
 from reports.sections.section import Results, Section
 

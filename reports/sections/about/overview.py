@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fl_core.schema import Status
-from fl_core.words import listed, many
+from fl_core.text import listed, many
 from reports import numbers
 from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
-from fl_core.words import many
+from fl_core.text import many
 from reports.downloads import download
 from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite

@@ -11,7 +11,7 @@ import pandas as pd
 from reports import numbers
 from reports.records.studies import RecordedStudy
 from reports.sections.section import Table
-from reports.sections.tuning.words import Found, percent
+from reports.sections.tuning.text import Found, percent
 from reports.statistics.ranking import RankingEntry
 from reports.statistics.sensitivity import Sensitivity
 

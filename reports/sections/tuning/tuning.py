@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from fl_core.words import natural
+from fl_core.text import natural
 from reports.downloads import download
 from reports.figures import look
 from reports.records.records import RecordedSuite
@@ -15,8 +15,8 @@ from reports.sections.section import Results, Section, Table
 from reports.sections.tuning.best_so_far import history
 from reports.sections.tuning.landscapes import landscape
 from reports.sections.tuning.objectives import Amounts
+from reports.sections.tuning.text import Found, at_edges, leads, remarks, shares
 from reports.sections.tuning.tuned import best_frame, table, trials_frame
-from reports.sections.tuning.words import Found, at_edges, leads, remarks, shares
 from reports.statistics.sensitivity import POINTS, sensitivity
 
 NOTE = (

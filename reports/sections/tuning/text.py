@@ -8,7 +8,7 @@ from math import isnan, nan
 from statistics import fmean
 
 from fl_core.schema import TrialState
-from fl_core.words import listed, many, natural
+from fl_core.text import listed, many, natural
 from reports import numbers
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy
