@@ -40,10 +40,10 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
     if isinstance(error, UnicodeEncodeError):
         return (shown(f"'{error.object}' cannot be encoded as {error.encoding}: {IN_UTF8}"),)
     if "fl_core.problems.data.data" in sys.modules:  # else nothing can have raised these
-        from fl_core.problems.data.data import DataDamaged, DataMissing
-        from fl_core.problems.problem import Impossible
+        from fl_core.problems.data.data import DataDamagedError, DataMissingError
+        from fl_core.problems.problem import InvalidProblemError
 
-        if isinstance(error, DataDamaged | DataMissing | Impossible):
+        if isinstance(error, DataDamagedError | DataMissingError | InvalidProblemError):
             return (shown(str(error)),)
     return None
 

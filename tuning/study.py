@@ -105,7 +105,7 @@ class Campaign:
         return sum(study.trials * len(study.seeds) for study in self.studies)
 
     def check(self) -> None:
-        """Raises DataMissing, DataDamaged or Impossible if a simulation could not begin."""
+        """Raise if data are missing or damaged, or a problem cannot be built as described."""
         problems = {repr(study.tried_on.problem): study.tried_on.problem for study in self.studies}
         for problem in problems.values():
             for seed in self.studies[0].seeds:

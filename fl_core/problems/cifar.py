@@ -16,7 +16,7 @@ from torch.nn.functional import interpolate
 
 from fl_core import reading
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
+from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
 from fl_core.problems.data.download import download
 
 # Files and the MD5 of each as published; torchvision checks the same.
@@ -131,7 +131,7 @@ def _folder(name: str, folder: str, files: list[str], where: tuple[Path, ...]) -
         download(name, folder, where[0])
     except (OSError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
-        raise DataMissing(
+        raise DataMissingError(
             f"{name}: {', '.join(files)} not found in {' or in '.join(map(str, candidates))}, and the "
             f"download failed ({reason}); put the files there, or set ASYNCFL_DATA to the folder that holds "
             f"{folder}"
@@ -147,7 +147,7 @@ def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[
         content = reading.content(folder / file, MOST_BYTES)
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
         if digest != md5:
-            raise DataDamaged(
+            raise DataDamagedError(
                 f"{name}: {folder / file} is damaged: its MD5 is {digest}, that of the published file {md5}; "
                 "delete it, and it will be fetched again where there is a network"
             )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fl_core import reading
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
+from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
@@ -53,11 +53,11 @@ def _data(where: tuple[Path, ...], reader: Transformer | None) -> Data:
 
 @functools.cache
 def _texts(where: tuple[Path, ...]) -> list[tuple[list[str], Tensor]]:
-    """Posts and groups of both halves; raises DataMissing or DataDamaged."""
+    """Posts and groups of both halves; raises DataMissingError or DataDamagedError."""
     folders = [place / "20news" for place in where]
     folder = next((folder for folder in folders if all((folder / half).is_dir() for half in HALVES)), None)
     if folder is None:
-        raise DataMissing(
+        raise DataMissingError(
             f"newsgroups: {' and '.join(HALVES)} not found in {' or in '.join(map(str, folders))}; unpack "
             "20news-bydate.tar.gz there, or set ASYNCFL_DATA to the folder that holds 20news"
         )
@@ -69,7 +69,7 @@ def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
     groups = sorted(path for path in folder.iterdir() if path.is_dir())
     posts = [(post, label) for label, group in enumerate(groups) for post in sorted(group.iterdir())]
     if len(groups) != GROUPS or len(posts) != count:
-        raise DataDamaged(
+        raise DataDamagedError(
             f"newsgroups: {folder} holds {len(posts)} posts in {len(groups)} groups, not {count} in {GROUPS}"
         )
     texts = [reading.text(post, "latin-1") for post, _ in posts]

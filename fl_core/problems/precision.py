@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 # Mantissa bits of the factors: 23, 10 (in a GPU's tensor cores, which take float32), 7.
 Precision = Literal["float32", "tf32", "bfloat16"]
@@ -26,11 +26,17 @@ def forward(precision: Precision, device: torch.device) -> AbstractContextManage
 
 
 def gradients(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """A context for forward and backward pass; raises Impossible for tf32 on a CPU, which lacks it."""
+    """Return a context for forward and backward passes.
+
+    Raises:
+        InvalidProblemError: tf32 on a CPU, which lacks it.
+    """
     if precision != "tf32":
         return nullcontext()
     if device.type == "cpu":
-        raise Impossible("precision tf32 needs a GPU: use --device cuda, or precision bfloat16 on a CPU")
+        raise InvalidProblemError(
+            "precision tf32 needs a GPU: use --device cuda, or precision bfloat16 on a CPU"
+        )
     return _tf32()
 
 

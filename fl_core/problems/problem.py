@@ -19,7 +19,7 @@ from fl_core.text import many
 CPU = torch.device("cpu")
 
 
-class Impossible(ValueError):  # noqa: N818 - it is reported to the user, not handled
+class InvalidProblemError(ValueError):
     """A problem that cannot be built as described; one sentence that says why and what to change."""
 
 

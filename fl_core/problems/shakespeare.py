@@ -16,12 +16,12 @@ from fl_core import reading
 from fl_core.metrics import Metric
 from fl_core.parts import Count
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamaged, DataMissing, places
+from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
 from fl_core.problems.models.lstm import LSTM
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -91,23 +91,23 @@ def _data(where: tuple[Path, ...], clients: int, stride: int) -> Data:
 
 @functools.cache
 def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
-    """The text of each (play, role); raises DataMissing or DataDamaged."""
+    """The text of each (play, role); raises DataMissingError or DataDamagedError."""
     folders = [place / "shakespeare" / "plays" for place in where]
     folder = next((folder for folder in folders if folder.is_dir()), None)
     if folder is None:
-        raise DataMissing(
+        raise DataMissingError(
             f"shakespeare: no plays found in {' or in '.join(map(str, folders))}; put {PLAYS} files of plays "
             "with speaker tags there, or set ASYNCFL_DATA to the folder that holds shakespeare/plays"
         )
     plays = sorted(folder.glob("*.txt"))
     if len(plays) != PLAYS:
-        raise DataDamaged(f"shakespeare: {folder} holds {len(plays)} plays, not {PLAYS}")
+        raise DataDamagedError(f"shakespeare: {folder} holds {len(plays)} plays, not {PLAYS}")
     found: dict[tuple[str, str], list[str]] = {}
     for play in plays:
         try:
             text = reading.text(play)
         except (OSError, UnicodeDecodeError) as error:
-            raise DataDamaged(f"shakespeare: {play} cannot be read: {error}") from None
+            raise DataDamagedError(f"shakespeare: {play} cannot be read: {error}") from None
         for role, speech in speeches(text):
             found.setdefault((play.stem, role), []).append(speech)
     return {key: " ".join(spoken) for key, spoken in sorted(found.items())}
@@ -130,7 +130,7 @@ def known(text: str) -> str:
 def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
     """The `count` longest texts, longest first, ties broken by play and role."""
     if count > len(texts):
-        raise Impossible(f"shakespeare: {count} clients, but there are only {len(texts)} roles")
+        raise InvalidProblemError(f"shakespeare: {count} clients, but there are only {len(texts)} roles")
     return sorted(texts.values(), key=len, reverse=True)[:count]
 
 

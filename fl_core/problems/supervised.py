@@ -24,7 +24,7 @@ from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.precision import Precision
-from fl_core.problems.problem import CPU, Impossible, Problem
+from fl_core.problems.problem import CPU, InvalidProblemError, Problem
 from fl_core.streams import torch_stream
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Supervised(Problem):
     evaluate_on: Literal["test", "validation"] = "test"
 
     def load(self) -> Data:
-        """The data set, loaded once per process; raises DataMissing or DataDamaged."""
+        """The data set, loaded once per process; raises DataMissingError or DataDamagedError."""
         raise NotImplementedError
 
     def task(self) -> Task:
@@ -62,7 +62,13 @@ class Supervised(Problem):
         return self.load() if self.evaluate_on == "test" else held_out(self.load())
 
     def check(self, seed: int) -> None:
-        """Raises DataMissing, DataDamaged, Impossible for data that cannot be dealt out under this seed."""
+        """Raise an error if the data are missing or damaged, or cannot be dealt out under this seed.
+
+        Raises:
+            DataMissingError: A file is not on this machine.
+            DataDamagedError: A file differs from the published one.
+            InvalidProblemError: The partition does not fit the data.
+        """
         self.partition.divide(self.split(), self.clients, seed)
 
     def first_task(self, seed: int) -> Task:
@@ -177,14 +183,16 @@ class Modelled(Supervised):
 
     def check(self, seed: int) -> None:
         if reason := self.model.lacks():
-            raise Impossible(reason)
+            raise InvalidProblemError(reason)
         super().check(seed)
 
     def split(self) -> Data:
         data = super().split()
         if tuple(data.x_train.shape[1:]) != self.shape or data.classes != self.classes:
             found = f"{tuple(data.x_train.shape[1:])}, {data.classes} classes"
-            raise Impossible(f"{self.reference()}: data are {found}, not {self.shape}, {self.classes}")
+            raise InvalidProblemError(
+                f"{self.reference()}: data are {found}, not {self.shape}, {self.classes}"
+            )
         return data
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
@@ -192,7 +200,7 @@ class Modelled(Supervised):
         from fl_core.problems.training.own import OwnTask
 
         if self.keyed() and isinstance(task, OwnTask):
-            raise Impossible(
+            raise InvalidProblemError(
                 f"{self.reference()}: a LightningModule with a loss of its own takes no keys: leave out "
                 "dropout and augment"
             )

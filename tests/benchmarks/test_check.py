@@ -17,7 +17,7 @@ from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from fl_core.problems.models.model import Model
-from fl_core.problems.problem import Impossible, Problem
+from fl_core.problems.problem import InvalidProblemError, Problem
 
 POOR = "{name: digits, clients: 200, partition: {name: class_dirichlet, alpha: 0.01}}"
 
@@ -31,7 +31,9 @@ def poor_suite(folder: Path) -> Path:
 
 def test_a_partition_that_cannot_be_made(tmp_path: Path, store: Store) -> None:
     session = Session(load(str(poor_suite(tmp_path))), store)
-    with pytest.raises(Impossible, match="always had fewer than 1 data points; raise alpha") as refused:
+    with pytest.raises(
+        InvalidProblemError, match="always had fewer than 1 data points; raise alpha"
+    ) as refused:
         session.run(Local(1), lambda _: Quiet())
     assert users_mistake(refused.value) == (str(refused.value),)
     assert "\n" not in str(refused.value)
@@ -42,7 +44,7 @@ def test_the_command_lets_it_through_to_the_line_and_exit_code_of_a_users_mistak
     tmp_path: Path, store: Store
 ) -> None:
     done = CliRunner().invoke(command, [str(poor_suite(tmp_path)), "--store", str(store.folder)])
-    assert isinstance(done.exception, Impossible)
+    assert isinstance(done.exception, InvalidProblemError)
 
 
 def test_a_check_builds_no_world(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import pytest
 from benchmarks import engine as module
 from benchmarks.engine import Local, engine, libraries, must_be_fit
 from benchmarks.errors import UserError
-from fl_core.problems.data.data import DataMissing
+from fl_core.problems.data.data import DataMissingError
 from fl_core.problems.digits import Digits
 
 
@@ -30,8 +30,8 @@ def test_a_node_has_the_same_libraries_and_the_data(monkeypatch: pytest.MonkeyPa
         must_be_fit(other, {})
 
     def missing(*_: object) -> None:
-        raise DataMissing("digits: not here")
+        raise DataMissingError("digits: not here")
 
     monkeypatch.setattr(Digits, "check", missing)
-    with pytest.raises(DataMissing):
+    with pytest.raises(DataMissingError):
         must_be_fit(libraries(), {Digits(): 0})

@@ -22,7 +22,7 @@ from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
-from fl_core.problems.data.data import Data, DataMissing
+from fl_core.problems.data.data import Data, DataMissingError
 from fl_core.problems.digits import Digits
 from reports.records.store import load as report
 from reports.records.summary import summarise
@@ -214,13 +214,13 @@ def test_missing_data_are_said_before_anything_is_computed(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(_: Digits) -> Data:
-        raise DataMissing("digits: not here")
+        raise DataMissingError("digits: not here")
 
     monkeypatch.setattr(Digits, "load", missing)
     path = write_suite(tmp_path)
     path.write_text(re.sub("problem: .*", "problem: digits", path.read_text()))
     heard: list[TaskMessage] = []
-    with pytest.raises(DataMissing):
+    with pytest.raises(DataMissingError):
         session(path, store, hear=heard.append)
     assert not heard and not runs(store)
 

@@ -10,7 +10,7 @@ from worlds import play, scenario
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.scenario import Scenario
 from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
 from fl_core.strategies.rounds.fedavg import FedAvg
@@ -224,7 +224,9 @@ def test_a_window_is_judged_under_each_seed_where_speeds_are_drawn() -> None:
         if fast[-1]:
             play(strategy, where, seed)
         else:
-            with pytest.raises(Impossible, match=r"hold 0\.1 of all importance .* 10 or more rounds can"):
+            with pytest.raises(
+                InvalidProblemError, match=r"hold 0\.1 of all importance .* 10 or more rounds can"
+            ):
                 play(strategy, where, seed)
     assert not fast[0] and any(fast)  # seed 0 alone does not tell
     problem = {"name": "quadratic", "centres": [[0.0], [1.0]], "importance": [9, 1]}

@@ -8,7 +8,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.runs.jobs import EXECUTIONS
 from benchmarks.suite.suite import load
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.recording import recorder
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=process_time)]
@@ -29,7 +29,7 @@ def test_first_run(benchmark: BenchmarkFixture, suite: str, strategy: str) -> No
     planned = next(run for run in load(suite).runs() if run.experiment.strategy.name == strategy)
     try:
         world = planned.experiment.scenario.problem.world(planned.experiment.seed)
-    except Impossible as error:
+    except InvalidProblemError as error:
         pytest.skip(str(error))
 
     def new() -> tuple[tuple[Any, ...], dict[str, Any]]:

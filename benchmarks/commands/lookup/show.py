@@ -56,13 +56,13 @@ def _prospect(runs: list[PlannedRun]) -> str:
     from benchmarks.errors import users_mistake
     from benchmarks.runs.estimate import core_seconds
     from benchmarks.suite.summary import duration
-    from fl_core.problems.problem import Impossible
+    from fl_core.problems.problem import InvalidProblemError
 
     try:
         for problem, seed in {run.experiment.scenario.problem: run.experiment.seed for run in runs}.items():
             problem.check(seed)
         seconds = core_seconds(runs)
-    except Impossible as error:
+    except InvalidProblemError as error:
         return f"It cannot run: {error}"
     except Exception as error:
         reason = users_mistake(error)

@@ -18,12 +18,12 @@ from fl_core.streams import stream
 VALIDATION = 0.1  # the share of the training data that is held out for tuning
 
 
-class DataMissing(FileNotFoundError):  # noqa: N818 - it is reported to the user, not handled
-    """A data set is not on this machine: which files, where they were looked for, how to get them."""
+class DataMissingError(FileNotFoundError):
+    """A data set that is not on this machine: which files, where they were looked for, how to get them."""
 
 
-class DataDamaged(ValueError):  # noqa: N818
-    """A data file differs from the published one: which file, and what to do."""
+class DataDamagedError(ValueError):
+    """A data file that differs from the published one: which file, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)

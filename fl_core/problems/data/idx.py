@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fl_core import reading
-from fl_core.problems.data.data import DataDamaged, DataMissing
+from fl_core.problems.data.data import DataDamagedError, DataMissingError
 from fl_core.problems.data.download import download
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
@@ -47,7 +47,7 @@ def load(name: str, half: tuple[str, str], where: Sequence[Path]) -> tuple[Tenso
     """Images [N, 1, 28, 28] uint8 and labels [N] int64 of one `half`, TRAIN or TEST, of a data set.
 
     Searched for in NAME/raw under each folder of `where`, as torchvision lays it out; if not found,
-    downloaded into the first. Raises DataMissing or DataDamaged.
+    downloaded into the first. Raises DataMissingError or DataDamagedError.
     """
     folders = [place / name / "raw" for place in where]
     found = next((folder for folder in folders if _holds(folder, half)), None)
@@ -55,12 +55,13 @@ def load(name: str, half: tuple[str, str], where: Sequence[Path]) -> tuple[Tenso
         try:
             _download(name, where[0])
         except (OSError, RuntimeError) as error:
-            raise DataMissing(_missing(name, half, folders, error)) from None
+            raise DataMissingError(_missing(name, half, folders, error)) from None
         found = folders[0]
     images, labels = (_read(name, file, found) for file in half)
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max() > 9:
+        files = f"{name}: the files {' and '.join(half)} in {found}"
         shapes = f"images {images.shape}, labels {labels.shape}, the largest {labels.max()}"
-        raise DataDamaged(f"{name}: the files {' and '.join(half)} in {found} do not go together ({shapes})")
+        raise DataDamagedError(f"{files} do not go together ({shapes})")
     return torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
 
 
@@ -85,7 +86,7 @@ def _read(name: str, file: str, folder: Path) -> np.ndarray:
 def _check(name: str, path: Path, content: np.ndarray, md5: str | None) -> None:
     found = hashlib.md5(content.data, usedforsecurity=False).hexdigest()
     if md5 is not None and found != md5:
-        raise DataDamaged(
+        raise DataDamagedError(
             f"{name}: {path} is damaged: its MD5 is {found}, that of the published file {md5}; "
             "delete it, and it will be fetched again where there is a network"
         )
@@ -97,7 +98,8 @@ def _parse(name: str, content: np.ndarray, path: Path) -> np.ndarray:
     header = 4 + 4 * axes
     shape = tuple(int(length) for length in content[4:header].view(">u4")) if len(content) >= header else ()
     if not axes or bytes(content[:3]) != b"\0\0\x08" or int(np.prod(shape)) != len(content) - header:
-        raise DataDamaged(f"{name}: {path} is damaged: {len(content)} bytes that are no complete idx file")
+        reason = f"{len(content)} bytes that are no complete idx file"
+        raise DataDamagedError(f"{name}: {path} is damaged: {reason}")
     return content[header:].reshape(shape)
 
 

@@ -23,7 +23,7 @@ from torch.utils.data import Dataset
 
 from fl_core.parts import imported
 from fl_core.problems.data.data import Data, deciles, drawn
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 TEST = 0.2  # the share that is kept for testing
 Pair = tuple[Tensor, Tensor]  # inputs [N, ...] and targets [N, ...]
@@ -34,17 +34,19 @@ EXPECTED = (
 
 @functools.cache
 def load(path: str, clients: int) -> Data:
-    """The data of the function at `path`, called once per process; raises Impossible if invalid."""
+    """The data of the function at `path`, called once per process; raises InvalidProblemError if invalid."""
     function: Callable[[], Any] = imported(path)
     try:
         found = function()
     except Exception as error:
         reason = " ".join(str(error).split())
-        raise Impossible(f"data {path} failed: {type(error).__name__}: {reason}") from error
+        raise InvalidProblemError(f"data {path} failed: {type(error).__name__}: {reason}") from error
     if not isinstance(found, list):
         return _whole(path, *_halves(path, found))
     if len(found) != clients:
-        raise Impossible(f"data {path} returns {len(found)} data sets, and there are {clients} clients")
+        raise InvalidProblemError(
+            f"data {path} returns {len(found)} data sets, and there are {clients} clients"
+        )
     return _by_client(path, [_halves(f"{path}, client {at}", one) for at, one in enumerate(found)])
 
 
@@ -61,15 +63,17 @@ def _pair(path: str, found: Any) -> Pair:
     if isinstance(found, Dataset):
         items = [found[at] for at in range(len(found))]  # type: ignore[arg-type]
         if not items or not all(isinstance(item, tuple | list) and len(item) == 2 for item in items):
-            raise Impossible(f"data {path}: the items of a Dataset must be pairs of input and target")
+            raise InvalidProblemError(
+                f"data {path}: the items of a Dataset must be pairs of input and target"
+            )
         found = tuple(
             torch.stack([torch.as_tensor(part) for part in half]) for half in zip(*items, strict=True)
         )
     if not (isinstance(found, tuple) and len(found) == 2 and all(map(_is_array, found))):
-        raise Impossible(f"data {path} returns {_called(found)}, not {EXPECTED}")
+        raise InvalidProblemError(f"data {path} returns {_called(found)}, not {EXPECTED}")
     x, y = (_stored(torch.as_tensor(part)) for part in found)
     if not len(x) or len(x) != len(y):
-        raise Impossible(f"data {path} returns {len(x)} inputs and {len(y)} targets")
+        raise InvalidProblemError(f"data {path} returns {len(x)} inputs and {len(y)} targets")
     return x, y.long() if y.dtype is torch.uint8 else y
 
 
@@ -112,7 +116,7 @@ def _kept(path: str, found: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
     """Training and test data, a fifth of each kind."""
     kept, (x, y) = drawn(kinds, TEST, "own"), found
     if kept.all() or not kept.any():
-        raise Impossible(f"data {path}: of {len(kept)} data points none can be kept for testing")
+        raise InvalidProblemError(f"data {path}: of {len(kept)} data points none can be kept for testing")
     return (x[~kept], y[~kept]), (x[kept], y[kept])
 
 
@@ -120,7 +124,7 @@ def _joined(path: str, parts: Sequence[Pair]) -> Pair:
     try:
         x, y = (torch.cat(of) for of in zip(*parts, strict=True))
     except RuntimeError as error:
-        raise Impossible(f"data {path}: the clients' data do not have one shape: {error}") from None
+        raise InvalidProblemError(f"data {path}: the clients' data do not have one shape: {error}") from None
     return x, y
 
 

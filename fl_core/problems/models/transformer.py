@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fl_core.parts import Count
 from fl_core.problems.models.keyed_dropout import KeyedDropout
 from fl_core.problems.models.model import Model
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 PAD, BEGIN = 0, 1  # our own tokens
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -90,7 +90,11 @@ class Transformer(Model):
         return self.dropout
 
     def tokens(self, texts: list[str]) -> Tensor:
-        """Tokens [N, length] of texts, int32; Impossible if the pretrained tokenizer is not available."""
+        """Return the tokens [N, length] of texts, int32.
+
+        Raises:
+            InvalidProblemError: The pretrained tokenizer is not available.
+        """
         if self.random:
             return hashed_words(texts, self.length, self.vocabulary)
         tokenizer = self._pretrained("AutoTokenizer")
@@ -117,7 +121,7 @@ class Transformer(Model):
         else:
             network = self._pretrained(self.network, ignore_mismatched_sizes=True, **options)
             if (most := network.config.max_position_embeddings) < self.length:
-                raise Impossible(
+                raise InvalidProblemError(
                     f"model {self.reference()}: '{self.weights}' reads {most} tokens, not {self.length}"
                 )
         return TextClassifier(network, self.dropout)
@@ -128,14 +132,14 @@ class Transformer(Model):
         except (OSError, ValueError) as error:
             where = "in that folder" if Path(self.weights).is_dir() else "as a folder or on the hub"
             reason = " ".join(str(error).split())
-            raise Impossible(
+            raise InvalidProblemError(
                 f"model {self.reference()}: weights '{self.weights}' not found {where} ({reason:.200}); "
                 "give a folder with a pretrained model and its tokenizer, or 'random'"
             ) from None
 
     def _library(self) -> Any:
         if reason := self.lacks():
-            raise Impossible(reason)
+            raise InvalidProblemError(reason)
         library: Any = import_module("transformers")
         library.logging.set_verbosity_error()
         library.logging.disable_progress_bar()

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fl_core.parts import Rate
 from fl_core.problems.partitions.partition import Partition, cut
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.streams import stream
 
 
@@ -51,7 +51,7 @@ class ClassDirichlet(Partition):
             counts = self._counts(sizes, clients, random)
             if counts is not None and counts.sum(0).min() >= self.min_size:
                 return cut(classes, counts, random)
-        raise Impossible(
+        raise InvalidProblemError(
             f"partition {self.reference()} with alpha {self.alpha:g}: in {self.ATTEMPTS} draws some of the "
             f"{clients} clients always had fewer than {self.min_size} data points; raise alpha, or lower "
             "min_size or clients"

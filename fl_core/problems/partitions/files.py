@@ -14,7 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from fl_core import reading
 from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.partition import Partition, check
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 
 class PartitionFile(Partition):
@@ -58,24 +58,24 @@ class PartitionFile(Partition):
         return self._parts(len(labels), clients)
 
     def _parts(self, samples: int, clients: int) -> list[np.ndarray]:
-        """Ascending indices of each client; Impossible if one is out of range, or occurs twice."""
+        """Ascending indices of each client; InvalidProblemError if one is out of range, or occurs twice."""
         found = self._read()
         if reason := self.refuses(samples, 0, clients):
-            raise Impossible(reason)
+            raise InvalidProblemError(reason)
         holder: dict[int, int] = {}
         for client, indices in sorted(found.items()):
             if not 0 <= client < clients:
-                raise Impossible(
+                raise InvalidProblemError(
                     f"partition file {self.path}: client {client} is not one of 0 … {clients - 1}"
                 )
             for index in indices:
                 if not 0 <= index < samples:
-                    raise Impossible(
+                    raise InvalidProblemError(
                         f"partition file {self.path}: client {client} holds data point {index}, and there "
                         f"are only 0 … {samples - 1}"
                     )
                 if index in holder:
-                    raise Impossible(
+                    raise InvalidProblemError(
                         f"partition file {self.path}: data point {index} is held by clients "
                         f"{holder[index]} and {client}"
                     )

@@ -9,7 +9,7 @@ import numpy as np
 from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition, check
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 
 class Natural(Partition):
@@ -20,11 +20,11 @@ class Natural(Partition):
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
         if data.owner_train is None:
-            raise Impossible("partition natural needs data with owners, and these have none")
+            raise InvalidProblemError("partition natural needs data with owners, and these have none")
         owner = data.owner_train.numpy()
         found = int(owner.max()) + 1
         if found != clients:
-            raise Impossible(
+            raise InvalidProblemError(
                 f"partition natural: the data have {found} owners, and there are {clients} clients"
             )
         parts = [np.flatnonzero(owner == client) for client in range(clients)]
@@ -32,7 +32,9 @@ class Natural(Partition):
         return parts
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
-        raise Impossible("partition natural needs to know who made a data point; labels alone do not say")
+        raise InvalidProblemError(
+            "partition natural needs to know who made a data point; labels alone do not say"
+        )
 
 
 class Given(Natural):

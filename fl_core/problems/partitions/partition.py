@@ -12,7 +12,7 @@ import numpy as np
 
 from fl_core.parts import Part
 from fl_core.problems.data.data import Data
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 
 class Partition(Part):
@@ -34,13 +34,21 @@ class Partition(Part):
         return False
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
-        """Ascending indices into the training data of each client's share; Impossible if it cannot be."""
+        """Return each client's ascending indices into the training data.
+
+        Raises:
+            InvalidProblemError: The data cannot be divided among so many clients.
+        """
         return self.split(data.labels_train.numpy(), clients, seed)
 
     def split(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
-        """Ascending indices into `labels` of each client's data, checked; Impossible if it cannot be."""
+        """Return each client's ascending indices into `labels`, checked.
+
+        Raises:
+            InvalidProblemError: The labels cannot be divided among so many clients.
+        """
         if reason := self.refuses(len(labels), len(np.unique(labels)), clients):
-            raise Impossible(reason)
+            raise InvalidProblemError(reason)
         parts = [np.sort(part) for part in self.deal(labels, clients, seed)]
         check(self, parts, len(labels), clients)
         return parts
@@ -51,10 +59,14 @@ class Partition(Part):
 
 
 def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: int) -> None:
-    """Raises unless `parts` deal out `samples` data points to `clients` as `partition` promises.
+    """Raise unless `parts` deal out `samples` data points to `clients` as `partition` promises.
 
-    Each point to exactly one client, unless its paper samples with replacement or leaves some out; no client
-    without data, unless allowed: this raises Impossible, any other fault is the partition's, a ValueError.
+    Each point goes to exactly one client, unless the partition's paper samples with replacement or leaves
+    some out; no client is without data, unless allowed.
+
+    Raises:
+        InvalidProblemError: A client has no data.
+        ValueError: Any other fault, which is the partition's.
     """
     name = partition.reference()
     if len(parts) != clients:
@@ -69,7 +81,7 @@ def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: 
         raise ValueError(f"partition {name} leaves out {np.sum(holders < 1)} of {samples} data points")
     empty = [client for client, part in enumerate(parts) if not len(part)]
     if empty and not partition.leaves_empty():
-        raise Impossible(
+        raise InvalidProblemError(
             f"partition {name} leaves client {empty[0]} of {clients} without data: lower clients"
         )
 

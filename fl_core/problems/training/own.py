@@ -12,7 +12,7 @@ from torch import Tensor
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.precision import forward, gradients
-from fl_core.problems.problem import Evaluation, Impossible
+from fl_core.problems.problem import Evaluation, InvalidProblemError
 from fl_core.problems.training.task import Batch, Task
 from fl_core.problems.training.world import PASS, SupervisedWorld
 
@@ -174,7 +174,7 @@ class OwnWorld(SupervisedWorld):
             yield self.batch(chunk)
 
     def _tried(self) -> bool:
-        """Whether jobs can be stacked; Impossible with one sentence if the module cannot be trained."""
+        """Return whether jobs can be stacked; raise InvalidProblemError if the module cannot be trained."""
         task, sample = self.at(self.first), torch.from_numpy(self.held[:PROBE])
         try:
             before = torch.get_rng_state()
@@ -184,17 +184,23 @@ class OwnWorld(SupervisedWorld):
             metrics = task.tested(self._tests(torch.arange(min(PROBE, len(self.data.x_test)))))
         except Exception as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
-            raise Impossible(f"{task.called} failed on a mini-batch of {len(sample)}: {reason}") from error
+            raise InvalidProblemError(
+                f"{task.called} failed on a mini-batch of {len(sample)}: {reason}"
+            ) from error
         if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
             shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-            raise Impossible(
+            raise InvalidProblemError(
                 f"{task.called}: training_step must return the loss, one number with a gradient, not {shape}"
             )
         if random:
-            raise Impossible(f"{task.called}: its loss draws at random, so that no run could be repeated")
+            raise InvalidProblemError(
+                f"{task.called}: its loss draws at random, so that no run could be repeated"
+            )
         declared = [one.name for one in getattr(type(task.network), "metrics", ()) if one.name != "test/loss"]
         if missing := [name for name in declared if name not in metrics]:
-            raise Impossible(f"{task.called} declares {missing[0]}, and its test_step does not log it")
+            raise InvalidProblemError(
+                f"{task.called} declares {missing[0]}, and its test_step does not log it"
+            )
         return self._stacked_as_alone(sample)
 
     def _stacked_as_alone(self, sample: Tensor) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.precision import Precision, forward
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where the network is random
 
@@ -27,7 +27,7 @@ class Task(pl.LightningModule):
     def __init__(self, network: nn.Module, lr: float) -> None:
         super().__init__()
         if reason := hidden_state(network):
-            raise Impossible(reason)
+            raise InvalidProblemError(reason)
         self.network = network
         self.lr = lr  # for `Trainer.fit`; strategies have their own rates
 

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import model_validator
 
 from fl_core.parts import Count, Part
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.scenario import Scenario
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, alike
@@ -50,7 +50,7 @@ class Sampling(Part):
         return None
 
     def begin(self, server: Server) -> None:
-        """Allocate what it keeps in `server.memory`; Impossible where it does not fit the clients."""
+        """Allocate `server.memory`; raise InvalidProblemError if the sampling does not fit the clients."""
 
     def weights(self, server: Server) -> Weights:
         """The idle clients of the next round, and their weights d_i."""
@@ -153,7 +153,7 @@ class Biased(Sampling):
 
     def begin(self, server: Server) -> None:
         if reason := self.too_short(server.p, server.mean_time):
-            raise Impossible(reason)
+            raise InvalidProblemError(reason)
         server.memory.rounds, server.memory.owed = 0, []
 
     def weights(self, server: Server) -> Weights:

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from fl_core.problems import cifar, newsgroups, shakespeare
 from fl_core.problems.cifar import CIFAR10, CIFAR100
-from fl_core.problems.data.data import Data, DataDamaged, DataMissing
+from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError
 from fl_core.problems.models.model import Model
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.problem import Impossible, Problem
+from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
 from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip
 from fl_core.problems.training.world import SupervisedWorld
@@ -197,9 +197,9 @@ def test_augmentation_is_for_whole_images() -> None:
 
 
 def test_cifar_that_is_missing_says_where_it_was_looked_for(own: Path) -> None:
-    with pytest.raises(DataMissing, match=r"cifar-10-batches-py.*no network in tests.*ASYNCFL_DATA"):
+    with pytest.raises(DataMissingError, match=r"cifar-10-batches-py.*no network in tests.*ASYNCFL_DATA"):
         CIFAR10().load()
-    with pytest.raises(DataMissing, match=r"CIFAR100: train, test not found"):
+    with pytest.raises(DataMissingError, match=r"CIFAR100: train, test not found"):
         CIFAR100().load()
 
 
@@ -208,7 +208,7 @@ def test_a_damaged_cifar_file_is_never_unpickled(own: Path) -> None:
     folder.mkdir()
     for file in ("train", "test"):
         (folder / file).write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
-    with pytest.raises(DataDamaged, match=r"cifar-100-python/train is damaged: its MD5 is .* delete it"):
+    with pytest.raises(DataDamagedError, match=r"cifar-100-python/train is damaged: its MD5 is .* delete it"):
         CIFAR100().load()
 
 
@@ -290,7 +290,7 @@ def test_speeches_have_a_role_and_their_words_alone() -> None:
 def test_the_longest_roles_are_chosen() -> None:
     texts = {("a", "X"): "12", ("a", "Y"): "1234", ("b", "X"): "56", ("b", "Z"): "1"}
     assert shakespeare.largest(texts, 3) == ["1234", "12", "56"]
-    with pytest.raises(Impossible, match="5 clients, but there are only 4 roles"):
+    with pytest.raises(InvalidProblemError, match="5 clients, but there are only 4 roles"):
         shakespeare.largest(texts, 5)
 
 
@@ -316,15 +316,15 @@ def test_clients_are_tested_on_their_own_text() -> None:
 
 
 def test_plays_that_are_missing_or_too_few(own: Path) -> None:
-    with pytest.raises(DataMissing, match="no plays found in"):
+    with pytest.raises(DataMissingError, match="no plays found in"):
         Shakespeare().load()
     (own / "shakespeare/plays").mkdir(parents=True)
     (own / "shakespeare/plays/one.txt").write_text(PLAY)
-    with pytest.raises(DataDamaged, match="holds 1 plays, not 37"):
+    with pytest.raises(DataDamagedError, match="holds 1 plays, not 37"):
         Shakespeare().load()
     for number in range(36):
         (own / f"shakespeare/plays/{number}.txt").write_bytes(b"\xff")
-    with pytest.raises(DataDamaged, match=r"plays/0\.txt cannot be read: 'utf-8' codec"):
+    with pytest.raises(DataDamagedError, match=r"plays/0\.txt cannot be read: 'utf-8' codec"):
         Shakespeare().load()
 
 
@@ -356,11 +356,11 @@ def test_words_are_counted_where_they_are_hashed_to() -> None:
 
 
 def test_posts_that_are_missing_or_too_few(own: Path) -> None:
-    with pytest.raises(DataMissing, match=r"20news-bydate-train and 20news-bydate-test not found"):
+    with pytest.raises(DataMissingError, match=r"20news-bydate-train and 20news-bydate-test not found"):
         Newsgroups().load()
     for half in newsgroups.HALVES:
         (own / "20news" / half / "sci.space").mkdir(parents=True)
-    with pytest.raises(DataDamaged, match="holds 0 posts in 1 groups, not 11314 in 20"):
+    with pytest.raises(DataDamagedError, match="holds 0 posts in 1 groups, not 11314 in 20"):
         Newsgroups().load()
 
 

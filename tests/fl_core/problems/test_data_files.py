@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fl_core.problems.data import idx
-from fl_core.problems.data.data import DataDamaged, DataMissing, data_dir, places, stratified
+from fl_core.problems.data.data import DataDamagedError, DataMissingError, data_dir, places, stratified
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import KMNIST, MNIST, FashionMNIST, KMNIST10k
 
@@ -46,7 +46,7 @@ def test_the_data_folder_comes_before_the_cache(own: Path) -> None:
 
 
 def test_missing_files_are_named_with_the_places_and_the_remedy(own: Path) -> None:
-    with pytest.raises(DataMissing) as missing:
+    with pytest.raises(DataMissingError) as missing:
         MNIST().load()
     said = str(missing.value)
     for part in (*idx.TRAIN, str(own / "MNIST/raw"), str(own.parent / "cache"), "ASYNCFL_DATA", "no network"):
@@ -56,7 +56,8 @@ def test_missing_files_are_named_with_the_places_and_the_remedy(own: Path) -> No
 
 def test_half_of_kmnist_is_not_kmnist_but_the_way_out_is_named(own: Path) -> None:
     write(own / "KMNIST/raw", idx.TEST, np.zeros((10, 28, 28)), np.arange(10))
-    with pytest.raises(DataMissing, match="kmnist10k makes do with the 10,000 test images, which are there"):
+    way_out = "kmnist10k makes do with the 10,000 test images, which are there"
+    with pytest.raises(DataMissingError, match=way_out):
         KMNIST().load()
 
 
@@ -86,7 +87,7 @@ def test_files_of_the_wrong_shape_are_damaged(
     own: Path, images: tuple[int, ...], labels: int, sentence: str
 ) -> None:
     write(own / "KMNIST/raw", idx.TRAIN, np.zeros(images), np.zeros(labels))
-    with pytest.raises(DataDamaged, match=sentence):
+    with pytest.raises(DataDamagedError, match=sentence):
         idx.load("KMNIST", idx.TRAIN, places())
 
 
@@ -95,7 +96,7 @@ def test_a_file_cut_short_is_damaged(own: Path, length: int) -> None:
     write(own / "KMNIST/raw", idx.TRAIN, np.zeros((20, 28, 28)), np.zeros(20))
     images = own / "KMNIST/raw" / idx.TRAIN[0]
     images.write_bytes(images.read_bytes()[:length])
-    with pytest.raises(DataDamaged, match="no complete idx file") as damaged:
+    with pytest.raises(DataDamagedError, match="no complete idx file") as damaged:
         idx.load("KMNIST", idx.TRAIN, places())
     assert str(images) in str(damaged.value)
 
@@ -129,7 +130,7 @@ def drop_unpacked(folder: Path) -> None:
 def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], file: str) -> None:
     shutil.copytree(KMNIST_RAW, own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
     damage(own / "KMNIST/raw")
-    with pytest.raises(DataDamaged) as damaged:
+    with pytest.raises(DataDamagedError) as damaged:
         KMNIST10k().load()
     assert f"{own / 'KMNIST/raw' / file} is damaged: its MD5 is" in str(damaged.value)
     assert "\n" not in str(damaged.value)
@@ -240,6 +241,6 @@ def test_a_download_arrives_whole_or_not_at_all(
         assert images.shape == (20, 1, 28, 28) and bool(labels.all())
         assert sorted(p.name for p in (places[0] / "KMNIST/raw").iterdir()) == sorted(idx.TRAIN)
     else:
-        with pytest.raises(DataMissing, match="the line went dead"):
+        with pytest.raises(DataMissingError, match="the line went dead"):
             idx.load("KMNIST", idx.TRAIN, places)
     assert [p.name for p in places[0].iterdir()] == (["KMNIST"] if complete else [])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fl_core.experiment import Experiment
-from fl_core.problems.problem import Impossible, Problem
+from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.recording.recorder import run
 
 MINE = """
@@ -279,13 +279,13 @@ def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any
     ],
 )
 def test_what_the_check_before_a_run_finds_is_one_line(module: str, data: str, line: str) -> None:
-    with pytest.raises(Impossible, match=line) as told:
+    with pytest.raises(InvalidProblemError, match=line) as told:
         problem(f"mine_own:{module}", f"mine_own:{data}").check(0)
     assert "\n" not in str(told.value)
 
 
 def test_as_many_data_sets_as_clients() -> None:
-    with pytest.raises(Impossible, match="returns 4 data sets, and there are 5 clients"):
+    with pytest.raises(InvalidProblemError, match="returns 4 data sets, and there are 5 clients"):
         problem(data="mine_own:by_client", clients=5).check(0)
 
 

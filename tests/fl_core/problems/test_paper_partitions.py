@@ -14,7 +14,7 @@ from fl_core.problems.partitions.fraboni import FraboniDirichlet
 from fl_core.problems.partitions.natural import Natural
 from fl_core.problems.partitions.p_class import PClass
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.problem import Impossible, Problem
+from fl_core.problems.problem import InvalidProblemError, Problem
 
 
 def balanced(classes: int, size: int) -> np.ndarray:
@@ -208,7 +208,7 @@ def test_a_seed_fixes_the_split(partition: Partition) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(partition: Partition, clients: int, sentence: str) -> None:
-    with pytest.raises(Impossible, match=sentence):
+    with pytest.raises(InvalidProblemError, match=sentence):
         partition.split(balanced(10, 10), clients, 0)
 
 
@@ -217,7 +217,7 @@ def test_natural_gives_each_owner_its_own() -> None:
     owner = torch.tensor([1, 0, 1, 2, 0])
     data = Data(x, y, x, y, 1, owner_train=owner, owner_test=owner)
     assert [part.tolist() for part in Natural().divide(data, 3, 0)] == [[1, 4], [0, 2], [3]]
-    with pytest.raises(Impossible, match="3 owners, and there are 2 clients"):
+    with pytest.raises(InvalidProblemError, match="3 owners, and there are 2 clients"):
         Natural().divide(data, 2, 0)
     assert data.fingerprint != Data(x, y, x, y, 1).fingerprint
 

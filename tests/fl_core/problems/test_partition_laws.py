@@ -23,7 +23,7 @@ from fl_core.problems.partitions.fraboni import FraboniDirichlet
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.p_class import PClass
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.streams import stream
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
@@ -105,7 +105,7 @@ def test_class_dirichlet_by_a_plain_loop(clients: int, alpha: float, balance: bo
             labels = shuffled(SIZES)
             assert counted(labels, partition.split(labels, clients, seed)) == held
         else:
-            with pytest.raises(Impossible):
+            with pytest.raises(InvalidProblemError):
                 partition.split(shuffled(SIZES), clients, seed)
 
 
@@ -165,7 +165,7 @@ def test_p_class_by_a_plain_loop(sizes: list[int], p: int, clients: int, seed: i
     partition = PClass(p=p)
     try:
         parts = partition.split(labels, clients, seed)
-    except Impossible:
+    except InvalidProblemError:
         assume(False)
     s = min(sizes) - 1
     r = len(sizes) * s // (clients * p)

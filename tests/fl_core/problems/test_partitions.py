@@ -11,7 +11,7 @@ from fl_core.problems.partitions.by_labels import ClassesPerClient
 from fl_core.problems.partitions.dirichlet import ClassDirichlet, ClientDirichlet, _draw
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition, check
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 
 alphas = st.sampled_from([1e-3, 0.05, 0.3, 1.0, 10.0, 1e4])
 partitions = st.one_of(
@@ -34,7 +34,7 @@ def test_every_data_point_has_one_client_and_nobody_is_empty_unasked(
 ) -> None:
     try:
         parts = partition.split(labels, clients, seed)
-    except Impossible:
+    except InvalidProblemError:
         assume(False)
     assert len(parts) == clients
     assert sorted(index for part in parts for index in part) == list(range(len(labels)))
@@ -149,14 +149,14 @@ def test_drawing_in_bulk_has_the_law_of_drawing_one_by_one() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(partition: Partition, clients: int, sentence: str) -> None:
-    with pytest.raises(Impossible) as refused:
+    with pytest.raises(InvalidProblemError) as refused:
         partition.split(tenfold(10), clients, 0)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_class_too_small_for_its_holders_is_refused() -> None:
-    with pytest.raises(Impossible, match=r"leaves client \d of 4 without data"):
+    with pytest.raises(InvalidProblemError, match=r"leaves client \d of 4 without data"):
         ClassesPerClient(classes=1).split(np.array([0, 0, 0, 1]), 4, 0)
 
 

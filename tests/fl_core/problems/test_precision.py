@@ -17,7 +17,7 @@ from fl_core.experiment import Experiment
 from fl_core.problems.classification import Classification
 from fl_core.problems.models.model import Model
 from fl_core.problems.precision import gradients
-from fl_core.problems.problem import Impossible, Problem
+from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording.recorder import run
 
@@ -157,7 +157,7 @@ def test_it_learns_along_the_curve_of_float32() -> None:
 
 
 def test_what_cannot_be_is_refused_in_a_line() -> None:
-    with pytest.raises(Impossible, match=r"^precision tf32 needs a GPU: use --device cuda"):
+    with pytest.raises(InvalidProblemError, match=r"^precision tf32 needs a GPU: use --device cuda"):
         world(precision="tf32").gradient(world().initial(), 0, torch.arange(4))
     with pytest.raises(ValidationError, match="precision bfloat16 goes with dtype float32, not with float64"):
         problem(precision="bfloat16", dtype="float64")

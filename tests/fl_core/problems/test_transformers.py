@@ -17,7 +17,7 @@ from fl_core.problems.models import transformer
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import BEGIN, PAD, Transformer, hashed_words
 from fl_core.problems.newsgroups import Newsgroups
-from fl_core.problems.problem import Impossible
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.training.keyed import KeyedWorld
 from fl_core.problems.training.world import SupervisedWorld
 
@@ -177,7 +177,7 @@ def test_pretrained_weights_and_tokenizer_from_a_folder(name: str, tmp_path: Pat
     w = Posts(model=model, clients=3, partition="iid").world(0)
     assert w.fingerprint["weights"].startswith(f"pretrained weights {folder}, ")
     long = model.model_copy(update={"length": 11})
-    with pytest.raises(Impossible, match="reads 10 tokens, not 11"):
+    with pytest.raises(InvalidProblemError, match="reads 10 tokens, not 11"):
         long.build((11,), 20)
 
 
@@ -187,7 +187,7 @@ def test_weights_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     model = Model.model_validate({"name": "bert", "weights": str(tmp_path)})
     assert isinstance(model, Transformer)
     for call in (lambda: model.build((128,), 20), lambda: model.tokens(["a"])):
-        with pytest.raises(Impossible, match="not found in that folder") as refused:
+        with pytest.raises(InvalidProblemError, match="not found in that folder") as refused:
             call()
         assert "\n" not in str(refused.value)
 
@@ -198,7 +198,9 @@ def test_a_machine_without_the_library(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(transformer, "find_spec", lambda _: None)
     problem = Posts(model=tiny(name), clients=3, partition="iid")
     for call in (lambda: problem.check(0), lambda: problem.world(0)):
-        with pytest.raises(Impossible, match=r"pip install 'asyncfl-bench\[transformers\]'") as refused:
+        with pytest.raises(
+            InvalidProblemError, match=r"pip install 'asyncfl-bench\[transformers\]'"
+        ) as refused:
             call()
         assert "\n" not in str(refused.value)
 
