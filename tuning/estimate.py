@@ -9,7 +9,7 @@ from time import perf_counter
 
 import torch
 
-from fl_core.recording.together import advance
+from fl_core.recording.interleave import interleave
 from tuning.study import Campaign, Study
 from tuning.trials_job import AT_ONCE, SeedOfTrial, TrialsJob, TrialWorlds
 
@@ -38,19 +38,19 @@ def _batch(study: Study, size: int, patience: float) -> float:
     for seed in study.seeds:
         worlds.of(study.tried_on.problem, seed)
     places = product(range(len(study.seeds)), trials)
-    lanes = [SeedOfTrial(job, trial, seed, worlds, set()) for seed, trial in places]
-    events = advance(lanes, AT_ONCE)
+    slots = [SeedOfTrial(job, trial, seed, worlds, set()) for seed, trial in places]
+    events = interleave(slots, AT_ONCE)
     began = perf_counter()
     next(events, None)  # with all that is done once, at the start
-    starting, first = perf_counter() - began, _done(lanes)
+    starting, first = perf_counter() - began, _done(slots)
     began = perf_counter()
     for _ in events:
         spent = perf_counter() - began
-        if spent > patience and (done := _done(lanes) - first) > 0:
+        if spent > patience and (done := _done(slots) - first) > 0:
             return starting + spent * (1 - first) / done
     return starting + perf_counter() - began
 
 
-def _done(lanes: Sequence[SeedOfTrial]) -> float:
+def _done(slots: Sequence[SeedOfTrial]) -> float:
     """The share of all budgets that is used."""
-    return mean(min(1.0, lane.recorder.simulation.share) if lane.recorder else 0.0 for lane in lanes)
+    return mean(min(1.0, slot.recorder.simulation.share) if slot.recorder else 0.0 for slot in slots)

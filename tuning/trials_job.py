@@ -10,13 +10,13 @@ from typing import Self
 from benchmarks import device
 from benchmarks.errors import summarised
 from benchmarks.pool.pool import Final, Message, Worker
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.metrics import TRAINING
 from fl_core.problems.problem import Problem, World
+from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import Recorder
-from fl_core.recording.together import Lane, advance
 from fl_core.scenario import Scenario
 from fl_core.schema import Status
 from fl_core.strategies.strategy import Strategy
@@ -108,19 +108,19 @@ class TrialsJob:
 
     def _simulate(self, places: Sequence[tuple[int, int]], stopped: set[int], worker: Worker) -> None:
         worlds = worker.shared(TrialWorlds)
-        lanes = (SeedOfTrial(self, trial, seed, worlds, stopped) for trial, seed in places)
-        for lane, event in advance(lanes, AT_ONCE):
-            points = lane.new_points()
+        slots = (SeedOfTrial(self, trial, seed, worlds, stopped) for trial, seed in places)
+        for slot, event in interleave(slots, AT_ONCE):
+            points = slot.new_points()
             for row, point in points:
-                worker.tell(self, Evaluated(lane.trial, lane.seed, row, point))
+                worker.tell(self, Evaluated(slot.trial, slot.seed, row, point))
             if event is None:
-                worker.tell(self, lane.ended())
+                worker.tell(self, slot.ended())
             if event is None or points:
                 while (note := worker.note(self)) is not None:
                     stopped.add(note.trial)
 
 
-class SeedOfTrial(Lane):
+class SeedOfTrial(RunSlot):
     """A trial under one seed; it goes on until its trial is stopped."""
 
     def __init__(self, job: TrialsJob, trial: int, seed: int, worlds: TrialWorlds, stopped: set[int]) -> None:
@@ -130,7 +130,7 @@ class SeedOfTrial(Lane):
         self.recorder: Recorder | None = None  # once it has begun
         self._told = 0  # rows of the curve
 
-    def events(self) -> Iterator[Event | Need]:
+    def events(self) -> Iterator[Event | ComputeRequest]:
         """Each event once the recorder has seen it."""
         scenario, seed = self.job.scenario, self.job.seeds[self.seed]
         experiment = Experiment(scenario=scenario, strategy=self.job.strategies[self.trial], seed=seed)
@@ -142,7 +142,7 @@ class SeedOfTrial(Lane):
         for event in recorder.simulation.events():
             if self.trial in self.stopped:
                 return
-            if not isinstance(event, Need):
+            if not isinstance(event, ComputeRequest):
                 recorder.see(event)
             yield event
         recorder.end()

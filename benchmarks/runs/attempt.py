@@ -11,19 +11,19 @@ from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.tasks import RunTask
 from benchmarks.tracking.outbox import Result
-from fl_core.execution.execution import Execution, Need
+from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
+from fl_core.recording.interleave import RunSlot
 from fl_core.recording.recorder import Recorder
-from fl_core.recording.together import Lane
 
 SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
 SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
 TELL_EVERY = 0.2  # seconds of its own between two messages
 
 
-class Attempt(Lane):
+class Attempt(RunSlot):
     """A run that is recorded, saved and reported at its events, independently of the runs beside it."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Attempt(Lane):
         self.recorder: Recorder | None = None  # once it has begun
         self._finished: Finished | None = None
 
-    def events(self) -> Iterator[Event | Need]:
+    def events(self) -> Iterator[Event | ComputeRequest]:
         """The simulation's events, once the recorder has seen them; its record is written at the end."""
         world = self.world()
         recorder = self.recorder = self._resumed(world) or self._begun(world)
@@ -52,7 +52,7 @@ class Attempt(Lane):
         self.tell(Advanced(simulation.share, self._value(recorder)))  # where it begins, or goes on
         next_message, next_save = 0.0, SAVE_EVERY
         for event in simulation.events():
-            if not isinstance(event, Need):
+            if not isinstance(event, ComputeRequest):
                 if recorder.see(event):
                     self.watch.stamp(len(curve))
                 self.charge()

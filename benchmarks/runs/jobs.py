@@ -30,7 +30,7 @@ from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem, World
-from fl_core.recording.together import advance
+from fl_core.recording.interleave import interleave
 
 EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "one_by_one": OneByOne,
@@ -134,7 +134,7 @@ class RunJob(TaskJob[RunTask]):
     def compute(self, worker: Worker) -> None:
         """Leave the records of the run and its companions in the outbox, or checkpoints if it is stopped."""
         group = Companions(self, worker)
-        for attempt, event in advance(group.attempts(), inf, group.execution):
+        for attempt, event in interleave(group.attempts(), inf, group.execution):
             if event is None:
                 worker.tell(group.opened.pop(attempt), attempt.finished())
             if worker.stopping:
@@ -196,11 +196,11 @@ class Companions:
         ):
             return 1
         if self._most is None:
-            need = next((attempt.need for attempt in self.opened), None)
-            if need is None:
+            request = next((attempt.request for attempt in self.opened), None)
+            if request is None:
                 return 1
-            models = HELD * need.world.n * need.world.d
-            most = min(AT_ONCE[need.job.start.device.type], int(largest(need.job.start)) // models)
+            models = HELD * request.world.n * request.world.d
+            most = min(AT_ONCE[request.job.start.device.type], int(largest(request.job.start)) // models)
             self._most = max(1, most)
         return self._most
 

@@ -14,12 +14,12 @@ from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
 from benchmarks.speed import yardstick
 from benchmarks.speed.noise import Babble, Noise
 from fl_core.execution.auto import Auto
-from fl_core.execution.execution import Execution, Need
+from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
 from fl_core.problems.classification import Classification
 from fl_core.problems.problem import CPU, Problem
-from fl_core.recording.together import simulate_together
+from fl_core.recording.interleave import simulate_together
 
 MODELS = ("logistic", "cnn", "lstm")
 CLIENTS, BATCH = 100, 64
@@ -104,9 +104,9 @@ class Counted:
         self.computed = 0
         self._execution = execution
 
-    def fill(self, needs: Sequence[Need]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
         """Compute what is needed, and count it."""
-        computed = self._execution.fill(needs)
+        computed = self._execution.execute(requests)
         self.computed += computed
         return computed
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.strategies.strategy import Strategy
@@ -51,9 +51,9 @@ class Shadow:
         state.versions[state.version] = model
         return step
 
-    def _next(self, content: Content | None) -> Event | Need | None:
+    def _next(self, content: Content | None) -> Event | ComputeRequest | None:
         for happened in self._events:
-            if not isinstance(happened, Need) or content is None:
+            if not isinstance(happened, ComputeRequest) or content is None:
                 return happened
             job = happened.job
             job.start, job.delta, job.gradient = content.start, content.delta, content.gradient

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
@@ -128,37 +128,41 @@ class Auto:
         choice = self._choice
         return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
 
-    def fill(self, needs: Sequence[Need]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
         """Compute the needed jobs and, while that is faster, other jobs in flight."""
-        if not any(need.job.steps for need in needs):  # nothing to compute, and so nothing to measure
-            return OneByOne().fill(needs)
-        if self._choice is None or len(needs) > self._runs:
-            self._runs = len(needs)
-            return self._begin(needs)
-        width, began = self._choice.width, self._now(needs)
-        computed = AllInFlight(width).fill(needs)
-        self._choice.saw(width, computed, self._now(needs) - began, sum(need.wasted for need in needs))
+        if not any(
+            request.job.steps for request in requests
+        ):  # nothing to compute, and so nothing to measure
+            return OneByOne().execute(requests)
+        if self._choice is None or len(requests) > self._runs:
+            self._runs = len(requests)
+            return self._begin(requests)
+        width, began = self._choice.width, self._now(requests)
+        computed = AllInFlight(width).execute(requests)
+        self._choice.saw(
+            width, computed, self._now(requests) - began, sum(request.wasted for request in requests)
+        )
         return computed
 
-    def _now(self, needs: Sequence[Need]) -> float:
+    def _now(self, requests: Sequence[ComputeRequest]) -> float:
         """Seconds; on a CPU the thread's own, so that other processes do not count.
 
         Once nothing is left to measure it returns 0: a system call can take as long as the work.
         """
         if not (self._choice and self._choice.measuring):
             return 0.0
-        clock = self._clock or (thread_time if needs[0].job.start.device.type == "cpu" else perf_counter)
+        clock = self._clock or (thread_time if requests[0].job.start.device.type == "cpu" else perf_counter)
         return clock()
 
-    def _begin(self, needs: Sequence[Need]) -> int:
+    def _begin(self, requests: Sequence[ComputeRequest]) -> int:
         """The first call: the choice for work like this, or a new one, of widths that can be filled."""
-        room = sum(len(list(islice(need.jobs(), WIDTHS[-1]))) for need in needs)
+        room = sum(len(list(islice(request.jobs(), WIDTHS[-1]))) for request in requests)
         widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]
         self._stackable = len(widths) > 1
-        key = (needs[0].world.kind, needs[0].job.start.device, needs[0].local, len(widths))
+        key = (requests[0].world.kind, requests[0].job.start.device, requests[0].local, len(widths))
         if key in self.known:
             self._choice = self.known[key]
-            return self.fill(needs)
+            return self.execute(requests)
         self._choice = self.known[key] = Choice(widths)
         kept = 0
 
@@ -168,9 +172,9 @@ class Auto:
             return tensor
 
         with saved_tensors_hooks(keep, lambda tensor: tensor):
-            computed = AllInFlight(1).fill(needs)
-        steps = sum(need.job.steps for need in needs)
-        self._choice.narrow(largest(needs[0].job.start) / (needs[0].job.start.numel() + kept / steps))
+            computed = AllInFlight(1).execute(requests)
+        steps = sum(request.job.steps for request in requests)
+        self._choice.narrow(largest(requests[0].job.start) / (requests[0].job.start.numel() + kept / steps))
         return computed
 
 

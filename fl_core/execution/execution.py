@@ -17,22 +17,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Need:
-    """A simulation cannot go on before `job` is computed; an execution fills in the result."""
+class ComputeRequest:
+    """A job that a simulation waits for; an execution fills in the result."""
 
     job: Job
     world: World
     local: LocalWork
     jobs: Callable[[], Iterator[Job]]  # this and all others whose result is missing, earliest arrival first
-    wasted: int = 0  # jobs that were computed and then dismissed, since the last need
+    wasted: int = 0  # jobs that were computed and then dismissed, since the last request
 
 
 class Execution(Protocol):
-    """Fills in results."""
+    """The way in which requested jobs are computed."""
 
     @property
     def label(self) -> str:
-        """How it computes, for the record."""
+        """The way of computing, for the record."""
 
-    def fill(self, needs: Sequence[Need]) -> int:
-        """Compute the job of each need, and as many of their other jobs as pays; returns their number."""
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+        """Compute the requested jobs, and other in-flight jobs where batching is faster.
+
+        Args:
+            requests: One for each simulation that waits.
+
+        Returns:
+            The number of jobs computed.
+        """

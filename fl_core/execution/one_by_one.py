@@ -10,7 +10,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fl_core.execution.execution import Need
+    from fl_core.execution.execution import ComputeRequest
     from fl_core.local.work import LocalWork
     from fl_core.problems.problem import World
     from fl_core.server.jobs import Job
@@ -21,11 +21,11 @@ class OneByOne:
 
     label = "one by one"
 
-    def fill(self, needs: Sequence[Need]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
         """Compute the jobs that are needed now."""
-        for need in needs:
-            work(need.job, need.world, need.local)
-        return len(needs)
+        for request in requests:
+            work(request.job, request.world, request.local)
+        return len(requests)
 
 
 def work(job: Job, world: World, local: LocalWork) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fl_core.execution.execution import Need
+    from fl_core.execution.execution import ComputeRequest
 
 NUMBER = (int, float)  # a tuple, which `isinstance` reads faster than a union
 
@@ -49,11 +49,11 @@ class ScheduleOnly:
     def __init__(self) -> None:
         self._zeros: dict[int, Tensor] = {}  # by d
 
-    def fill(self, needs: Sequence[Need]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
         """Fill in zeros."""
-        for need in needs:
-            job, d = need.job, need.world.d
+        for request in requests:
+            job, d = request.job, request.world.d
             if d not in self._zeros:
                 self._zeros[d] = torch.zeros_like(job.start).as_subclass(Zeros)
             job.delta = job.gradient = self._zeros[d]
-        return len(needs)
+        return len(requests)

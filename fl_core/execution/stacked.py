@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import work
 from fl_core.local.work import LocalWork
 from fl_core.server.jobs import Job
@@ -36,21 +36,22 @@ class AllInFlight:
         """For the record."""
         return f"all in flight, up to {self.max_batch} together"
 
-    def fill(self, needs: Sequence[Need]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
         """Compute what each simulation needs and, up to `max_batch` jobs in all, what they will need next.
 
         Jobs share a stack if their worlds are of one kind and on one device, and their local work is equal.
         """
         families: dict[tuple[Hashable, torch.device, LocalWork], list[tuple[Job, World]]] = {}
         members = [
-            families.setdefault((need.world.kind, need.job.start.device, need.local), []) for need in needs
+            families.setdefault((request.world.kind, request.job.start.device, request.local), [])
+            for request in requests
         ]
-        chosen = list(islice(_in_turn(needs), max(self.max_batch, len(needs))))
+        chosen = list(islice(_in_turn(requests), max(self.max_batch, len(requests))))
         for job, place in chosen:
             if job.steps:
-                members[place].append((job, needs[place].world))
+                members[place].append((job, requests[place].world))
             else:
-                work(job, needs[place].world, needs[place].local)
+                work(job, requests[place].world, requests[place].local)
         for (_, _, local), pairs in families.items():
             pairs.sort(key=lambda pair: -pair[0].steps)
             for first in range(0, len(pairs), self.max_batch):
@@ -58,9 +59,9 @@ class AllInFlight:
         return len(chosen)
 
 
-def _in_turn(needs: Sequence[Need]) -> Iterator[tuple[Job, int]]:
+def _in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
     """The first missing job of each simulation, with its place, then the second of each, and so on."""
-    for rank in zip_longest(*(need.jobs() for need in needs)):
+    for rank in zip_longest(*(request.jobs() for request in requests)):
         yield from ((job, place) for place, job in enumerate(rank) if job is not None)
 
 

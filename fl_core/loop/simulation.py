@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from torch import Tensor
 
-from fl_core.execution.execution import Execution, Need
+from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.ends import Ends
@@ -110,10 +110,11 @@ class Simulation:
         pairs = enumerate(zip(self.lengths.means, self.world.sizes, strict=True))
         return tuple(mean * (self.local.usual(client, int(size)) + half) for client, (mean, size) in pairs)
 
-    def events(self) -> Iterator[Event | Need]:
-        """Yields each event after it happened, and a `Need` whenever a result has to be filled in.
+    def events(self) -> Iterator[Event | ComputeRequest]:
+        """Yield each event after it happened, and a `ComputeRequest` whenever a result is missing.
 
-        RuntimeError if the strategy wrote into a model that is in use elsewhere.
+        Raises:
+            RuntimeError: The strategy wrote into a model that is in use elsewhere.
         """
         state, heap = self.state, self.state.queue.heap
         if not state.started:
@@ -123,7 +124,7 @@ class Simulation:
         while not self._ended():
             time, kind, client, _, item = heap[0]
             if kind is ARRIVAL and item.delta is None:
-                yield Need(item, self.world, self.local, self._computable, state.wasted)
+                yield ComputeRequest(item, self.world, self.local, self._computable, state.wasted)
                 state.wasted = 0
             heappop(heap)
             state.now = time
@@ -419,7 +420,7 @@ def simulate(simulation: Simulation, execution: Execution | None = None) -> Iter
     """The events of a simulation, every result computed by `execution` (one by one by default)."""
     execution = execution or OneByOne()
     for event in simulation.events():
-        if isinstance(event, Need):
-            execution.fill([event])
+        if isinstance(event, ComputeRequest):
+            execution.execute([event])
         else:
             yield event

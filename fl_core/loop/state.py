@@ -21,7 +21,7 @@ class RunState(ServerState):
     indices: list[int]  # jobs sent to each client
     absences_read: list[int]  # how many of each client's absences were queued
     serving: int = 0  # jobs in service
-    wasted: int = 0  # jobs that were computed and then dismissed, since the last need
+    wasted: int = 0  # jobs that were computed and then dismissed, since the last request
     returns: int = 0  # absent clients that will come back
     gone: list[int] = field(default_factory=list)  # clients that are away for good
     alarm_queued: int | None = None  # the tick of the last alarm put into the queue

@@ -23,7 +23,7 @@ from benchmarks.suite.suite import load
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.stacked import AllInFlight
 from fl_core.recording import recorder as measure
 
@@ -101,18 +101,18 @@ def test_their_times_add_up_to_the_time_of_the_process(
 ) -> None:
     """On a clock that only a slow server and shared calls move: each run pays for its server and its jobs."""
     now, pause, each = [0.0], 5.0, 1.0  # seconds: of the slow server for an update, of a call for a job
-    plain = AllInFlight.fill
+    plain = AllInFlight.execute
 
-    def fill(self: AllInFlight, needs: list[Need]) -> int:
-        computed = plain(self, needs)
+    def execute(self: AllInFlight, requests: list[ComputeRequest]) -> int:
+        computed = plain(self, requests)
         now[0] += each * computed
         return computed
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(AllInFlight, "fill", fill)
-    monkeypatch.setattr("fl_core.recording.together.perf_counter", lambda: now[0])
+    monkeypatch.setattr(AllInFlight, "execute", execute)
+    monkeypatch.setattr("fl_core.recording.interleave.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", sleep)
     short = grid(tmp_path, "asgd, fedavg", name="short", seeds=1, updates=30)
     slow = grid(tmp_path, f"{{name: 'sluggish:Slow', pause: {pause}}}", name="slow", seeds=1, updates=120)
@@ -156,16 +156,16 @@ def test_an_error_in_a_shared_call_ends_its_run_alone(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is to blame shows when each is computed by itself; the others go on together."""
-    plain = AllInFlight.fill
+    plain = AllInFlight.execute
     guilty: list[object] = []
 
-    def fill(self: AllInFlight, needs: list[Need]) -> int:
-        guilty[:] = guilty or [needs[1].world] if len(needs) > 3 else guilty
-        if any(need.world in guilty for need in needs):
+    def execute(self: AllInFlight, requests: list[ComputeRequest]) -> int:
+        guilty[:] = guilty or [requests[1].world] if len(requests) > 3 else guilty
+        if any(request.world in guilty for request in requests):
             raise ValueError("a world that cannot be stacked")
-        return plain(self, needs)
+        return plain(self, requests)
 
-    monkeypatch.setattr(AllInFlight, "fill", fill)
+    monkeypatch.setattr(AllInFlight, "execute", execute)
     found = grid(tmp_path, "asgd", seeds=4)
     ended = together(outbox, found).finished
     assert sorted(one.status for one in ended.values()) == ["done", "done", "done", "error"]
@@ -197,14 +197,14 @@ def test_auto_asks_for_company_where_stacks_are_faster(
 ) -> None:
     """As it measures, here on a clock on which a stack costs as much as one job, or as its square."""
     now = [0.0]
-    plain = AllInFlight.fill
+    plain = AllInFlight.execute
 
-    def timed(self: AllInFlight, needs: list[Need]) -> int:
-        computed = plain(self, needs)
+    def timed(self: AllInFlight, requests: list[ComputeRequest]) -> int:
+        computed = plain(self, requests)
         now[0] += 1.0 if faster else computed**2
         return computed
 
-    monkeypatch.setattr(AllInFlight, "fill", timed)
+    monkeypatch.setattr(AllInFlight, "execute", timed)
     monkeypatch.setattr("fl_core.execution.auto.thread_time", lambda: now[0])
     monkeypatch.setattr(Auto, "known", {})
     worker = together(outbox, grid(tmp_path, "fedbuff", execution="auto", seeds=1, updates=300))

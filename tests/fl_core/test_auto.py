@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from worlds import scenario
 
 from fl_core.execution.auto import GAIN, LEAST, LONG, PATIENCE, TRIALS, WIDTHS, Auto, Choice
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 
@@ -117,9 +117,9 @@ def test_a_run_measures_on_its_own_jobs_and_remembers(monkeypatch: pytest.Monkey
     plain = list(simulate(Simulation(described)))
     assert list(simulate(Simulation(described), first)) == plain
     assert first.label == "auto: up to 32 together"
-    need = next(Simulation(described).events())
-    assert isinstance(need, Need)
-    assert second.fill([need]) == 20
+    request = next(Simulation(described).events())
+    assert isinstance(request, ComputeRequest)
+    assert second.execute([request]) == 20
     assert len(Auto.known) == 1
 
 
@@ -138,9 +138,9 @@ def test_what_a_gradient_keeps_of_the_way_forward_bounds_the_width(
             "strategy": {"name": "asgd", "local": {"name": "sgd", "batch": 512}},
         }
     )
-    need = next(Simulation(described).events())
-    assert isinstance(need, Need)
-    Auto(iter(range(10**6)).__next__).fill([need])
+    request = next(Simulation(described).events())
+    assert isinstance(request, ComputeRequest)
+    Auto(iter(range(10**6)).__next__).execute([request])
     (choice,) = Auto.known.values()
     while choice.measuring:
         choice.saw(choice.width, choice.width, 1.0)

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 import stand_in
 import torch
+from side_by_side import RecorderSlot
 from torch import Tensor
 from torch.utils._pytree import tree_map
 from worlds import scenario
 
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.auto import Auto
-from fl_core.execution.execution import Execution, Need
+from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
@@ -30,8 +31,8 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
+from fl_core.recording.interleave import interleave
 from fl_core.recording.recorder import Record, Recorder, run
-from fl_core.recording.together import Recorded, advance
 from fl_core.strategies.strategy import Strategy
 
 GPU = torch.device("cuda", 0)
@@ -232,7 +233,7 @@ def test_many_at_once(device: torch.device) -> None:
     recorders = [Recorder(Simulation(one, placed(one, device))) for one in grid]
     for recorder in recorders:
         recorder.start()
-    for _ in advance(map(Recorded, recorders), execution=AllInFlight()):
+    for _ in interleave(map(RecorderSlot, recorders), execution=AllInFlight()):
         pass
     for recorder, experiment in zip(recorders, grid, strict=True):
         assert_same(recorder.record, run(experiment))
@@ -245,7 +246,7 @@ def test_worlds_on_two_devices_do_not_share_a_stack(device: torch.device) -> Non
     recorders = [Recorder(Simulation(one, world)) for one, world in zip(grid, worlds, strict=True)]
     for recorder in recorders:
         recorder.start()
-    for _ in advance(map(Recorded, recorders)):
+    for _ in interleave(map(RecorderSlot, recorders)):
         pass
     for recorder, experiment in zip(recorders, grid, strict=True):
         assert_same(recorder.record, run(experiment))
@@ -328,11 +329,11 @@ def test_a_stack_waits_for_the_device_once() -> None:
             simulation = Simulation(
                 experiment.model_copy(update={"strategy": strategy}), placed(experiment, stand_in.THERE)
             )
-            need = next(event for event in simulation.events() if isinstance(event, Need))
-            jobs = list(need.jobs())
+            request = next(event for event in simulation.events() if isinstance(event, ComputeRequest))
+            jobs = list(request.jobs())
             assert len(jobs) > 3
             before = watched.moved, watched.waited
-            work_together([(job, need.world) for job in jobs], need.local)
+            work_together([(job, request.world) for job in jobs], request.local)
             counted[steps] = watched.moved - before[0], watched.waited - before[1]
     assert counted[1] == counted[6] == (4, 1)  # clients, learning rates, steps and mini-batches
 

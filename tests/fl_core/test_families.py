@@ -24,8 +24,8 @@ from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.recording import checkpoint
+from fl_core.recording.interleave import simulate_together
 from fl_core.recording.recorder import Recorder
-from fl_core.recording.together import simulate_together
 from fl_core.strategies.strategy import Strategy
 
 BOUND = 1e-10

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from side_by_side import run_together
 from torch import Tensor
 from worlds import scenario
 
@@ -21,7 +22,6 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Record, Recorder, run
-from fl_core.recording.together import run_together
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job
 from fl_core.strategies.buffered.asgrad import AsGrad

@@ -28,8 +28,8 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.digits import Digits
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
+from fl_core.recording.interleave import simulate_together
 from fl_core.recording.recorder import Recorder
-from fl_core.recording.together import simulate_together
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
@@ -315,7 +315,7 @@ def test_19_results_thrown_away_are_counted() -> None:
     for happened in simulation.events():
         if not isinstance(happened, Event):
             wasted.append(happened.wasted)
-            execution.fill([happened])
+            execution.execute([happened])
     assert wasted == [0, 1]
     assert simulation.arrived is not None and simulation.arrived.steps == 1
 
@@ -338,9 +338,9 @@ def test_8_results_of_dismissed_jobs_are_counted() -> None:
         if not isinstance(happened, Event):
             wasted.append(happened.wasted)
             if len(wasted) == 2:
-                OneByOne().fill([happened])
+                OneByOne().execute([happened])
             else:
-                execution.fill([happened])
+                execution.execute([happened])
     assert wasted == [0, 2, 0, 0]
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from worlds import scenario
 
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.schedule_only import ScheduleOnly, Zeros
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation, simulate
@@ -26,10 +26,10 @@ class PlainZeros:
 
     label = "plain zeros"
 
-    def fill(self, needs: Sequence[Need]) -> int:
-        for need in needs:
-            need.job.delta = need.job.gradient = torch.zeros_like(need.job.start)
-        return len(needs)
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+        for request in requests:
+            request.job.delta = request.job.gradient = torch.zeros_like(request.job.start)
+        return len(requests)
 
 
 def experiment(strategy: dict[str, Any], durations: Any = "exponential") -> Experiment:

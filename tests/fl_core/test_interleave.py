@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from side_by_side import RecorderSlot, run_together
 from worlds import scenario
 
 from fl_core.execution.auto import Auto
-from fl_core.execution.execution import Need
+from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import OneByOne, work
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight, work_together
@@ -21,8 +22,8 @@ from fl_core.experiment import Experiment
 from fl_core.local.work import LocalWork
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint
+from fl_core.recording.interleave import interleave
 from fl_core.recording.recorder import Record, Recorder, run
-from fl_core.recording.together import Recorded, advance, run_together
 from fl_core.strategies.strategy import Strategy
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
@@ -121,8 +122,8 @@ def test_models_of_real_data_in_single_precision(name: str, model: str, updates:
     """Worlds of different seeds, so of different splits, share calls; the weights stay within rounding."""
     grid = [digits(name, seed, model, updates) for seed in range(3)]
     final = {}
-    for lane, _ in advance(map(Recorded, started(grid))):
-        final[lane.place] = lane.recorder.simulation.server.model
+    for slot, _ in interleave(map(RecorderSlot, started(grid))):
+        final[slot.place] = slot.recorder.simulation.server.model
     for place, experiment in enumerate(grid):
         simulation = Simulation(experiment)
         for _ in simulate(simulation, OneByOne()):
@@ -152,7 +153,7 @@ def test_interrupted_runs_go_on_together(name: str, tmp_path: Path) -> None:
     loaded = [Recorder(Simulation(experiment)) for experiment in grid]
     for place, recorder in enumerate(loaded):
         checkpoint.load(recorder, tmp_path / f"{place}.pt")
-    for _ in advance(map(Recorded, loaded)):
+    for _ in interleave(map(RecorderSlot, loaded)):
         pass
     for experiment, recorder in zip(grid, loaded, strict=True):
         assert_same(recorder.record, run(experiment), 1e-10)
@@ -163,17 +164,17 @@ def test_only_so_many_are_open_at_once() -> None:
     alive: list[weakref.ref[Simulation]] = []
     most = 0
 
-    def grid() -> Iterator[Recorded]:
+    def grid() -> Iterator[RecorderSlot]:
         for seed in range(40):
             recorder = next(started([quadratics("fedbuff", seed=seed, updates=10 + seed % 7)]))
             alive.append(weakref.ref(recorder.simulation))
-            yield Recorded(recorder)
+            yield RecorderSlot(recorder)
             del recorder
 
     ended = 0
-    for lane, event in advance(grid(), at_once=4):
+    for slot, event in interleave(grid(), at_once=4):
         ended += event is None
-        del lane
+        del slot
         most = max(most, sum(ref() is not None for ref in alive))
     assert ended == 40
     assert most <= 4 + 1  # the last that ended may still be in the consumer's hands
@@ -190,10 +191,10 @@ class Faulty:
     def label(self) -> str:
         return self.plain.label
 
-    def fill(self, needs: Sequence[Need]) -> int:
-        if any(need.world is self.world for need in needs):
+    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+        if any(request.world is self.world for request in requests):
             raise ValueError("a world that cannot be stacked")
-        return self.plain.fill(needs)
+        return self.plain.execute(requests)
 
 
 def test_an_error_ends_one_lane_alone() -> None:
@@ -201,29 +202,31 @@ def test_an_error_ends_one_lane_alone() -> None:
     grid = [quadratics("asgd", seed=seed) for seed in range(4)]
     recorders = list(started(grid))
     ended = {}
-    for lane, event in advance(map(Recorded, recorders), execution=Faulty(recorders[2].simulation.world)):
+    for slot, event in interleave(
+        map(RecorderSlot, recorders), execution=Faulty(recorders[2].simulation.world)
+    ):
         if event is None:
-            ended[lane.place] = lane.error
+            ended[slot.place] = slot.error
     assert [place for place, error in ended.items() if error is not None] == [2]
     for place in (0, 1, 3):
         assert_same(recorders[place].record, run(grid[place]), 1e-10)
 
 
 def test_an_iterable_may_have_none_now_and_one_later() -> None:
-    """The second lane is there only after the first has been under way for a while."""
+    """The second slot is there only after the first has been under way for a while."""
     grid = [quadratics("asgd", seed=seed) for seed in range(2)]
-    first, second = map(Recorded, started(grid))
+    first, second = map(RecorderSlot, started(grid))
 
-    def lanes() -> Iterator[Recorded | None]:
+    def slots() -> Iterator[RecorderSlot | None]:
         yield first
         yield from [None] * 20
         yield second
 
-    ended = [lane for lane, event in advance(lanes()) if event is None]
+    ended = [slot for slot, event in interleave(slots()) if event is None]
     assert ended == [first, second]
     assert (first.beside, second.beside) == (2, 2)
-    for lane, experiment in zip(ended, grid, strict=True):
-        assert_same(lane.recorder.record, run(experiment), 1e-10)
+    for slot, experiment in zip(ended, grid, strict=True):
+        assert_same(slot.recorder.record, run(experiment), 1e-10)
 
 
 def test_stacks_are_no_wider_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,15 +255,15 @@ def test_worlds_of_other_data_do_not_share_a_stack() -> None:
 def test_computable_jobs_come_in_the_order_of_their_arrival() -> None:
     """The needed one first; the rest as a sort of all jobs in flight has them."""
     simulation = Simulation(quadratics("fedbuff", times=[5, 3, 3, "1/2", 8, 2]))
-    needs = 0
+    requests = 0
     for event in simulation.events():
-        if isinstance(event, Need):
-            needs += 1
+        if isinstance(event, ComputeRequest):
+            requests += 1
             missing = [job for job in simulation.server.jobs if job.ends is not None and job.delta is None]
             assert list(event.jobs()) == sorted(missing, key=lambda job: (job.ends, job.client))
             assert next(event.jobs()) is event.job
             work(event.job, event.world, event.local)
-    assert needs == 100
+    assert requests == 100
 
 
 @pytest.mark.parametrize("name", ["asgd", "fedbuff", "fedfix", "afa_cs"])

@@ -1,0 +1,169 @@
+"""Many simulations side by side: runs of one problem share stacked calls; a campaign becomes few large ones.
+
+Each simulation is a generator that stops where it needs a result. When all open ones have stopped, their
+requests are computed together, and each goes on. Random streams are named, so runs do not affect each other.
+An error ends only its own simulation. Real time is charged to each: the time of its own events, and a share
+of every shared call, by the number of its jobs that were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from time import perf_counter
+from typing import TypeVar
+
+from fl_core.execution.execution import ComputeRequest, Execution
+from fl_core.execution.stacked import AllInFlight
+from fl_core.loop.simulation import Event, Simulation
+from fl_core.server.jobs import Job
+
+
+class LapClock:
+    """Real time of a process, cut into laps without gaps; each is charged to one slot or shared."""
+
+    def __init__(self) -> None:
+        self._last = perf_counter()
+
+    def lap(self) -> float:
+        """Return the seconds since the last lap ended."""
+        last, self._last = self._last, perf_counter()
+        return self._last - last
+
+
+class RunSlot:
+    """One of the simulations that run side by side; a subclass handles its events."""
+
+    def __init__(self) -> None:
+        self.place = 0  # how many slots came before
+        self.seconds = 0.0  # real time charged
+        self.beside = 1  # the most slots open at once, this one included
+        self.request: ComputeRequest | None = None  # None before the start and after the end
+        self.error: Exception | None = None  # the error that ended the simulation, if any
+        self.clock = LapClock()  # shared by all slots that run together
+        self._candidates: list[Job] = []  # jobs that the execution looked at
+        self._events = self.events()
+
+    def events(self) -> Iterator[Event | ComputeRequest]:
+        """Yield each event after it happened, and each request when its result is needed."""
+        raise NotImplementedError
+
+    def charge(self) -> None:
+        """Charge the time since the last lap to this slot."""
+        self.seconds += self.clock.lap()
+
+    def until_request(self) -> Iterator[Event]:
+        """Yield events up to the next request, or the end."""
+        self.request = None
+        try:
+            for event in self._events:
+                if isinstance(event, ComputeRequest):
+                    self.request = self._watched(event)
+                    break
+                yield event
+        except Exception as error:  # noqa: BLE001 - ends this slot only
+            self.error = error
+        self.charge()
+
+    @property
+    def computed(self) -> int:
+        """The number of this slot's jobs that the last call computed."""
+        return sum(job.delta is not None for job in self._candidates)
+
+    def _watched(self, request: ComputeRequest) -> ComputeRequest:
+        """Return the request with a note of the jobs that the execution looks at, so as to count results."""
+        jobs, self._candidates = request.jobs, [request.job]
+
+        def candidates() -> Iterator[Job]:
+            self._candidates = []
+            for job in jobs():
+                self._candidates.append(job)
+                yield job
+
+        request.jobs = candidates
+        return request
+
+
+class SimulationSlot(RunSlot):
+    """A simulation without a recorder."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        super().__init__()
+
+    def events(self) -> Iterator[Event | ComputeRequest]:
+        """Return the events of the simulation."""
+        return self.simulation.events()
+
+
+S = TypeVar("S", bound=RunSlot)
+
+
+def interleave(
+    slots: Iterable[S | None], at_once: float = 16, execution: Execution | None = None
+) -> Iterator[tuple[S, Event | None]]:
+    """Interleave runs; yield (slot, event), and (slot, None) when one ends.
+
+    Args:
+        slots: Taken one at a time, whenever there is room; None if no slot is ready now but one may be
+            later: the iterable is asked again in the next round.
+        at_once: The most slots open at a time.
+        execution: What computes the requests of all open slots; `AllInFlight()` if left out.
+    """
+    execution = execution or AllInFlight()
+    waiting, opened, clock, places = iter(slots), list[S](), LapClock(), count()
+    while True:
+        while len(opened) < at_once and (slot := next(waiting, None)):
+            slot.clock, slot.place = clock, next(places)
+            opened.append(slot)
+        if not opened:
+            return
+        for slot in opened:
+            slot.beside = max(slot.beside, len(opened))
+        clock.lap()  # the time to find a slot is charged to none
+        for slot in list(opened):
+            for event in slot.until_request():
+                yield slot, event
+            if slot.request is None:
+                opened.remove(slot)
+                yield slot, None
+                clock.lap()
+        for slot in _execute(opened, execution, clock):
+            opened.remove(slot)
+            yield slot, None
+        del slot  # so that an ended slot is freed before the next is made
+
+
+def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[S]:
+    """Compute the requests of all slots in one call; return the slots that failed."""
+    requests = [slot.request for slot in slots if slot.request is not None]
+    if not requests:
+        return []
+    try:
+        execution.execute(requests)
+    except Exception as error:  # noqa: BLE001
+        if len(slots) == 1:
+            slots[0].error = error
+            slots[0].charge()
+            return list(slots)
+        # Computing each by itself shows which one failed.
+        left = [slot for slot in slots if slot.request is not None and slot.request.job.delta is None]
+        return [failed for slot in left for failed in _execute([slot], execution, clock)]
+    seconds, jobs = clock.lap(), [slot.computed for slot in slots]
+    for slot, computed in zip(slots, jobs, strict=True):
+        slot.seconds += seconds * computed / sum(jobs)
+    return []
+
+
+def simulate_together(
+    simulations: Iterable[Simulation], at_once: int = 16, execution: Execution | None = None
+) -> Iterator[tuple[int, Event | None]]:
+    """Yield the events of many simulations, each with the simulation's place; None at its end.
+
+    Raises:
+        Exception: Whatever ended one of the simulations.
+    """
+    for slot, event in interleave(map(SimulationSlot, simulations), at_once, execution):
+        if slot.error is not None:
+            raise slot.error
+        yield slot.place, event
