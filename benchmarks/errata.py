@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from fl_core.parts import Frozen
 
 FILE = Path(__file__).parent / "errata.yaml"
@@ -32,4 +32,4 @@ class Erratum(Frozen):
 
 def errata() -> tuple[Erratum, ...]:
     """All entries, by number; pydantic's ValidationError if the file is invalid."""
-    return TypeAdapter(tuple[Erratum, ...]).validate_python(documents.parse(FILE.read_bytes())[0])
+    return TypeAdapter(tuple[Erratum, ...]).validate_python(yaml_io.parse(FILE.read_bytes())[0])

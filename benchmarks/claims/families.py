@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from fl_core import reading
 
 Values = Mapping[str, Any]
@@ -98,7 +98,7 @@ def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
     for texts in _table(table["file"], folder):
         if missing := [name for name in (*chosen, *cells) if texts.get(name) is None]:
             raise ValueError(f"table: {table['file']} has no column '{missing[0]}' in every row")
-        row = {name: documents.value(text or "") for name, text in texts.items()}
+        row = {name: yaml_io.value(text or "") for name, text in texts.items()}
         if all(row[name] == value for name, value in chosen.items()):
             for cell, more in cells.items():
                 yield {**row, "cell": cell, "printed": texts[cell], **(more or {})}

@@ -22,10 +22,10 @@ from benchmarks.claims.claim import (
     Workloads,
 )
 from benchmarks.claims.families import members
-from benchmarks.documents import place, read
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, told
 from benchmarks.suite.document import nearest
+from benchmarks.yaml_io import place, read
 from fl_core.parts import Frozen
 
 FOLDER = Path(__file__).parent

@@ -22,9 +22,9 @@ from benchmarks.claims import kept
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED
-from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import told
+from benchmarks.yaml_io import read
 from fl_core import reading
 from fl_core.parts import Frozen
 

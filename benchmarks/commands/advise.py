@@ -61,9 +61,9 @@ def command(
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
     """
     from benchmarks.commands.leaderboard import KEPT
-    from benchmarks.documents import dump
     from benchmarks.suite.suite import load
     from benchmarks.tables import print_text
+    from benchmarks.yaml_io import dump
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
     from reports.leaderboard import advice

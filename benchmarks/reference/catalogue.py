@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.documents import read
 from benchmarks.suite.shipped import shipped
+from benchmarks.yaml_io import read
 
 if TYPE_CHECKING:
     from fl_core.parts import Part

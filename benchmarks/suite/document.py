@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 
 Steps = tuple[str, ...]
@@ -36,8 +36,8 @@ def assignment(text: str) -> Setting:
     if not equals or not all(key.strip().split(".")):
         raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")
     try:
-        return Setting(split(key.strip()), documents.value(value), "--set ")
-    except documents.NotPlain as error:
+        return Setting(split(key.strip()), yaml_io.value(value), "--set ")
+    except yaml_io.YAMLParseError as error:
         raise UserError(f"--set {text}: {error}") from None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints
@@ -44,10 +44,10 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     """Take the grid out of a document; UserError with all that is wrong with it."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
-        where = documents.place(path, document, ("grid",))
+        where = yaml_io.place(path, document, ("grid",))
         raise UserError(f"{where}: grid: must be a mapping of dotted keys to lists of values")
     wrong = [
-        f"{documents.place(path, document, ('grid', axis))}: grid.{axis}: {why}"
+        f"{yaml_io.place(path, document, ('grid', axis))}: grid.{axis}: {why}"
         for axis, values in grid.items()
         if (why := _wrong(axis, values))
     ]
@@ -78,7 +78,7 @@ def expand(
     size = math.prod(map(len, grid.values()))
     if size > MOST_POINTS:
         raise UserError(
-            f"{documents.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
+            f"{yaml_io.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
         )
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     points: list[GridPoint] = []
@@ -113,7 +113,7 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
         try:
             put(here, split(axis), copy.deepcopy(place[axis]))
         except ValueError as error:
-            where = documents.place(path, document, ("grid", axis))
+            where = yaml_io.place(path, document, ("grid", axis))
             raise UserError(f"{where}: grid.{axis}: {error}") from None
     return here
 
@@ -167,13 +167,13 @@ def _source(
     axes = [axis for axis in place if _reaches(split(axis), steps)]
     axis = max(axes, key=lambda axis: len(split(axis)), default=None)
     if axis is None or (setting and len(setting.steps) >= len(split(axis))):
-        return f"{setting.source if setting else f'{documents.place(path, here, complaint.steps)}: '}{key}"
+        return f"{setting.source if setting else f'{yaml_io.place(path, here, complaint.steps)}: '}{key}"
     value, depth = place[axis], len(split(axis))
     inner = dotted(complaint.steps[depth:], value)
     words = ["grid", axis, *([part_name(value) or labels.value(value), inner] if inner else [])]
     grids = (one.source for one in reversed(settings) if one.steps == ("grid", *split(axis)))
     written = ("grid", axis, grid[axis].index(value), *complaint.steps[depth:])
-    return next(grids, f"{documents.place(path, here, written)}: ") + ".".join(words)
+    return next(grids, f"{yaml_io.place(path, here, written)}: ") + ".".join(words)
 
 
 def _reaches(outer: Steps, *inner: Steps) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite.document import Setting, nearest, split
 from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, VARIANT
@@ -45,7 +45,7 @@ def take(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str 
     """
     usual, scales = document.pop("scale", None), document.pop("scales", None)
     if wrong := _wrong(usual, scales):
-        where = documents.place(path, document, ("scale" if scales is None else "scales",))
+        where = yaml_io.place(path, document, ("scale" if scales is None else "scales",))
         raise UserError(*(f"{where}: {line}" for line in wrong))
     if not scales:
         if wanted is not None:
@@ -53,14 +53,14 @@ def take(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str 
         return None, []
     chosen = usual if wanted is None else wanted
     if chosen not in scales:
-        file = documents.place(path, document, ("scale",))
+        file = yaml_io.place(path, document, ("scale",))
         where = f"{file}: scale" if wanted is None else f"--scale {wanted}"
         raise UserError(
             f"{where}: no scale '{chosen}'{nearest(chosen, scales)} There are: {', '.join(scales)}"
         )
     return chosen, [
         Setting(
-            split(key), value, f"{documents.place(path, document, ('scales', chosen, key))}: scales.{chosen}."
+            split(key), value, f"{yaml_io.place(path, document, ('scales', chosen, key))}: scales.{chosen}."
         )
         for key, value in scales[chosen].items()
     ]

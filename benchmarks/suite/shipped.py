@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import scales
 from benchmarks.suite.document import is_path, nearest
+from benchmarks.yaml_io import read
 
 SUITES = Path(__file__).parents[1] / "suites"
 

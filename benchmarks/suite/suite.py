@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.documents import read
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
@@ -18,6 +17,7 @@ from benchmarks.suite.file import TUNED, SuiteFile
 from benchmarks.suite.overrides import override
 from benchmarks.suite.shipped import SUITES, file_of
 from benchmarks.suite.tuned import Tuned
+from benchmarks.yaml_io import read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.import_guard import guarded, not_own

@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import NonNegativeInt, ValidationError
 
-from benchmarks.documents import content_of, dump, mapping
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, told
 from benchmarks.suite.document import nearest
+from benchmarks.yaml_io import content_of, dump, mapping
 from fl_core.import_guard import ALLOWED, HOW, not_own
 from fl_core.parts import Frozen, Part
 from fl_core.scenario import Scenario

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun
 from fl_core import reading
@@ -190,7 +190,7 @@ def read(path: Path) -> Baseline:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        place = f"{path}{documents.line_of(text, first['loc'])}"
+        place = f"{path}{yaml_io.line_of(text, first['loc'])}"
         raise UserError(f"{place}: is no baseline: {f'{where}: ' if where else ''}{first['msg']}") from None
     if baseline.checksum and baseline.checksum != _checksum(baseline):
         raise UserError(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.documents import read
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Suite
+from benchmarks.yaml_io import read
 from fl_core.scenario import Timing
 from fl_core.text import many
 from fl_core.timing.characteristics import Characteristics, characteristics

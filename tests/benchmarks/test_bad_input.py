@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.claims import files, kept
 from benchmarks.claims.families import members
-from benchmarks.documents import dump, parse
 from benchmarks.errors import UserError, shown, users_mistake
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
+from benchmarks.yaml_io import dump, parse
 from reports.gate import baseline
 from reports.leaderboard import results
 from tuning.storage import open_storage

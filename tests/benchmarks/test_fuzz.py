@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mutations import TOKENS, changed, faults, spliced, splices
 
-from benchmarks import documents
+from benchmarks import yaml_io
 from benchmarks.claims import files, plan
 from benchmarks.cli import main
 from benchmarks.errors import UserError
@@ -168,7 +168,7 @@ def csv_of(rows: Any) -> bytes:
 
 
 def yaml_read(text: bytes) -> Any:
-    return documents.parse(text)[0]
+    return yaml_io.parse(text)[0]
 
 
 def csv_read(text: bytes) -> Any:

@@ -4,10 +4,10 @@ import functools
 
 import pytest
 
-from benchmarks.documents import read
 from benchmarks.suite import summary
 from benchmarks.suite.shipped import recorded_name, shipped
 from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.yaml_io import read
 from tuning.plan import plan
 
 AT_SCALES = [

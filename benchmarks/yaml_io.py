@@ -34,8 +34,8 @@ TAGS = {"!": str, "tag:yaml.org,2002:str": str, "tag:yaml.org,2002:map": dict, "
 Steps = tuple[str | int, ...]  # keys and positions on the way to a value
 
 
-class NotPlain(ValueError):  # noqa: N818 - the file is not plain data
-    """What is wrong with a text that should be YAML: each mistake, and its line."""
+class YAMLParseError(ValueError):
+    """Invalid YAML; holds every error with its line."""
 
     def __init__(self, *wrong: tuple[int | None, str]) -> None:
         super().__init__("; ".join(sentence for _, sentence in wrong))
@@ -80,7 +80,7 @@ def mapping(path: Path, text: bytes) -> Document:
     """Return the mapping in the text of a file of YAML; UserError with every line that is wrong in it."""
     try:
         content, lines = parse(text)
-    except NotPlain as error:
+    except YAMLParseError as error:
         raise UserError(
             *(f"{path}{f':{line}' if line else ''}: {sentence}" for line, sentence in error.wrong)
         ) from None
@@ -90,21 +90,21 @@ def mapping(path: Path, text: bytes) -> Document:
 
 
 def value(text: str) -> Any:
-    """One value, as on the command line; NotPlain if it is none."""
+    """One value, as on the command line; YAMLParseError if it is none."""
     return parse(text)[0]
 
 
 def parse(text: str | bytes) -> tuple[Any, dict[Steps, int]]:
-    """Content of a text, and the line of each key and of each list's items; NotPlain if it is not YAML."""
+    """Return a text's content, and the line of each key and list item; YAMLParseError for invalid YAML."""
     builder = _Builder(text)
     try:
         content = builder.document()
     except yaml.MarkedYAMLError as error:
-        raise NotPlain(*builder.wrong, _syntax(error)) from None
+        raise YAMLParseError(*builder.wrong, _syntax(error)) from None
     except yaml.YAMLError as error:
-        raise NotPlain((None, f"not valid YAML: {' '.join(str(error).split())}")) from None
+        raise YAMLParseError((None, f"not valid YAML: {' '.join(str(error).split())}")) from None
     if builder.wrong:
-        raise NotPlain(*builder.wrong)
+        raise YAMLParseError(*builder.wrong)
     return content, builder.lines
 
 
@@ -112,7 +112,7 @@ def line_of(text: bytes, steps: Sequence[str | int]) -> str:
     """`:12`, where a key stands in a text of YAML or JSON; empty where that is unknown."""
     try:
         content, lines = parse(text)
-    except NotPlain:
+    except YAMLParseError:
         return ""
     return place("", Document(content if isinstance(content, dict) else {}, lines), steps)
 
@@ -145,7 +145,7 @@ class _Builder:
         for event in self.events:
             documents += isinstance(event, yaml.DocumentStartEvent)
             if documents > 1:
-                raise NotPlain((_line(event), "another document begins here; a file holds one"))
+                raise YAMLParseError((_line(event), "another document begins here; a file holds one"))
             if isinstance(event, yaml.NodeEvent):
                 content = self._node(event, ())
         return content
@@ -156,7 +156,7 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         if len(steps) > DEEPEST:
-            raise NotPlain(
+            raise YAMLParseError(
                 (_line(event), f"lists and mappings stand more than {DEEPEST} inside of each other")
             )
         if isinstance(event, yaml.ScalarEvent):
@@ -171,7 +171,7 @@ class _Builder:
 
     def _alias(self, event: yaml.AliasEvent) -> Any:
         if event.anchor not in self.anchors:
-            raise NotPlain(
+            raise YAMLParseError(
                 (_line(event), f"*{event.anchor}: there is no &{event.anchor} that ends before it")
             )
         content, nodes = self.anchors[event.anchor]
@@ -181,7 +181,7 @@ class _Builder:
     def _count(self, nodes: int, event: yaml.Event) -> None:
         self.nodes += nodes
         if self.nodes > MOST_NODES:
-            raise NotPlain(
+            raise YAMLParseError(
                 (_line(event), f"more than {MOST_NODES:,} values and keys, aliases counted each time")
             )
 
@@ -232,7 +232,7 @@ class _Builder:
         """The text of a key, whatever it looks like: 0.1 stays '0.1'."""
         self._count(1, event)
         if not isinstance(event, yaml.ScalarEvent):
-            raise NotPlain((_line(event), "a key must be a text, not a list, a mapping or an alias"))
+            raise YAMLParseError((_line(event), "a key must be a text, not a list, a mapping or an alias"))
         self._check_tag(event, event.tag, str)
         if NO_TEXT.search(event.value):
             self.wrong.append(
@@ -293,7 +293,7 @@ def _events(text: str | bytes) -> Iterator[Any]:
     try:
         yield from yaml.parse(text, Loader=yaml.SafeLoader)
     except (ValueError, OverflowError) as error:  # PyYAML, at "\UFFFFFFFF" and at the version in %YAML
-        raise NotPlain((None, f"not valid YAML: {error}")) from None
+        raise YAMLParseError((None, f"not valid YAML: {error}")) from None
 
 
 class _Dumper(yaml.SafeDumper):
