@@ -72,10 +72,12 @@ LOSS = Metric("test/loss", "Test loss", higher=False)
 DISTANCE = Metric("distance", "Distance to the optimum", higher=False)
 EXCESS_LOSS = Metric("excess_loss", "Excess loss", higher=False)
 
+FP_LOSS = "fp/loss"
+
 # Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at the
 # end of a run, and at earlier marks if requested.
 FEDERATED = (
-    Metric("fp/loss", "FP loss", higher=False),
+    Metric(FP_LOSS, "FP loss", higher=False),
     Metric("fp/std", "FP loss, std over clients", higher=False),
     Metric("sp/loss", "SP loss", higher=False),
     Metric("sp/std", "SP loss, std over clients", higher=False),

@@ -1,10 +1,14 @@
-"""What is recorded of runs, trials and studies, as writers and readers name it."""
+"""What is recorded of runs, trials and studies, as writers and readers name it.
+
+Members may be renamed; their texts stand in stored results and stay as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
+from typing import Self
 
 CAMPAIGN = ".tuning"  # ends the name of the experiment that holds a suite's campaign
 VARIANT = "-tuned"  # ends the name of a suite with the values that were found for another
@@ -38,6 +42,16 @@ class Status(StrEnum):
         return self in {Status.RUNNING, Status.ERROR}
 
 
+class Reason(StrEnum):
+    """The reason for which a run is done."""
+
+    ITERATIONS = "budget of server iterations"
+    UPDATES = "budget of client updates"
+    TIME = "budget of virtual time"
+    NO_CLIENT = "no client is left"
+    NOTHING_LEFT = "nothing is in flight and no alarm is set"
+
+
 class TrialState(StrEnum):
     """The state of a tuning trial."""
 
@@ -55,6 +69,186 @@ class StudyStatus(StrEnum):
     FINISHED = auto()
 
 
+class Origin(StrEnum):
+    """The origin of a trial's parameters."""
+
+    PAPER = auto()  # the suite's own values, or the defaults, which are the paper's
+    GRID = auto()
+    SAMPLER = auto()
+
+
+class JudgedOn(StrEnum):
+    """The data on which trials are compared."""
+
+    VALIDATION = "validation data"
+    TRAINING = "the clients' training data"
+    PROBLEM = "the problem itself, which has no test data"
+
+
+class Clock(StrEnum):
+    """A clock of a run; the text is its column in tables."""
+
+    budget: str  # the field of a budget that limits it
+    words: str  # on axes and in sentences
+    metric: str  # among MLflow's metrics; empty for the iteration, which is MLflow's step
+
+    ITERATION = "iteration", "iterations", "server iterations", ""
+    UPDATES = "updates", "updates", "client updates", "clock/updates"
+    TIME = "time", "time", "virtual time", "clock/virtual_time"
+
+    def __new__(cls, column: str, budget: str, words: str, metric: str) -> Self:
+        clock = str.__new__(cls, column)
+        clock._value_ = column
+        clock.budget, clock.words, clock.metric = budget, words, metric
+        return clock
+
+    @property
+    def to_target(self) -> str:
+        """The metric that says when a run reached its target."""
+        return f"{self.value}_to_target"
+
+
+BY_BUDGET = {clock.budget: clock for clock in Clock}
+TO_TARGET = {clock.to_target: clock for clock in (Clock.UPDATES, Clock.TIME)}  # metric → its clock
+
+
+class Kind(StrEnum):
+    """What a run of MLflow's stands for, as its tag `Tag.KIND` says."""
+
+    RUN = auto()  # one run
+    GROUP = auto()  # a strategy in a scenario: the parent of its seeds, and their mean
+    POOLED = auto()  # a centralised baseline
+    REPORT = auto()  # the report page
+    STUDY = auto()  # the search for a strategy's parameters in a scenario
+    TRIAL = auto()  # a trial of a study
+
+
+TAGS = "asyncfl."  # begins the names of our tags
+
+
+class Tag(StrEnum):
+    """A tag of ours, by its name in MLflow."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, *_: object) -> str:
+        return f"{TAGS}{name.lower()}"
+
+    # Of every kind
+    KIND = auto()
+    SUITE = auto()
+    SUPERSEDED = auto()  # there if other runs of the same labels, or another study, count in its place
+    # Of a run, a group or a baseline
+    KEY = auto()
+    SCENARIO = auto()
+    PROBLEM = auto()
+    PARTITION = auto()
+    TIMING = auto()
+    STRATEGY = auto()
+    PAPER = auto()
+    SEED = auto()
+    METRIC = auto()  # the one that ranks
+    HIGHER_IS_BETTER = auto()
+    METRICS = auto()  # declarations of all
+    TARGET = auto()
+    SHOW = auto()
+    CODE = auto()
+    EVALUATE = auto()
+    STATUS = auto()
+    REASON = auto()
+    WALL_SECONDS = auto()
+    EXECUTION = auto()
+    DEVICE = auto()
+    MEMORY_FORMAT = auto()
+    DATA = auto()
+    VERSION = auto()
+    COMMIT = auto()
+    VERSIONS = auto()
+    MACHINE = auto()
+    MEAN_OF = auto()  # ids of the runs that a group's curve is the mean of
+    # Of an experiment
+    DESCRIPTION = auto()
+    # Of a study, beside some of the above
+    STUDY = auto()
+    IDENTITY = auto()
+    OBJECTIVE = auto()
+    DIRECTION = auto()
+    TRIALS = auto()
+    SEEDS = auto()
+    BUDGET = auto()
+    SAMPLER = auto()
+    SPACE = auto()
+    JUDGED_ON = auto()
+    PRUNER = auto()
+    BEST = auto()
+    BEST_VALUE = auto()
+    BEST_TRIAL = auto()
+    IMPORTANCE = auto()
+    # Of a trial, beside some of the above
+    TRIAL = auto()
+    STATE = auto()
+    ORIGIN = f"{TAGS}from"
+    DIVERGED = auto()
+    UNREACHED = auto()
+
+    @property
+    def short(self) -> str:
+        """The name without what all of our tags begin with."""
+        return self.removeprefix(TAGS)
+
+
+class MlflowTag(StrEnum):
+    """A tag of MLflow's own that is set here."""
+
+    PARENT = "mlflow.parentRunId"
+    COLOUR = "mlflow.runColor"
+    NOTE = "mlflow.note.content"
+    EXPERIMENT_KIND = "mlflow.experimentKind"  # so that MLflow's pages open on runs, not on language models
+
+
+SEED = "seed"
+OF_BUDGET = "budget."  # begins the names of a budget's parameters
+OF_STRATEGY = "strategy."  # … and of a strategy's
+STRATEGY_NAME = f"{OF_STRATEGY}name"
+MODEL_NAME = "problem.model.name"
+
+
+class Total(StrEnum):
+    """A metric of a whole run, or of the seeds of a group."""
+
+    KEPT_BY_SERVER = "kept_bytes/server"
+    KEPT_BY_CLIENTS = "kept_bytes/clients"
+    STALENESS_MEAN = "staleness/mean"
+    STALENESS_MAX = "staleness/max"
+    NON_FINITE = "non_finite_updates"
+    WALL_SECONDS = "wall_seconds"
+    SEEDS_DONE = "seeds/done"
+    SEEDS_DIVERGED = "seeds/diverged"
+    SEEDS_STALLED = "seeds/stalled"
+
+
+DIAGNOSED = "diagnostics/"  # begins the names of means over a run of what was diagnosed
+SPREAD = "std/"  # begins the names of standard deviations over seeds
+
+
+class TrialMetric(StrEnum):
+    """A metric of a trial, or of a study."""
+
+    OBJECTIVE = "objective"
+    BY_SEED = "objective/seed"
+    VALUE = "value"  # the learning curve
+    BEST_VALUE = "best_value"
+
+
+class Name:
+    """Names of columns, beside those of clocks and metrics."""
+
+    UPLOADS = "uploads_bytes"
+    CLIENT, STALENESS, VERSION = "client", "staleness", "version"
+    IMPORTANCE, MEAN_TIME, SIZE, LOSS = "importance", "mean_time", "size", "loss"
+    NOISE, BIAS, DELAY, GRADIENT = "noise_sq", "bias_sq", "delay_sq", "gradient_sq"
+    ROUND_TIME, PARTICIPANTS = "round_time", "participants"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column with a finite number in every row, 0 or more."""
@@ -63,6 +257,11 @@ class Column:
 
     def __str__(self) -> str:
         return "whole numbers, 0 or more" if self.whole else "finite numbers, 0 or more"
+
+    @property
+    def code(self) -> str:
+        """The type of its values, as modules `array` and NumPy name types."""
+        return "q" if self.whole else "d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +272,7 @@ class Table:
     not measured.
     """
 
-    file: str
+    name: str
     columns: Mapping[str, Column]  # in every file
     rows: int = 0  # at least
     ordered: tuple[str, ...] = ()  # columns in which no row is less than the one before
@@ -81,22 +280,28 @@ class Table:
     numbers: str = ""  # the column that numbers the rows from 0
     shares: str = ""  # the column that sums to 1
 
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.name}.parquet"
+
 
 COUNT, AMOUNT = Column(whole=True), Column()
-CLOCKS = {"iteration": COUNT, "updates": COUNT, "time": AMOUNT}
 
-CURVE = Table("curve.parquet", CLOCKS, rows=1, ordered=tuple(CLOCKS))  # a row for each evaluation
+ITERATION, UPDATES, TIME = (clock.value for clock in Clock)
+CLOCKS = {ITERATION: COUNT, UPDATES: COUNT, TIME: AMOUNT}
+CURVE = Table("curve", CLOCKS, rows=1, ordered=tuple(CLOCKS))  # a row for each evaluation
 ARRIVALS = Table(
-    "arrivals.parquet",
-    {"time": AMOUNT, "client": COUNT, "staleness": COUNT, "version": COUNT},
-    ordered=("time", "version"),
-    bounds={"staleness": "version"},
+    "arrivals",
+    {TIME: AMOUNT, Name.CLIENT: COUNT, Name.STALENESS: COUNT, Name.VERSION: COUNT},
+    ordered=(TIME, Name.VERSION),
+    bounds={Name.STALENESS: Name.VERSION},
 )
 CLIENTS = Table(
-    "clients.parquet",
-    {"client": COUNT, "importance": AMOUNT, "mean_time": AMOUNT, "size": COUNT},
+    "clients",
+    {Name.CLIENT: COUNT, Name.IMPORTANCE: AMOUNT, Name.MEAN_TIME: AMOUNT, Name.SIZE: COUNT},
     rows=1,
-    numbers="client",
-    shares="importance",
+    numbers=Name.CLIENT,
+    shares=Name.IMPORTANCE,
 )
-DIAGNOSTICS = Table("diagnostics.parquet", {"iteration": COUNT}, ordered=("iteration",))
+DIAGNOSTICS = Table("diagnostics", {ITERATION: COUNT}, ordered=(ITERATION,))

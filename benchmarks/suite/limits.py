@@ -12,7 +12,7 @@ from fl_core.scenario import Scenario
 MOST_CLIENTS = 1_000_000  # a law computes each one's mean as an exact fraction: a second and 200 MB
 MOST_POINTS = 10_000  # of a grid, each validated, about a millisecond
 MOST_RUNS = 100_000
-BYTES_AN_UPDATE = 32  # of a run's arrivals (recorder.ARRIVALS), which are kept until it ends
+BYTES_AN_UPDATE = 32  # of a run's arrivals (schema.ARRIVALS), which are kept until it ends
 UPDATES_A_SECOND = 20_000  # at the very most: simulations of schedules alone
 LONGEST = 10 * 365 * 86_400  # seconds
 

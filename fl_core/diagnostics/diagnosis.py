@@ -11,6 +11,7 @@ from fl_core.diagnostics.error_terms import ErrorTerms, Terms, full_gradient, re
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.parts import Count, Frozen
+from fl_core.schema import ITERATION, TIME, UPDATES, Name
 from fl_core.streams import stream
 
 
@@ -65,13 +66,13 @@ class Diagnosis:
         if terms is not None:
             found |= squares(terms)
         elif due(self.asked.gradient, version):
-            found["gradient_sq"] = square(full_gradient(self.simulation.world, model))
+            found[Name.GRADIENT] = square(full_gradient(self.simulation.world, model))
         if due(self.asked.constants, version):
             found |= self._constants(model, version)
         if not found:
             return None
         updates = self.simulation.server.updates
-        clocks = {"iteration": version, "updates": updates, "time": since, "round_time": time - since}
+        clocks = {ITERATION: version, UPDATES: updates, TIME: since, Name.ROUND_TIME: time - since}
         return {**clocks, **found}
 
     @property
@@ -111,16 +112,16 @@ def squares(terms: Terms) -> dict[str, float]:
     """The squared lengths of an update's terms, and the number of participating clients."""
     errors = terms.errors
     found = {
-        "gradient_sq": square(terms.gradient),
+        Name.GRADIENT: square(terms.gradient),
         "update_sq": square(terms.update),
         "error_sq": square(terms.update - terms.gradient),
-        "noise_sq": square(errors.noise),
-        "bias_sq": square(errors.bias),
-        "delay_sq": square(errors.delay),
+        Name.NOISE: square(errors.noise),
+        Name.BIAS: square(errors.bias),
+        Name.DELAY: square(errors.delay),
     }
     if terms.drift is not None:
         found["drift_sq"] = square(terms.drift)
-    return {**found, "participants": terms.participants}
+    return {**found, Name.PARTICIPANTS: terms.participants}
 
 
 def square(vector: Tensor) -> float:

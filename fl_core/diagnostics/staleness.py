@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fl_core.loop.simulation import Simulation
+from fl_core.schema import Name
 from fl_core.theory.jackson import Array
 from fl_core.theory.routing import Network
 from fl_core.timing.durations import Exponential
@@ -25,8 +26,8 @@ def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:
 
     `arrivals` is that of a Record. A client without updates has staleness nan.
     """
-    client = np.asarray(arrivals["client"], int)
-    staleness = np.asarray(arrivals["staleness"], float)
+    client = np.asarray(arrivals[Name.CLIENT], int)
+    staleness = np.asarray(arrivals[Name.STALENESS], float)
     updates = np.bincount(client, minlength=n)
     total = np.bincount(client, weights=staleness, minlength=n)
     largest = np.full(n, -1.0)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-CLOCKS = ("iteration", "updates", "time", "round_time")
+from fl_core.schema import Clock, Name
+
+CLOCKS = {*Clock, Name.ROUND_TIME}
 
 
 def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
@@ -17,11 +19,13 @@ def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
     """
     columns = dict.fromkeys(name for row in rows for name in row if name not in CLOCKS)
     found = {name: float(np.mean([row[name] for row in rows if name in row])) for name in columns}
-    if "gradient_sq" in columns:
-        measured = [(row["gradient_sq"], row["round_time"]) for row in rows if "gradient_sq" in row]
+    if Name.GRADIENT in columns:
+        measured = [(row[Name.GRADIENT], row[Name.ROUND_TIME]) for row in rows if Name.GRADIENT in row]
         found["gradient_sq_time_weighted"] = time_weighted(*zip(*measured, strict=True))
-    if "participants" in columns:
-        found["part_share"] = part_share([row["participants"] for row in rows if "participants" in row], n)
+    if Name.PARTICIPANTS in columns:
+        found["part_share"] = part_share(
+            [row[Name.PARTICIPANTS] for row in rows if Name.PARTICIPANTS in row], n
+        )
     return found
 
 

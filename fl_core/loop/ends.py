@@ -6,7 +6,7 @@ from math import floor, inf
 from typing import TYPE_CHECKING
 
 from fl_core.loop.state import RunState
-from fl_core.schema import Status
+from fl_core.schema import Reason, Status
 
 if TYPE_CHECKING:
     from fl_core.scenario import Budget
@@ -39,19 +39,19 @@ class Ends:
         heap, none_comes = state.queue.heap, not (state.serving or state.returns)
         reason = None
         if state.version >= self.iterations:
-            reason = "budget of server iterations"
+            reason = Reason.ITERATIONS
         elif state.updates >= self.updates:
-            reason = "budget of client updates"
+            reason = Reason.UPDATES
         elif heap and heap[0][0] > self.deadline:
-            reason = "budget of virtual time"
+            reason = Reason.TIME
         elif none_comes and state.roster.absent == server.n:
-            reason = "no client is left"
+            reason = Reason.NO_CLIENT
         elif state.gone and (missing := self._missing(state, server)):
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
             return Status.STALLED, f"waits for clients that never come: {named}"
         elif none_comes and state.alarm is None:
-            reason = "nothing is in flight and no alarm is set"
-        return None if reason is None else (Status.DONE, reason)
+            reason = Reason.NOTHING_LEFT
+        return None if reason is None else (Status.DONE, str(reason))
 
     def _missing(self, state: RunState, server: Server) -> list[int]:
         """The permanently absent clients without which there is no further step, in order (17)."""

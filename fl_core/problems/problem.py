@@ -12,7 +12,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from fl_core.metrics import FEDERATED, Metric, named
+from fl_core.metrics import FEDERATED, FP_LOSS, Metric, named
 from fl_core.parts import Count, Part
 from fl_core.text import many
 
@@ -125,7 +125,7 @@ class Problem(Part):
     clients: Count = 10  # n, how many there are
     # p_i of the clients: 1/n, n_i/Σn, or given
     importance: Literal["equal", "data"] | tuple[float, ...] = "equal"
-    metric: str = "fp/loss"  # the metric that ranks strategies
+    metric: str = FP_LOSS  # the metric that ranks strategies
     target: float | None = None  # the value of `metric` that time-to-target waits for
 
     @model_validator(mode="after")

@@ -19,8 +19,8 @@ import torch
 
 from fl_core import sources
 from fl_core.loop.plain import fits, plain, restore, values
-from fl_core.recording.recorder import ARRIVALS, Record, Recorder
-from fl_core.schema import Status
+from fl_core.recording.recorder import Record, Recorder
+from fl_core.schema import ARRIVALS, Status
 
 MARKS = ("iteration_marks", "update_marks", "time_marks")
 DIGEST = hashlib.sha256().digest_size  # bytes
@@ -100,7 +100,10 @@ def _recorder(recorder: Recorder) -> dict[str, Any]:
 
 def _restore_recorder(recorder: Recorder, state: dict[str, Any]) -> None:
     saved = state["record"]
-    columns = {name: array(code, saved["arrivals"][name].tolist()) for name, code in ARRIVALS}
+    columns = {
+        name: array(column.code, saved["arrivals"][name].tolist())
+        for name, column in ARRIVALS.columns.items()
+    }
     recorder.record = Record(**{**saved, "status": Status(saved["status"]), "arrivals": columns})
     for name, reached in state["marks"].items():
         getattr(recorder, name).reached = reached

@@ -20,15 +20,12 @@ from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.metrics import LOSS, Metric
+from fl_core.metrics import FP_LOSS, LOSS, Metric
 from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, World
-from fl_core.schema import Status
+from fl_core.schema import ARRIVALS, CURVE, ITERATION, Name, Reason, Status
 
-# One row per arrival; the letters are the array module's type codes.
-ARRIVALS = (("time", "d"), ("client", "q"), ("staleness", "q"), ("version", "q"))
-
-CLOCKS = ("iteration", "updates", "time", "uploads_bytes")  # of every row of a curve
+CLOCKS = (*CURVE.columns, Name.UPLOADS)  # of every row of a curve
 
 
 class Sample(Frozen):
@@ -95,7 +92,7 @@ class Record:
     reason: str = ""
     curve: list[dict[str, float]] = field(default_factory=list)
     arrivals: dict[str, array[Any]] = field(
-        default_factory=lambda: {name: array(code) for name, code in ARRIVALS}
+        default_factory=lambda: {name: array(column.code) for name, column in ARRIVALS.columns.items()}
     )
     clients: dict[str, list[float]] = field(default_factory=dict)
     diagnostics: list[dict[str, float]] = field(default_factory=list)
@@ -196,7 +193,7 @@ class Recorder:
         simulation, record = self.simulation, self.record
         model, version, updates, time = self._now()
         mark = time
-        if simulation.reason == "budget of virtual time" and simulation.budget.time is not None:
+        if simulation.reason == Reason.TIME and simulation.budget.time is not None:
             time = float(simulation.budget.time)
             mark = self._time_of(self.time_marks.reached + 1)
         if simulation.status is not Status.DIVERGED:
@@ -212,7 +209,7 @@ class Recorder:
         whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
         exact = self._metrics(whole)
         record.curve = [
-            {name: row[name] for name in CLOCKS} | exact if row["iteration"] == version else row
+            {name: row[name] for name in CLOCKS} | exact if row[ITERATION] == version else row
             for row in record.curve
         ]
         record.status, record.reason = simulation.status, simulation.reason
@@ -239,7 +236,7 @@ class Recorder:
         self.evaluated = version
         row = self._metrics(self._judged(model))
         self.record.curve.append({**self._clocks(version, updates, time), **row})
-        losses = [row[name] for name in ("fp/loss", LOSS.name) if name in row]
+        losses = [row[name] for name in (FP_LOSS, LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
         elif not model.isfinite().all():
@@ -264,11 +261,11 @@ class Recorder:
         world, times = self.simulation.world, self.simulation.server.mean_time
         assert end.client_loss is not None
         table = {
-            "client": list(range(world.n)),
-            "importance": world.p.tolist(),
-            "mean_time": [float(time) for time in times],
-            "size": world.sizes.tolist(),
-            "loss": end.client_loss.tolist(),
+            Name.CLIENT: list(range(world.n)),
+            Name.IMPORTANCE: world.p.tolist(),
+            Name.MEAN_TIME: [float(time) for time in times],
+            Name.SIZE: world.sizes.tolist(),
+            Name.LOSS: end.client_loss.tolist(),
             **by_client(self.record.arrivals, world.n),
         }
         if (theory := predicted(self.simulation)) is not None:

@@ -22,7 +22,7 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run, surrogate_weights
-from fl_core.schema import Status
+from fl_core.schema import Reason, Status
 from fl_core.server.jobs import Job
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import TIMES, changed, experiment, must, scenario
@@ -131,7 +131,7 @@ def lost_clients_end_nothing_early(strategy: Strategy) -> None:
     must(record.status in ends, f"without half of the clients it ended as {record.status}: {record.reason}")
     if record.status is Status.DONE:
         must(
-            record.reason == "budget of client updates",
+            record.reason == Reason.UPDATES,
             f"without half of the clients it ended early: {record.reason}; does it wait for a lost one?",
         )
 
@@ -151,7 +151,7 @@ def refused_updates_end_nothing_early(strategy: Strategy) -> None:
     record = run(experiment(where, changed(strategy).model_copy(update={"local": Faulty()})))
     must(record.non_finite > 0, "no client was sent a third job")
     must(
-        record.reason == "budget of client updates",
+        record.reason == Reason.UPDATES,
         f"with updates that are refused it ended as {record.status}: {record.reason}; if it waits for a "
         "number of jobs, define `lost`, which is called in place of `receive`",
     )
