@@ -25,7 +25,7 @@ from fl_core.theory.participation import drawn
 TIMES = [1, 1, 1, 1, 2, 2, 5, 10]
 N = len(TIMES)
 FIXED, EXPONENTIAL = ({"name": name, "times": TIMES} for name in ("fixed", "exponential"))
-SETTLED, COUNTED = 2000, 10_000  # arrivals before shares are counted, and arrivals counted
+SETTLED, COUNTED = 1000, 5000  # arrivals before shares are counted, and arrivals counted
 PARTS = 25  # consecutive parts of the arrivals counted
 
 
@@ -63,9 +63,18 @@ INTERRUPTED = ("malenia", "rennala")
 CHOSEN = (*FREE, *ALIKE, *INTERRUPTED, "ringmaster", "generalized_asyncsgd")
 DRAWN = [name for name in Strategy.members() if name not in CHOSEN]
 
+# The first of each sends its clients out as the others do, for whom nothing need be counted.
+LIKE = {"aced": "ace", "afa_cs": "afa_cd", "ringleader": "afa_cd", "mifa": "fedavg", "quafl": "favas"}
+LIKE |= {name: "asgd" for name in DRAWN if name not in ("ace", "aced", "asgd")}
+
+
+def leaders(*names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "concurrency": 3} for name in names if name not in LIKE]
+
+
 # With exponential times.
 COUNTABLE = [
-    *({"name": name, "concurrency": 3} for name in (*DRAWN, *FREE, *ALIKE, *INTERRUPTED)),
+    *leaders(*DRAWN, *FREE, *ALIKE, *INTERRUPTED),
     *(routed(routing) for routing in ("uniform", "balanced", "G", [8, 1, 1, 1, 1, 1, 1, 1])),
     routed("balanced", opening="stationary"),
     *(pure(buffer) for buffer in (1, 8, 9)),
@@ -82,7 +91,7 @@ COUNTABLE = [
 ]
 # With constant times.
 COUNTABLE_IF_CONSTANT = [
-    *({"name": name, "concurrency": 3} for name in (*FREE, *ALIKE)),
+    *leaders(*FREE, *ALIKE),
     routed([8, 1, 1, 1, 1, 1, 1, 1]),
     *(pure(buffer) for buffer in (1, 8)),
     *({"name": "fedbuff_c", "buffer": buffer} for buffer in (1, 3, 8)),
@@ -103,6 +112,15 @@ WITHOUT = [
 ]
 
 
+def said_and_heard(strategy: Any, durations: Any, arrivals: int) -> tuple[list[float], list[int | None]]:
+    """Shares by the formula, and the clients that are heard one after the other."""
+    simulation = Simulation(experiment(strategy, durations, budget={"updates": arrivals}))
+    said = surrogate_weights(simulation)
+    assert said is not None
+    happened = simulate(simulation, ScheduleOnly())
+    return said.tolist(), [event.client for event in happened if event.kind is Kind.ARRIVAL]
+
+
 @pytest.mark.parametrize(
     ("strategy", "durations"),
     [
@@ -115,16 +133,22 @@ WITHOUT = [
 )
 def test_shares_are_those_counted(strategy: Any, durations: Any) -> None:
     """Each client's, within six standard errors of the mean of 25 parts, and two arrivals at the ends."""
-    simulation = Simulation(experiment(strategy, durations))
-    said = surrogate_weights(simulation)
-    assert said is not None
-    assert said.sum() == pytest.approx(1)
-    happened = simulate(simulation, ScheduleOnly())
-    heard = np.array([event.client for event in happened if event.kind is Kind.ARRIVAL])
-    parts = np.split(heard[SETTLED:], PARTS)
+    said, heard = said_and_heard(strategy, durations, SETTLED + COUNTED)
+    assert sum(said) == pytest.approx(1)
+    parts = np.split(np.array(heard[SETTLED:]), PARTS)
     shares = np.array([np.bincount(part, minlength=N) for part in parts]) / len(parts[0])
     error = shares.std(0, ddof=1) / PARTS**0.5
     assert (abs(shares.mean(0) - said) <= 6 * error + 2 / COUNTED).all()
+
+
+@pytest.mark.parametrize(("name", "like"), LIKE.items())
+def test_those_alike_hear_the_same_clients_and_have_the_same_shares(name: str, like: str) -> None:
+    """A thousand arrivals."""
+    for durations in (EXPONENTIAL,) if name in DRAWN else (EXPONENTIAL, FIXED):
+        found, expected = (
+            said_and_heard({"name": each, "concurrency": 3}, durations, 1000) for each in (name, like)
+        )
+        assert found == expected
 
 
 @pytest.mark.parametrize("durations", [FIXED, EXPONENTIAL], ids=["fixed", "exponential"])
