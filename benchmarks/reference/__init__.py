@@ -1,1 +1,1 @@
-"""What a suite may contain: every part with its fields and its paper, and the JSON schema."""
+"""What a suite may contain: every part with its fields and its paper."""

@@ -3,12 +3,12 @@
 import re
 
 import pytest
+from reference_pages import pages, table, text
 
 import asyncfl
 from benchmarks.commands.group import COMMANDS
 from benchmarks.commands.group import asyncfl as commands
 from benchmarks.reference.catalogue import FAMILIES, family
-from benchmarks.reference.pages import pages, table, text
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.shipped import shipped
 

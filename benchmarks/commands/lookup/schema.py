@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -10,6 +11,17 @@ import click
 @click.command()
 def command() -> None:
     """Print the JSON schema of suite files, for editors."""
-    from benchmarks.reference.schema import suite_schema
-
     click.echo(json.dumps(suite_schema(), indent=2, ensure_ascii=False))
+
+
+def suite_schema() -> dict[str, Any]:
+    """Return what a suite may say, short forms included; combinations are checked when it is loaded."""
+    from benchmarks.suite.file import SuiteFile
+    from fl_core.local.sgd import SGD
+
+    schema = SuiteFile.model_json_schema()
+    nameless = {**SGD.model_json_schema(), "required": []}
+    schema["$defs"]["LocalWork"]["anyOf"].append(nameless)  # the suite's local work, or plain SGD
+    required = [key for key in schema["required"] if key not in ("problem", "budget")]  # or the grid's
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return {**head, **schema, "title": "Suite of asyncfl-bench", "required": required}

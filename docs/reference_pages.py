@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import click
 
 from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
-from benchmarks.reference.keys import sections
-from benchmarks.reference.parts import Description, Field, described, in_words
+from benchmarks.reference.parts import Description, Field, described, fields_of, in_words
+from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.labels import first_line
+from fl_core.parts import Frozen, Part
 
 TITLES = {
     "strategies": "Strategies",
@@ -31,8 +33,9 @@ TITLES = {
 def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
     """The pages by name: the kinds of parts, shipped suites, keys of a suite, commands, names of a module."""
     found = {kind: _parts(kind) for kind in FAMILIES}
+    suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'), links=False)}"
     commands_page = "\n".join(_commands(commands))
-    return {**found, "suites": _suites(), "suite": _keys(), "cli": commands_page, "names": _names(public)}
+    return {**found, "suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
 
 
 def _names(public: ModuleType) -> str:
@@ -50,10 +53,6 @@ def _said(named: Any) -> str:
 def _parts(kind: str) -> str:
     each = [described(kind, entry.name) for entry in entries(kind)]
     return "\n\n".join([f"# {TITLES[kind]}", _overview(entries(kind)), *map(_part, each)])
-
-
-def _suites() -> str:
-    return "\n\n".join([f"# {TITLES['suites']}", _overview(entries("suites"), links=False)])
 
 
 def _overview(found: Sequence[CatalogueEntry], *, links: bool = True) -> str:
@@ -75,10 +74,28 @@ def _part(part: Description) -> str:
 
 
 def _keys() -> str:
-    blocks = ["# Suite files", "Every key of a suite file. Mappings inside of it have sections of their own."]
-    for section in sections():
-        blocks += [f"## {section.key or 'The file'}", text(section.what), _fields(section.fields)]
-    return "\n\n".join(blocks)
+    introduction = "Every key of a suite file. Mappings inside of it have sections of their own."
+    return "\n\n".join(["# Suite files", introduction, *_sections("", SuiteFile)])
+
+
+def _sections(key: str, model: type[Frozen]) -> Iterator[str]:
+    """The keys of a mapping, then those of each mapping inside of it that is no part."""
+    yield f"## {key or 'The file'}"
+    yield text(first_line(model))
+    yield _fields(list(fields_of(model)))
+    for name, field in model.model_fields.items():
+        for inner in dict.fromkeys(_mappings(field.annotation)):
+            yield from _sections(f"{key}.{name}".lstrip("."), inner)
+
+
+def _mappings(annotation: Any) -> Iterator[type[Frozen]]:
+    """The models that a type consists of, but for parts, which have pages of their own."""
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+        if not issubclass(annotation, Part):
+            yield annotation
+        return
+    for inner in typing.get_args(annotation):
+        yield from _mappings(inner)
 
 
 def _fields(fields: Sequence[Field]) -> str:
