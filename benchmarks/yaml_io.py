@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fl_core import reading
 MOST_BYTES = 8_000_000  # of a file
 MOST_NODES = 1_000_000  # values and keys, those behind aliases counted each time
 DEEPEST = 40  # lists and mappings inside of each other
+TOO_DEEP = f"lists and mappings stand more than {DEEPEST} inside of each other"
 
 NULL = re.compile(r"(~|null|Null|NULL)?")
 TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -29,7 +30,7 @@ INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NO_NUMBER = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 NO_TEXT = re.compile("[\x00\ud800-\udfff]")  # neither file names nor UTF-8 can hold these
-TAGS = {"!": str, "tag:yaml.org,2002:str": str, "tag:yaml.org,2002:map": dict, "tag:yaml.org,2002:seq": list}
+PLAIN, TEXT, SEQUENCE, MAPPING = "plain", *(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 
 Steps = tuple[str | int, ...]  # keys and positions on the way to a value
 
@@ -95,16 +96,23 @@ def value(text: str) -> Any:
 
 
 def parse(text: str | bytes) -> tuple[Any, dict[Steps, int]]:
-    """Return a text's content, and the line of each key and list item; YAMLParseError for invalid YAML."""
-    builder = _Builder(text)
+    """Return the content of a text, and the line of each key and list item; may raise YAMLParseError."""
+    builder = _Builder()
     try:
-        content = builder.document()
+        node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise YAMLParseError(*builder.wrong, _syntax(error)) from None
-    except yaml.YAMLError as error:
+        raise YAMLParseError(_syntax(error)) from None
+    except RecursionError:
+        raise YAMLParseError((None, TOO_DEEP)) from None
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+    ) as error:  # ValueError: "\UFFFFFFFF"
         raise YAMLParseError((None, f"not valid YAML: {' '.join(str(error).split())}")) from None
+    content = None if node is None else builder.content(node, ())
     if builder.wrong:
-        raise YAMLParseError(*builder.wrong)
+        raise YAMLParseError(*dict.fromkeys(builder.wrong))
     return content, builder.lines
 
 
@@ -126,122 +134,79 @@ def _syntax(error: yaml.MarkedYAMLError) -> tuple[int | None, str]:
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return None, f"not valid YAML: {error.problem}"
-    return mark.line + 1, f"column {mark.column + 1}: not valid YAML: {error.problem}"
+    composing = isinstance(error, yaml.composer.ComposerError)  # its context is half of the sentence
+    problem = " ".join(filter(None, [error.context if composing else None, error.problem]))
+    return mark.line + 1, f"column {mark.column + 1}: not valid YAML: {problem}"
+
+
+class _Loader(yaml.BaseLoader):
+    """PyYAML up to nodes; a scalar without quotes and tag is `PLAIN`."""
+
+
+_Loader.add_implicit_resolver(PLAIN, re.compile(""), None)
 
 
 class _Builder:
-    """Makes plain data of PyYAML's events; mistakes after which reading goes on are collected in `wrong`."""
+    """Makes plain data of PyYAML's nodes; mistakes after which reading goes on are collected in `wrong`."""
 
-    def __init__(self, text: str | bytes) -> None:
-        self.events = _events(text)
+    def __init__(self) -> None:
         self.lines: dict[Steps, int] = {}
         self.wrong: list[tuple[int | None, str]] = []
-        self.anchors: dict[str, tuple[Any, int]] = {}  # what stands there, and how many nodes that is
         self.nodes = 0
 
-    def document(self) -> Any:
-        """The only document of the text; None if it is empty."""
-        content, documents = None, 0
-        for event in self.events:
-            documents += isinstance(event, yaml.DocumentStartEvent)
-            if documents > 1:
-                raise YAMLParseError((_line(event), "another document begins here; a file holds one"))
-            if isinstance(event, yaml.NodeEvent):
-                content = self._node(event, ())
-        return content
-
-    def _node(self, event: yaml.NodeEvent, steps: Steps) -> Any:
-        before = self.nodes
-        self._count(1, event)
-        if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
+    def content(self, node: yaml.Node, steps: Steps) -> Any:
+        """What stands at `steps`; an alias is its anchor's node, and read once more."""
+        self._count(node)
         if len(steps) > DEEPEST:
-            raise YAMLParseError(
-                (_line(event), f"lists and mappings stand more than {DEEPEST} inside of each other")
-            )
-        if isinstance(event, yaml.ScalarEvent):
-            content = self._scalar(event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            content = self._list(event, steps)
-        else:
-            content = self._mapping(event, steps)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = content, self.nodes - before
-        return content
-
-    def _alias(self, event: yaml.AliasEvent) -> Any:
-        if event.anchor not in self.anchors:
-            raise YAMLParseError(
-                (_line(event), f"*{event.anchor}: there is no &{event.anchor} that ends before it")
-            )
-        content, nodes = self.anchors[event.anchor]
-        self._count(nodes, event)
-        return copy.deepcopy(content)
-
-    def _count(self, nodes: int, event: yaml.Event) -> None:
-        self.nodes += nodes
-        if self.nodes > MOST_NODES:
-            raise YAMLParseError(
-                (_line(event), f"more than {MOST_NODES:,} values and keys, aliases counted each time")
-            )
-
-    def _scalar(self, event: yaml.ScalarEvent) -> Any:
-        self._check_tag(event, event.tag, str)
-        text: str = event.value
-        if NO_TEXT.search(text):
-            self.wrong.append(
-                (_line(event), "a text must not hold a null character or half of a surrogate pair")
-            )
-        if event.tag is not None or event.style is not None:
-            return text
+            raise YAMLParseError((_line(node), TOO_DEEP))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, steps)
+        if isinstance(node, yaml.SequenceNode):
+            self._check_tag(node, SEQUENCE)
+            self.lines |= {(*steps, at): _line(item) for at, item in enumerate(node.value)}
+            return [self.content(item, (*steps, at)) for at, item in enumerate(node.value)]
+        text = self._text(node, "text")
         try:
-            return scalar(text)
+            return scalar(text) if node.tag == PLAIN else text
         except ValueError as error:
-            self.wrong.append((_line(event), str(error)))
+            self.wrong.append((_line(node), str(error)))
             return None
 
-    def _list(self, event: yaml.SequenceStartEvent, steps: Steps) -> list[Any]:
-        self._check_tag(event, event.tag, list)
-        items: list[Any] = []
-        for inside in self._until(yaml.SequenceEndEvent):
-            here = (*steps, len(items))
-            self.lines[here] = _line(inside)
-            items.append(self._node(inside, here))
-        return items
+    def _count(self, node: yaml.Node) -> None:
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            sentence = f"more than {MOST_NODES:,} values and keys, aliases counted each time"
+            raise YAMLParseError((_line(node), sentence))
 
-    def _mapping(self, event: yaml.NodeEvent, steps: Steps) -> dict[str, Any]:
-        self._check_tag(event, getattr(event, "tag", None), dict)
+    def _text(self, node: yaml.Node, what: str) -> str:
+        """The text of a scalar, whatever it looks like: as a key, 0.1 stays '0.1'."""
+        self._check_tag(node, PLAIN, TEXT)
+        text: str = node.value
+        if NO_TEXT.search(text):
+            sentence = f"a {what} must not hold a null character or half of a surrogate pair"
+            self.wrong.append((_line(node), sentence))
+        return text
+
+    def _mapping(self, node: yaml.MappingNode, steps: Steps) -> dict[str, Any]:
+        self._check_tag(node, MAPPING)
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
-        seen: set[str] = set()
-        for inside in self._until(yaml.MappingEndEvent):
-            key, line = self._key(inside), _line(inside)
-            if key in seen:
-                self.wrong.append((line, f"the key '{key}' stands there twice"))
-            seen.add(key)
+        for key_node, value_node in node.value:
+            self._count(key_node)
+            line = _line(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise YAMLParseError((line, "a key must be a text, not a list or a mapping"))
+            key = self._text(key_node, "key")
             here = (*steps, key)
+            if key in own:
+                self.wrong.append((line, f"duplicate key '{key}'"))
             self.lines[here] = line
-            content = self._node(next(self.events), here)
-            if key == "<<" and getattr(inside, "style", None) is None:
+            content = self.content(value_node, here)
+            if key == "<<" and key_node.tag == PLAIN:
                 merged = self._merged(content, line)
             else:
                 own[key] = content
         return {**merged, **own}
-
-    def _key(self, event: yaml.NodeEvent) -> str:
-        """The text of a key, whatever it looks like: 0.1 stays '0.1'."""
-        self._count(1, event)
-        if not isinstance(event, yaml.ScalarEvent):
-            raise YAMLParseError((_line(event), "a key must be a text, not a list, a mapping or an alias"))
-        self._check_tag(event, event.tag, str)
-        if NO_TEXT.search(event.value):
-            self.wrong.append(
-                (_line(event), "a key must not hold a null character or half of a surrogate pair")
-            )
-        if event.anchor is not None:
-            self.anchors[event.anchor] = event.value, 1
-        key: str = event.value
-        return key
 
     def _merged(self, content: Any, line: int) -> dict[str, Any]:
         """The keys that `<<` merges in: of several mappings the first counts."""
@@ -249,16 +214,12 @@ class _Builder:
         if not all(isinstance(part, dict) for part in parts):
             self.wrong.append((line, "<<: must be a mapping, or a list of mappings"))
             return {}
-        return {key: of for part in reversed(parts) for key, of in part.items()}
+        return {key: value for part in reversed(parts) for key, value in part.items()}
 
-    def _check_tag(self, event: yaml.Event, tag: str | None, kind: type) -> None:
-        if tag is not None and TAGS.get(tag) is not kind:
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
-            self.wrong.append((_line(event), f"the tag {shown} is not allowed: no tags are needed here"))
-
-    def _until(self, end: type[yaml.Event]) -> Iterator[yaml.NodeEvent]:
-        while not isinstance(event := next(self.events), end):
-            yield event
+    def _check_tag(self, node: yaml.Node, *allowed: str) -> None:
+        if node.tag not in allowed:
+            shown = node.tag.replace("tag:yaml.org,2002:", "!!")
+            self.wrong.append((_line(node), f"the tag {shown} is not allowed: no tags are needed here"))
 
 
 def scalar(text: str) -> str | float | int | bool | None:
@@ -267,33 +228,23 @@ def scalar(text: str) -> str | float | int | bool | None:
         return None
     if text in TRUTH:
         return TRUTH[text]
+    shown = text if len(text) <= 24 else f"{text[:20]}… ({len(text)} characters)"
     if INTEGER.fullmatch(text):
         number = int(text, 0 if text[:2] in {"0o", "0x"} else 10) if len(text) <= 64 else math.inf
         if not -(2**63) <= number < 2**63:
-            raise ValueError(f"{_short(text)} is no whole number of 64 bits")
+            raise ValueError(f"{shown} is no whole number of 64 bits")
         return number
     if FLOAT.fullmatch(text):
         if math.isinf(float(text)):
-            raise ValueError(f"{_short(text)} is larger than any number of 64 bits")
+            raise ValueError(f"{shown} is larger than any number of 64 bits")
         return float(text)
     if special := NO_NUMBER.fullmatch(text):
         return math.nan if special[3] else float(f"{special[1]}inf")
     return text
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else f"{text[:20]}… ({len(text)} characters)"
-
-
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
-
-
-def _events(text: str | bytes) -> Iterator[Any]:
-    try:
-        yield from yaml.parse(text, Loader=yaml.SafeLoader)
-    except (ValueError, OverflowError) as error:  # PyYAML, at "\UFFFFFFFF" and at the version in %YAML
-        raise YAMLParseError((None, f"not valid YAML: {error}")) from None
+def _line(node: yaml.Node) -> int:
+    return node.start_mark.line + 1
 
 
 class _Dumper(yaml.SafeDumper):

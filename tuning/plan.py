@@ -52,7 +52,7 @@ def tuning_seeds(spec: SuiteFile) -> tuple[int, ...]:
             f"tuning.seeds: {shared[0]} is a seed of the suite itself, on which tuned values are to be judged"
         )
     if len(set(asked)) < len(asked):
-        raise UserError("tuning.seeds: the same seed stands there twice")
+        raise UserError("tuning.seeds: duplicate seed")
     return asked
 
 

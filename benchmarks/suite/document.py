@@ -91,7 +91,7 @@ def position(items: Sequence[Any], step: str) -> int:
         return names.index(step)
     known = list(dict.fromkeys(name for name in names if name is not None))
     if step in known:
-        raise ValueError(f"'{step}' stands there more than once: use its position, 0 to {len(items) - 1}")
+        raise ValueError(f"'{step}' is a duplicate: use its position, 0 to {len(items) - 1}")
     raise ValueError(f"no entry '{step}'{nearest(step, known)} There are: {', '.join(known) or 'none'}")
 
 

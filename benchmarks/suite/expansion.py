@@ -64,7 +64,7 @@ def _wrong(axis: Any, values: Any) -> str | None:
     if not values:
         return "is empty: the suite expands to no run"
     if any(value in values[:place] for place, value in enumerate(values)):
-        return "the same value stands there twice"
+        return "duplicate value"
     return None
 
 

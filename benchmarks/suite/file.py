@@ -76,7 +76,7 @@ def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
     if not seeds:
         raise ValueError("there must be one seed at least: the suite expands to no run")
     if len(set(seeds)) < len(seeds):
-        raise ValueError("the same seed stands there twice")
+        raise ValueError("duplicate seed")
     return seeds
 
 

@@ -59,7 +59,7 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
     ("tuning", "line"),
     [
         ({"seeds": [0, 9]}, "tuning.seeds: 0 is a seed of the suite itself"),
-        ({"seeds": [9, 9]}, "tuning.seeds: the same seed stands there twice"),
+        ({"seeds": [9, 9]}, "tuning.seeds: duplicate seed"),
         ({"space": {"bufer": [1]}}, "tuning.space: bufer: FedAvg has no such parameter"),
         ({"space": {"asdg.local_lr": [1]}}, "tuning.space: asdg.local_lr: FedAvg has no such parameter"),
         ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
