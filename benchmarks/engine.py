@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmarks import device
 from benchmarks.errors import UserError
-from benchmarks.pool.pool import Pool
+from benchmarks.pool.dispatch import Pool
 from benchmarks.tracking.provenance import version, versions
 
 if TYPE_CHECKING:  # it imports torch, which takes a second: an engine can start meanwhile
@@ -29,7 +29,7 @@ class Engine(Protocol):
     def warm_up(self, module: str) -> None:
         """Begin to start it while the caller does other things; `module` defines the jobs."""
 
-    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any]:
+    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """A pool for so many jobs."""
 
 
@@ -45,7 +45,7 @@ class Local:
 
         warm_up(module)
 
-    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any]:
+    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """A process for each job at most."""
         from benchmarks.pool.local import LocalPool
 
@@ -61,7 +61,7 @@ class Ray:
     def warm_up(self, module: str) -> None:
         """Nothing: workers are started where jobs are."""
 
-    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any]:
+    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """Workers with the settings of this process, on nodes that have the same libraries and the data."""
         from benchmarks.pool.ray_pool import RayPool
 

@@ -8,10 +8,6 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-import click
-
-from benchmarks.columns import laid_out
-
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -24,9 +20,12 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows or not header:
         sys.stdout.write("(none)\n")
     elif sys.stdout.isatty():
-        _pretty(header, rows)
+        _print_pretty(header, rows)
     else:
-        _plain(rows)
+        widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
 def print_headed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -51,16 +50,15 @@ def print_text(text: str, indent: str = "") -> None:
         sys.stdout.write(f"{indent}{text}\n")
 
 
-def _pretty(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    head, lines = laid_out(header, rows, shutil.get_terminal_size().columns)
-    for line in head:
-        click.secho(line, dim=True)
-    for first, rest in lines:
-        click.echo(click.style(first, fg="cyan", bold=True) + rest if first.strip() else first + rest)
+def _print_pretty(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table as wide as the terminal at most; words are broken between lines only in a tiny one."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
 
-
-def _plain(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False, header_style="dim")
+    for number, title in enumerate(header):
+        table.add_column(Text(title), style="bold cyan" if number == 0 else "", overflow="fold")
     for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        table.add_row(*map(Text, row))
+    print_rich(table)

@@ -7,13 +7,14 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import UserError
-from benchmarks.pool.pool import Final, GivenUp, Message, Pool
+from benchmarks.pool.dispatch import Pool
+from benchmarks.pool.job import Final, GivenUp, Message
 from benchmarks.tracking.store import Store
 from fl_core.schema import StudyStatus
 from fl_core.text import many
@@ -91,7 +92,7 @@ class Driver:
 
     def _compute(self, engine: Engine, show: Callable[[int], None]) -> None:
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
-        pool: Pool[TrialsJob] = engine.pool(self.campaign.trials, self.store.log, worlds)
+        pool: Pool[TrialsJob, Any] = engine.pool(self.campaign.trials, self.store.log, worlds)
         with pool:
             while True:
                 self._must_have_room()
@@ -104,7 +105,7 @@ class Driver:
                 if any(ended) or not told:  # meanwhile, other processes may have progressed
                     show(self.ended)
 
-    def _submit(self, pool: Pool[TrialsJob]) -> None:
+    def _submit(self, pool: Pool[TrialsJob, Any]) -> None:
         """Begin trials for every idle worker, as long as there are any, and prepare those that come next."""
         self._submit_prepared(pool)
         for _ in range(pool.idle):
@@ -115,7 +116,7 @@ class Driver:
             at_work = {study for study, _ in self._pending}
             self._prepared = self._next([one for one in self.ledgers if one.plan.name not in at_work])
 
-    def _submit_prepared(self, pool: Pool[TrialsJob]) -> None:
+    def _submit_prepared(self, pool: Pool[TrialsJob, Any]) -> None:
         if self._prepared and pool.idle:
             pool.submit(self._prepared)
             self._prepared = None
@@ -141,7 +142,7 @@ class Driver:
             by_seed=plan.pruner in BY_SEED,
         )
 
-    def _take_in(self, job: TrialsJob, message: Message, pool: Pool[TrialsJob]) -> bool:
+    def _take_in(self, job: TrialsJob, message: Message, pool: Pool[TrialsJob, Any]) -> bool:
         """Take note of a message; True if trials have ended."""
         if isinstance(message, Evaluated | SeedEnded):
             one = self._pending[job.study, message.trial]

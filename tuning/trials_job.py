@@ -9,7 +9,7 @@ from typing import Self
 
 from benchmarks import device
 from benchmarks.errors import summarised
-from benchmarks.pool.pool import Final, Message, Worker
+from benchmarks.pool.job import Final, Message, Worker
 from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from itertools import islice
 from typing import Any, Generic, Self, TypeVar
 
-from benchmarks.pool.pool import DEATHS, Capacity, Died, Final, GivenUp, J, Message
+from benchmarks.pool.job import DEATHS, Capacity, Died, Final, GivenUp, J, Message
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,11 @@ class WorkerHandle(ABC, Generic[J]):
 H = TypeVar("H", bound=WorkerHandle[Any])
 
 
-class Dispatcher(ABC, Generic[J, H]):
-    """A pool without its workers: an engine starts them, receives from them and ends them."""
+class Pool(ABC, Generic[J, H]):
+    """What computes jobs: an engine starts the workers, receives from them and ends them.
+
+    Results depend neither on the engine nor on its size.
+    """
 
     def __init__(self) -> None:
         self.workers: list[H] = []
@@ -65,8 +68,12 @@ class Dispatcher(ABC, Generic[J, H]):
         """Why a job is given up whose workers died so often, and where more can be read."""
 
     @abstractmethod
+    def messages(self, seconds: float) -> list[tuple[J, Message]]:
+        """Return the messages since the last call; empty if none comes within `seconds`."""
+
+    @abstractmethod
     def stop(self) -> None:
-        """End all workers."""
+        """End all workers. Jobs that can save their state do so first, within a time limit."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,11 +82,11 @@ class Dispatcher(ABC, Generic[J, H]):
         self.stop()
 
     def submit(self, job: J) -> None:
-        """Compute a job as soon as a worker is free."""
+        """Compute a job as soon as a worker is free, after those that were submitted before."""
         self.waiting.append(job)
 
     def send(self, job: J, note: object) -> None:
-        """Send a note to the worker that computes the job."""
+        """Send a note to the worker that computes the job; one that is not in progress does not get it."""
         for worker in self.workers:
             if job.key in worker.jobs:
                 worker.hand_note(job.key, note)
@@ -91,7 +98,7 @@ class Dispatcher(ABC, Generic[J, H]):
 
     @property
     def busy(self) -> bool:
-        """Whether there are jobs that have not ended."""
+        """Whether there are jobs whose final message has not been received."""
         return bool(self.waiting) or any(worker.jobs for worker in self.workers)
 
     def assign(self) -> None:

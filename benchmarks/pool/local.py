@@ -11,10 +11,10 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from time import monotonic
 
-from benchmarks.pool.dispatch import Dispatcher, WorkerHandle
+from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import same_import_path
-from benchmarks.pool.pool import Died, J, Message
-from benchmarks.pool.worker import Note, serve
+from benchmarks.pool.job import Died, J, Message, Note
+from benchmarks.pool.worker import serve
 from fl_core.import_guard import own_packages
 
 PATIENCE = 15.0  # seconds that workers have to save their jobs when all is stopped
@@ -53,7 +53,7 @@ class WorkerProcess(WorkerHandle[J]):
             return Died(f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}")
 
 
-class LocalPool(Dispatcher[J, WorkerProcess[J]]):
+class LocalPool(Pool[J, WorkerProcess[J]]):
     """Up to `size` worker processes, started as needed; their libraries' output goes to `log`."""
 
     def __init__(self, size: int, log: Path) -> None:

@@ -23,9 +23,9 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from benchmarks.errors import UserError, warn
-from benchmarks.pool.dispatch import Dispatcher, WorkerHandle
+from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import THREADS
-from benchmarks.pool.pool import DEATHS, Died, J, Message
+from benchmarks.pool.job import DEATHS, Died, J, Message
 from benchmarks.pool.ray_worker import HEARTBEAT, Heard, RayWorker
 from fl_core.import_guard import SOURCES, own_packages
 
@@ -87,7 +87,7 @@ class WorkerOnNode(WorkerHandle[J]):
         self.actor.hand_note.remote(key, note)
 
 
-class RayPool(Dispatcher[J, WorkerOnNode[J]]):
+class RayPool(Pool[J, WorkerOnNode[J]]):
     """Workers on the nodes of the cluster that this process has joined, at most `most` of them."""
 
     def __init__(

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from benchmarks.pool.pool import Final, Message, PoolJob
-from benchmarks.pool.worker import Note, QueueWorker
+from benchmarks.pool.job import Final, Message, Note, PoolJob, Worker
 from fl_core.import_guard import OwnPackages
 
 HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
@@ -46,7 +45,7 @@ class Begun:
     next_copy: float  # when its checkpoint is due
 
 
-class RayWorker(QueueWorker):
+class RayWorker(Worker):
     """The actor; its methods are called while jobs are computed."""
 
     def __init__(self, environment: Mapping[str, str], heartbeat: float, own: OwnPackages | None) -> None:
@@ -128,13 +127,7 @@ class RayWorker(QueueWorker):
     def look(self) -> None:
         """Queue what has arrived."""
         while not self._arrived.empty():
-            self._take(self._arrived.get())
-
-    def _take(self, arrived: PoolJob | Note) -> None:
-        if isinstance(arrived, Note):
-            self.notes.append(arrived)
-        else:
-            self.companions.append(arrived)
+            self.take(self._arrived.get())
 
     def _work(self) -> None:
         import torch
@@ -143,7 +136,7 @@ class RayWorker(QueueWorker):
         try:
             while not self.stopping:
                 while not self.companions:
-                    self._take(self._arrived.get())
+                    self.take(self._arrived.get())
                 job = self.companions.popleft()
                 self._saves = job.saves
                 job.compute(self)

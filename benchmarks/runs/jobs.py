@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from benchmarks import device
 from benchmarks.errors import no_room, summarised
-from benchmarks.pool.pool import Capacity, Worker
+from benchmarks.pool.job import Capacity, Worker
 from benchmarks.runs.attempt import Attempt
 from benchmarks.runs.messages import Advanced, Finished, NoRoom
 from benchmarks.runs.recording import Recording

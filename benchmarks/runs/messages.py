@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from benchmarks.pool.pool import Final, Message
+from benchmarks.pool.job import Final, Message
 from benchmarks.tracking.outbox import Result
 from fl_core.schema import Status
 

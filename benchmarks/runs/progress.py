@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
-from benchmarks.pool.pool import Died, Message
+from benchmarks.pool.job import Died, Message
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.runs.tasks import Task
 from benchmarks.suite.summary import duration

@@ -6,14 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
 from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import UserError, warn
-from benchmarks.pool.pool import GivenUp, Pool
+from benchmarks.pool.dispatch import Pool
+from benchmarks.pool.job import GivenUp
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import BegunAnew, Finished, NoRoom
 from benchmarks.runs.progress import Progress, news
@@ -145,7 +146,7 @@ class Session:
     ) -> None:
         about = provenance()
         worlds = {task.problem: task.seed for task in left}
-        pool: Pool[RunJob | BaselineJob] = engine.pool(len(left), self.store.log, worlds)
+        pool: Pool[RunJob | BaselineJob, Any] = engine.pool(len(left), self.store.log, worlds)
         with show(len(left)) as progress, pool:
             # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
             for task in sorted(left, key=lambda task: not isinstance(task, RunTask)):

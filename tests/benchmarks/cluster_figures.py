@@ -21,8 +21,8 @@ from recorded import write_suite
 from toy import Count
 
 from benchmarks.engine import Worlds
-from benchmarks.pool.dispatch import Dispatcher, WorkerHandle
-from benchmarks.pool.pool import Died, Message
+from benchmarks.pool.dispatch import Pool, WorkerHandle
+from benchmarks.pool.job import Died, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.progress import Quiet
@@ -53,7 +53,7 @@ class AtOnce(WorkerHandle[RunJob]):
         pass
 
 
-class SimulatedPool(Dispatcher[RunJob, AtOnce]):
+class SimulatedPool(Pool[RunJob, AtOnce]):
     """Answers every job at the next call: with a message about its progress, its files and its end."""
 
     def __init__(self, size: int, answers: Answers) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from benchmarks.pool.pool import Message, PoolJob
+from benchmarks.pool.job import Message, PoolJob
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.tasks import Task

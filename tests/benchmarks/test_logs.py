@@ -14,8 +14,8 @@ from toy import Count, Deadly
 
 from benchmarks import engine, logs
 from benchmarks.errors import warn
+from benchmarks.pool.job import DEATHS
 from benchmarks.pool.local import LocalPool
-from benchmarks.pool.pool import DEATHS
 from benchmarks.runs.progress import Quiet
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load

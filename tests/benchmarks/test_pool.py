@@ -16,8 +16,8 @@ from patience import PATIENCE
 from recorded import write_suite
 from toy import Count, Counted, Deadly, Parts, Saving, Sociable, Sum
 
+from benchmarks.pool.job import DEATHS, Died, Final, GivenUp, Message, PoolJob
 from benchmarks.pool.local import LocalPool
-from benchmarks.pool.pool import DEATHS, Died, Final, GivenUp, Message, PoolJob
 from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]

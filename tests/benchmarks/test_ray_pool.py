@@ -14,7 +14,7 @@ from patience import PATIENCE
 from toy import Count, Counted, Deadly, Saving, Sociable, Sum
 
 from benchmarks.errors import UserError
-from benchmarks.pool.pool import DEATHS, Died, Final, GivenUp, Message, PoolJob
+from benchmarks.pool.job import DEATHS, Died, Final, GivenUp, Message, PoolJob
 
 pytest.importorskip("ray", reason="Ray is not installed")
 

@@ -13,7 +13,7 @@ from patience import PATIENCE
 from recorded import held, runs, tables, write_suite
 from test_session import session
 
-from benchmarks.pool.pool import Capacity, Died
+from benchmarks.pool.job import Capacity, Died
 from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, BegunAnew

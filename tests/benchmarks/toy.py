@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from benchmarks.pool.pool import Capacity, Final, Message, PoolJob, Worker
+from benchmarks.pool.job import Capacity, Final, Message, PoolJob, Worker
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def routing(
     """
     import numpy as np
 
-    from benchmarks.tables import print_table
+    from benchmarks.tables import print_headed
     from fl_core.theory import optimum
     from fl_core.theory.routing import G, H, Network, balanced, uniform
 
@@ -81,10 +81,10 @@ def routing(
     click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
     head = ("routing", objective, "updates per unit of time")
     rows = [(name, f"{bound.value(one):.6g}", f"{one.throughput:.6g}") for name, one in networks.items()]
-    print_table(head, _headed(head, rows))
+    print_headed(head, rows)
     click.echo("\nOptimal routing, clients alike together")
     header = ("clients", "speed", "probability", "staleness", "time in the system")
-    print_table(header, _headed(header, _alike(best)))
+    print_headed(header, _alike(best))
     click.echo(f"\n{_starts(ends)}")
 
 
@@ -130,7 +130,7 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
     1/5.
     """
     from benchmarks.errors import UserError
-    from benchmarks.tables import print_table
+    from benchmarks.tables import print_headed
     from fl_core.theory import weights as theory
 
     if (times is None) == (spread is None) or (spread is None) != (clients is None):
@@ -153,7 +153,7 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
         (str(client), *(f"{float(value):.6g}" for value in values))
         for client, values in enumerate(zip(*columns.values(), strict=True))
     ]
-    print_table(header, _headed(header, rows))
+    print_headed(header, rows)
     rate = float(sum(1 / mean for mean in means))
     click.echo(f"\nOne by one: {rate:.6g} aggregations per unit of time")
 
@@ -201,10 +201,3 @@ def _read(option: str, text: str, wanted: str, read: Callable[[str], T]) -> T:
         return read(text)
     except ValueError:
         raise UserError(f"{option}: must be {wanted}, not '{text.strip()}'") from None
-
-
-def _headed(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
-    """Rows, under their header where the terminal's table does not show it."""
-    import sys
-
-    return [*([] if sys.stdout.isatty() else [header]), *rows]

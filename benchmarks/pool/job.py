@@ -1,4 +1,4 @@
-"""Jobs, their messages, and the interface of every engine.
+"""Jobs, their messages, and the worker that computes them.
 
 A job defines its own computation: the pool sends it to a worker and returns its messages. A job whose worker
 dies is retried; after three deaths it is given up.
@@ -6,6 +6,8 @@ dies is retried; after three deaths it is given up.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,54 +85,58 @@ class PoolJob(Protocol):
         """The same job on another machine than the driver's, with its files in `folder`."""
 
 
-class Worker(Protocol):
-    """The worker as a job in progress sees it."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note on its way to a job."""
 
-    @property
-    def stopping(self) -> bool:
-        """Whether the pool is stopped: the job must save its state and return."""
+    key: str
+    content: object
 
+
+class Worker(ABC):
+    """The worker as a job in progress sees it; what has arrived for its jobs is queued here."""
+
+    def __init__(self) -> None:
+        self.stopping = False  # whether the pool is stopped: the job must save its state and return
+        self.companions: deque[PoolJob] = deque()
+        self.notes: deque[Note] = deque()
+        self._shared: dict[Callable[[], Any], Any] = {}
+
+    @abstractmethod
     def tell(self, job: PoolJob, message: Message) -> None:
-        """Send a message about this job, or about a companion of it."""
+        """Send a message about a job, or about a companion of it, to the driver."""
+
+    @abstractmethod
+    def look(self) -> None:
+        """Queue what has arrived."""
+
+    def take(self, arrived: PoolJob | Note) -> None:
+        """Queue a job, or a note to one."""
+        if isinstance(arrived, Note):
+            self.notes.append(arrived)
+        else:
+            self.companions.append(arrived)
 
     def note(self, job: PoolJob) -> Any:
-        """The next note that was sent to a job, or None."""
+        """Return the next note that was sent to a job in progress, or None."""
+        self.look()
+        for note in self.notes:
+            if note.key == job.key:
+                self.notes.remove(note)
+                return note.content
+        return None
 
     def companion(self) -> PoolJob | None:
-        """Another job of this kind to run beside it, or None; to be called while there is capacity."""
+        """Return another job to run beside those in progress, or None; call it while there is capacity."""
+        self.look()
+        return self.companions.popleft() if self.companions else None
 
     def shared(self, make: Callable[[], T]) -> T:
-        """What all jobs of this worker have in common, such as data: made once."""
+        """Return what all jobs of this worker have in common, such as data: made once."""
+        if make not in self._shared:
+            self._shared[make] = make()
+        shared: T = self._shared[make]
+        return shared
 
 
 J = TypeVar("J", bound=PoolJob)
-
-
-class Pool(Protocol[J]):
-    """An engine that computes jobs. Results depend neither on the engine nor on its size."""
-
-    def __enter__(self) -> Self:
-        """Itself."""
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-
-    def submit(self, job: J) -> None:
-        """Compute a job as soon as there is a worker for it, after those that were submitted before."""
-
-    def send(self, job: J, note: object) -> None:
-        """Send a note to a job; one that is not in progress does not get it."""
-
-    @property
-    def idle(self) -> int:
-        """How many more jobs could start immediately."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether there are jobs whose final message has not been received yet."""
-
-    def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """The messages since the last call; empty if none comes within `seconds`."""
-
-    def stop(self) -> None:
-        """End all workers. Jobs that can save their state do so first, within a time limit."""
