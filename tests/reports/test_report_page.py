@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 from synthetic import POOLED, Fake, curve, diverged, plausible, quickstart, records
 
-from benchmarks.errata import errata
+from benchmarks.discrepancies import discrepancies
 from reports.downloads import download
 from reports.page import render, sections, write
 from reports.records.records import RecordedSuite
@@ -163,8 +163,8 @@ def test_a_table_too_long_for_a_page_names_the_command() -> None:
 
 def test_every_erratum_is_there(text: str) -> None:
     words = " ".join(Page(text).words)
-    assert len(errata()) > 20
-    for entry in errata():
+    assert len(discrepancies()) > 20
+    for entry in discrepancies():
         assert entry.id in words
         assert entry.reading in words
         others = {key: "null" if value is None else value for key, value in entry.other.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from benchmarks.errata import Erratum
+    from benchmarks.discrepancies import Discrepancy
 
 WIDTH = 110
 
@@ -21,18 +21,18 @@ def command(number: str | None) -> None:
 
     The choice is written into a suite, or given as asyncfl run SUITE --set KEY=VALUE.
     """
-    from benchmarks.errata import errata
+    from benchmarks.discrepancies import discrepancies
     from benchmarks.errors import UserError
     from benchmarks.suite.document import nearest
 
-    known = {entry.id: entry for entry in errata()}
+    known = {entry.id: entry for entry in discrepancies()}
     if number is not None and number not in known:
         raise UserError(f"no erratum '{number}'{nearest(number, known)} There are: {', '.join(known)}")
     chosen = known.values() if number is None else [known[number]]
     click.echo("\n\n".join(map(_entry, chosen)))
 
 
-def _entry(entry: Erratum) -> str:
+def _entry(entry: Discrepancy) -> str:
     said = {
         "text": entry.text,
         "code": entry.code,

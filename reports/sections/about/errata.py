@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.errata import errata
+from benchmarks.discrepancies import discrepancies
 from reports.sections.section import Results, Section
 
 NOTE = (
@@ -12,4 +12,4 @@ NOTE = (
 
 def section(results: Results) -> Section:
     """All entries, folded."""
-    return Section("errata", "Errata", "errata.html.j2", NOTE, {"entries": errata()})
+    return Section("errata", "Errata", "errata.html.j2", NOTE, {"entries": discrepancies()})

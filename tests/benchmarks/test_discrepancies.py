@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.errata import Erratum, Settings, errata
+from benchmarks.discrepancies import Discrepancy, Settings, discrepancies
 from benchmarks.suite.document import split
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.overrides import override
 from fl_core.parts import Part
 
-ALL = errata()
+ALL = discrepancies()
 CHOICES = [entry for entry in ALL if entry.other]
 
 
@@ -37,28 +37,28 @@ def test_every_id_once_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.id)
-def test_the_module_is_there(entry: Erratum) -> None:
+def test_the_module_is_there(entry: Discrepancy) -> None:
     assert importlib.import_module(entry.module).__doc__
 
 
 @pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.id)
-def test_ours_and_the_other_come_together(entry: Erratum) -> None:
+def test_ours_and_the_other_come_together(entry: Discrepancy) -> None:
     assert bool(entry.ours) == bool(entry.other)
     assert all((entry.paper, entry.text, entry.code, entry.reading))
 
 
 @pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
-def test_our_reading_is_what_one_gets_without_saying_so(entry: Erratum) -> None:
+def test_our_reading_is_what_one_gets_without_saying_so(entry: Discrepancy) -> None:
     assert suite(entry.about, entry.ours) == suite(entry.about)
 
 
 @pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
-def test_the_other_reading_can_be_chosen(entry: Erratum) -> None:
+def test_the_other_reading_can_be_chosen(entry: Discrepancy) -> None:
     assert suite(entry.about, entry.other) != suite(entry.about)
 
 
 @pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
-def test_the_module_holds_the_part_that_changes(entry: Erratum) -> None:
+def test_the_module_holds_the_part_that_changes(entry: Discrepancy) -> None:
     ours, other = (_parts(suite(entry.about, keys)) for keys in ({}, entry.other))
     changed = {type(one).__module__ for one in [*ours, *other] if (one in ours) != (one in other)}
     assert entry.module in changed

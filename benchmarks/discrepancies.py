@@ -1,4 +1,4 @@
-"""Errata: where a paper's text, its code and what was computed differ, and which reading is ours."""
+"""Discrepancies: where a paper's text, its code and what was computed differ, and which reading is ours."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic import Field, TypeAdapter
 from benchmarks import yaml_io
 from fl_core.parts import Frozen
 
-FILE = Path(__file__).parent / "errata.yaml"
+FILE = Path(__file__).parent / "discrepancies.yaml"
 
 Settings = Mapping[str, Any]  # dotted keys of a suite → values, as in `--set KEY=VALUE`
 
 
-class Erratum(Frozen):
-    """One discrepancy that matters to a user."""
+class Discrepancy(Frozen):
+    """A difference between a paper and its code that matters to a user, with both readings."""
 
     id: Annotated[str, Field(pattern=r"^X-\d+$")]
     paper: str  # and the place in it
@@ -30,6 +30,6 @@ class Erratum(Frozen):
     other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
 
 
-def errata() -> tuple[Erratum, ...]:
-    """All entries, by number; pydantic's ValidationError if the file is invalid."""
-    return TypeAdapter(tuple[Erratum, ...]).validate_python(yaml_io.parse(FILE.read_bytes())[0])
+def discrepancies() -> tuple[Discrepancy, ...]:
+    """Return all entries, by number; raise pydantic's ValidationError if the file is invalid."""
+    return TypeAdapter(tuple[Discrepancy, ...]).validate_python(yaml_io.parse(FILE.read_bytes())[0])

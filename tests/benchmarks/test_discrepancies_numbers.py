@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.errata import errata
+from benchmarks.discrepancies import discrepancies
 
-CODE = {entry.id: entry.code for entry in errata()}
+CODE = {entry.id: entry.code for entry in discrepancies()}
 
 
 def f80(clients: int) -> list[Fraction]:
