@@ -77,10 +77,10 @@ FP_LOSS = "fp/loss"
 # Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at the
 # end of a run, and at earlier marks if requested.
 FEDERATED = (
-    Metric(FP_LOSS, "FP loss", higher=False),
-    Metric("fp/std", "FP loss, std over clients", higher=False),
-    Metric("sp/loss", "SP loss", higher=False),
-    Metric("sp/std", "SP loss, std over clients", higher=False),
+    Metric(FP_LOSS, "Federated loss Σ pᵢLᵢ", higher=False),
+    Metric("fp/std", "Federated loss, std over clients", higher=False),
+    Metric("sp/loss", "Surrogate loss Σ sᵢLᵢ", higher=False),
+    Metric("sp/std", "Surrogate loss, std over clients", higher=False),
 )
 TRAINING = frozenset(one.name for one in FEDERATED)
 SURROGATE = frozenset(one.name for one in FEDERATED if one.name.startswith("sp/"))

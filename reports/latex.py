@@ -27,6 +27,8 @@ SPECIAL: dict[str, str | int | None] = {
     "²": r"\textsuperscript{2}",
     "‖": r"$\Vert$",
     "∇": r"$\nabla$",
+    "Σ": r"$\Sigma$",
+    "ᵢ": "$_i$",
     "α": r"$\alpha$",
     "β": r"$\beta$",
     "η": r"$\eta$",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENDS = {
     Status.DONE: "done",
     Status.DIVERGED: "diverged",
-    Status.STALLED: "stalled, waiting for clients that never come",
+    Status.STALLED: "stalled, waiting for clients that left permanently",
     Status.ERROR: "ended in error (see their traceback.txt in MLflow)",
 }
 

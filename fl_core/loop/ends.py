@@ -48,7 +48,7 @@ class Ends:
             reason = Reason.NO_CLIENT
         elif state.gone and (missing := self._missing(state, server)):
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
-            return Status.STALLED, f"waits for clients that never come: {named}"
+            return Status.STALLED, f"waiting for clients that left permanently: {named}"
         elif none_comes and state.alarm is None:
             reason = Reason.NOTHING_LEFT
         return None if reason is None else (Status.DONE, str(reason))

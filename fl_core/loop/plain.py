@@ -46,9 +46,13 @@ def plain(simulation: Simulation) -> dict[str, Any]:
 
 
 def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
-    """Whether `data` has exactly the fields that state and jobs have in this version."""
-    state, job = ({field.name for field in fields(of)} for of in (simulation.state, Job))
-    return data.keys() == state | {"jobs"} and all(one.keys() == job for one in data["jobs"])
+    """Return whether `data` has exactly the fields of this version's state, roster and jobs."""
+    state, job = ({field.name for field in fields(kind)} for kind in (simulation.state, Job))
+    return (
+        data.keys() == state | {"jobs"}
+        and data["roster"].keys() == simulation.state.roster.state().keys()
+        and all(saved.keys() == job for saved in data["jobs"])
+    )
 
 
 def restore(simulation: Simulation, data: dict[str, Any]) -> None:

@@ -177,7 +177,7 @@ class Simulation:
         assert job.delta is not None and job.gradient is not None and job.began is not None
         state.serving -= 1
         staleness = state.version - job.version  # (3)
-        state.land(job, heard=state.version if job.finite else -1)
+        state.land(job, last_update_version=state.version if job.finite else -1)
         state.updates += 1
         update = Update(
             client,

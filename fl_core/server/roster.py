@@ -22,7 +22,7 @@ class Roster:
         self.due: dict[int, None] = dict.fromkeys(self.idle)  # an ordered set
         self.waiting: dict[int, None] = {}
         self._place = self.idle.copy()  # position in `idle`, −1 if not there
-        self._heard = [-1] * n  # server version at the last update, −1: due in any case
+        self._last_update_version = [-1] * n  # server version at the last update, −1: due in any case
 
     def everyone(self) -> Sequence[int]:
         """The present clients, in order."""
@@ -34,11 +34,11 @@ class Roster:
         """The client got a job."""
         self._out(client)
 
-    def release(self, client: int, heard: int) -> None:
-        """The client's last job left flight at server version `heard`, −1 if it was dismissed."""
-        self._heard[client] = heard
+    def release(self, client: int, last_update_version: int) -> None:
+        """Free a client whose last job left flight at this server version; −1 if the job was dismissed."""
+        self._last_update_version[client] = last_update_version
         if self.present[client]:
-            self._in(client, heard < 0)
+            self._in(client, last_update_version < 0)
 
     def step(self) -> None:
         """The server stepped: waiting clients become due."""
@@ -56,7 +56,7 @@ class Roster:
         self.present[client] = True
         self.absent -= 1
         if free:
-            self._in(client, self._heard[client] < version)
+            self._in(client, self._last_update_version[client] < version)
 
     def _in(self, client: int, due: bool) -> None:
         self._place[client] = len(self.idle)

@@ -170,7 +170,7 @@ class Server(Generic[M]):
         if job.dismissed or job not in self._state.flight.get(job.client, ()):
             raise RuntimeError("only a job in flight can be dismissed")
         job.dismissed = True
-        self._state.land(job, heard=-1)
+        self._state.land(job, last_update_version=-1)
         self._state.dismissed.append(job)
 
     def collect(self, job: Job) -> None:

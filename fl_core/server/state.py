@@ -44,11 +44,11 @@ class ServerState:
         """θ^n, the newest version [d]."""
         return self.versions[self.version]
 
-    def land(self, job: Job, heard: int) -> None:
+    def land(self, job: Job, last_update_version: int) -> None:
         """A job leaves flight; its client is released at version `heard` if it has no other job."""
         queue = self.flight[job.client]
         queue.remove(job)
         self.in_flight -= 1
         if not queue:
             del self.flight[job.client]
-            self.roster.release(job.client, heard)
+            self.roster.release(job.client, last_update_version)

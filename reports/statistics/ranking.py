@@ -11,8 +11,10 @@ from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.records.summary import Reach, Row, Spread
 
-STALLED = "Stalled: waits for clients that never come; its last model counts."
-NO_SURROGATE = "No SP loss where no formula says how often each client takes part (asyncfl errata X-3)."
+STALLED = "Stalled: waiting for clients that left permanently; its last model counts."
+NO_SURROGATE = (
+    "No surrogate loss where no formula says how often each client takes part (asyncfl errata X-3)."
+)
 
 
 @dataclass(frozen=True, slots=True)

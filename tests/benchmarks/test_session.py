@@ -81,7 +81,7 @@ def test_a_stalled_run_is_finished_and_seen_as_such(tmp_path: Path, store: Store
     assert session(path, store).now.total() == 0
     stalled = [run.data.tags for run in runs(store) if run.data.tags["asyncfl.status"] == "stalled"]
     assert {tags["asyncfl.strategy"] for tags in stalled} == {"Malenia SGD"}
-    assert all("waits for clients that never come: " in tags["asyncfl.reason"] for tags in stalled)
+    assert all("waiting for clients that left permanently: " in tags["asyncfl.reason"] for tags in stalled)
     (group,) = [run for run in runs(store, kind="group") if "Malenia" in run.data.tags["asyncfl.strategy"]]
     assert (group.data.metrics["seeds/stalled"], group.data.metrics["seeds/done"]) == (2, 0)
     (row,) = [

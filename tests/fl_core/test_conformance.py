@@ -87,7 +87,7 @@ def test_permanent_drop_outs_end_nothing_early(name: str) -> None:
     record = run(experiment(scenario(availability=away), strategy))
     if name in NEEDS_ALL:
         assert record.status == "stalled"
-        assert record.reason.startswith("waits for clients that never come: ")
+        assert record.reason.startswith("waiting for clients that left permanently: ")
         assert record.curve[-1]["iteration"] > 0
         return
     assert record.status == "done"

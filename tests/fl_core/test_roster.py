@@ -19,7 +19,7 @@ class Defined:
         self.time = 0  # changes so far
         self.steps = [0]  # when each version was made
         self.present, self.busy = [True] * N, [False] * N
-        self.heard: list[int | None] = [None] * N  # version at the last update; None: none yet, or dismissed
+        self.last_update_version: list[int | None] = [None] * N  # None: no update yet, or dismissed
         self.idle_since = [0] * N
 
     def possible(self, what: str, client: int) -> bool:
@@ -44,7 +44,7 @@ class Defined:
         else:
             self.busy[client] = what == "job"
         if what in ("update", "dismissal"):
-            self.heard[client] = len(self.steps) - 1 if what == "update" else None
+            self.last_update_version[client] = len(self.steps) - 1 if what == "update" else None
         if self.idle(client) and not was_idle:
             self.idle_since[client] = self.time
 
@@ -53,10 +53,10 @@ class Defined:
 
     def due_since(self, client: int) -> int | None:
         """Since when it is idle and a step came after its last update; None: it is not due."""
-        heard = self.heard[client]
-        if not self.idle(client) or (heard is not None and heard == len(self.steps) - 1):
+        version = self.last_update_version[client]
+        if not self.idle(client) or (version is not None and version == len(self.steps) - 1):
             return None
-        return max(self.idle_since[client], 0 if heard is None else self.steps[heard + 1])
+        return max(self.idle_since[client], 0 if version is None else self.steps[version + 1])
 
     @property
     def due(self) -> list[int]:

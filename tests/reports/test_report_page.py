@@ -325,8 +325,8 @@ def test_a_missing_surrogate_loss_is_explained() -> None:
     shown = {**ONE.curve, "sp/loss": [1.0] * len(ONE.curve["updates"])}
     with_it = replace(ONE, show="sp/loss", curve=shown)
     without = replace(ONE, show="sp/loss", strategy="ACE")
-    assert "No SP loss where no formula says" in Page(render(records(with_it, without))).text
-    assert "No SP loss" not in Page(render(records(with_it))).text
+    assert "No surrogate loss where no formula says" in Page(render(records(with_it, without))).text
+    assert "No surrogate loss" not in Page(render(records(with_it))).text
 
 
 def test_what_strategies_share_is_said_once() -> None:

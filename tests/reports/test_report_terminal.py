@@ -75,7 +75,8 @@ def test_diverged_runs_are_counted() -> None:
 def test_stalled_runs_are_counted_and_explained() -> None:
     text = printed(records(Fake(curve=curve([0.1, 0.2], [0, 5]), status="stalled")), 120)
     assert "1 (1 stalled)" in text
-    assert "Stalled: waits for clients that never come; its last model counts." in " ".join(text.split())
+    note = "Stalled: waiting for clients that left permanently; its last model counts."
+    assert note in " ".join(text.split())
 
 
 @pytest.mark.parametrize("weighed", ["sp/loss", "fp/loss"])
@@ -85,7 +86,7 @@ def test_a_missing_surrogate_loss_is_explained(weighed: str) -> None:
     without = Fake(show=weighed, strategy="ACE", curve=curve([0.1, 0.2], [0, 5]))
     for fakes, missing in (([with_it], False), ([with_it, without], True), ([without], True)):
         text = " ".join(printed(records(*fakes), 140).split())
-        assert ("No SP loss where no formula says" in text) == (missing and weighed == "sp/loss")
+        assert ("No surrogate loss where no formula says" in text) == (missing and weighed == "sp/loss")
 
 
 def test_nothing_recorded_is_a_sentence() -> None:

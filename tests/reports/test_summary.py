@@ -96,7 +96,7 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
     assert (row.updates_to_target.reached, row.updates_to_target.of) == (1, 2)
     assert seeds(row) == "2 (1 stalled)"
     assert frame([(scenario, [row])]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
-    assert "1 run stalled, waiting for clients that never come." in remarks(suite)
+    assert "1 run stalled, waiting for clients that left permanently." in remarks(suite)
     assert band(row.cell, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
 
 

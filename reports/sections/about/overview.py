@@ -87,7 +87,8 @@ def _unfinished(suite: RecordedSuite) -> list[str]:
         )
         parts.append(f"{many(status[Status.DIVERGED], 'run')} diverged; {they} no final value.")
     if status[Status.STALLED]:
-        parts.append(f"{many(status[Status.STALLED], 'run')} stalled, waiting for clients that never come.")
+        stalled = many(status[Status.STALLED], "run")
+        parts.append(f"{stalled} stalled, waiting for clients that left permanently.")
     if status[Status.ERROR]:
         parts.append(f"{many(status[Status.ERROR], 'run')} failed.")
     if suite.damaged:
