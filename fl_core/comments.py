@@ -15,16 +15,16 @@ import textwrap
 
 @functools.cache
 def of_fields(cls: type) -> dict[str, str]:
-    """Field → its description, with those of inherited fields; none for a class without a source."""
-    found: dict[str, str] = {}
+    """Return each field's description, inherited fields included; none for a class without a source."""
+    descriptions: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        found |= _own(base)
-    return found
+        descriptions |= _own(base)
+    return descriptions
 
 
 @functools.cache
 def _own(cls: type) -> dict[str, str]:
-    """The descriptions of the fields that the class's own body annotates."""
+    """Return the descriptions of the fields that the class's own body annotates."""
     if cls.__module__ == "builtins" or cls.__module__.startswith("pydantic"):
         return {}
     try:
@@ -33,23 +33,24 @@ def _own(cls: type) -> dict[str, str]:
         return {}
     (body,) = ast.parse("\n".join(lines)).body
     assert isinstance(body, ast.ClassDef)
-    fields = [one for one in body.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
     return {
-        one.target.id: text
-        for one in fields
-        if isinstance(one.target, ast.Name) and (text := _beside(one, lines) or _above(one, lines))
+        field.target.id: text
+        for field in body.body
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and (text := _beside(field, lines) or _above(field, lines))
     }
 
 
 def _beside(field: ast.AnnAssign, lines: list[str]) -> str:
-    """The comment behind its last line."""
+    """Return the comment behind the field's last line."""
     assert field.end_lineno is not None
     rest = lines[field.end_lineno - 1].encode()[field.end_col_offset :].decode().strip()
     return rest.removeprefix("#").strip()
 
 
 def _above(field: ast.AnnAssign, lines: list[str]) -> str:
-    """The comment in the lines directly before it."""
+    """Return the comment in the lines directly before the field."""
     text: list[str] = []
     for line in reversed(lines[: field.lineno - 1]):
         if not line.strip().startswith("#"):

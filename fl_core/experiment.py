@@ -16,7 +16,7 @@ from fl_core.timing.availability import Always
 
 
 class Experiment(Frozen):
-    """What one run computes: a scenario, a strategy, a seed."""
+    """A scenario, a strategy and a seed: what one run computes."""
 
     scenario: Scenario
     strategy: SerializeAsAny[Strategy]
@@ -31,7 +31,7 @@ class Experiment(Frozen):
             law = self.scenario.timing.durations.reference()
             raise ValueError(
                 f"durations '{law}' need a strategy with one step for several arrivals (`receive_together`), "
-                f"which {self.strategy.reference()} does not have"
+                f"which {self.strategy.reference()} does not have: choose another law or strategy"
             )
         if reason := self.lacks(self.scenario.problem.metric):
             raise ValueError(reason)
@@ -53,13 +53,13 @@ class Experiment(Frozen):
         return self.strategy.participation(scenario) if as_the_strategy_sends else None
 
     def lacks(self, metric: str) -> str | None:
-        """Return a sentence on why this experiment does not record a metric of its problem, or None."""
+        """Return why this experiment does not record a metric of its problem, in one sentence, or None."""
         if metric not in SURROGATE or self.participation is not None:
             return None
         return f"no '{metric}' is recorded, since no formula says how often each client takes part"
 
     def description(self) -> dict[str, Any]:
-        """The whole experiment as plain JSON data, defaults included."""
+        """Return the whole experiment as plain JSON data, defaults included."""
         return self.model_dump(mode="json")
 
     @property

@@ -20,20 +20,20 @@ class Flat:
         self.d = sum(self.sizes)
 
     def parameters(self, module: nn.Module) -> list[nn.Parameter]:
-        """The parameters of `module` that the vector holds, in its order."""
+        """Return the parameters of `module` that the vector holds, in the vector's order."""
         named = dict(module.named_parameters())
         return [named[name] for name in self.names]
 
     def vector(self, module: nn.Module) -> Tensor:
-        """The parameters of `module` as a new vector [d]."""
+        """Return the parameters of `module` as a new vector [d]."""
         return self.join([p.detach() for p in self.parameters(module)])
 
     def join(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> Tensor:
-        """One tensor per parameter, values or gradients, as a new vector [d]."""
+        """Return one tensor per parameter, values or gradients, as a new vector [d]."""
         return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """Parameters by name as views of `flat` [..., d], for `torch.func.functional_call`."""
+        """Return the parameters by name, views of `flat` [..., d], for `torch.func.functional_call`."""
         pieces = torch.split(flat, self.sizes, -1)
         return {
             name: piece.view(*flat.shape[:-1], *shape)
@@ -41,7 +41,7 @@ class Flat:
         }
 
     def bind(self, module: nn.Module) -> Tensor:
-        """Make the parameters of `module` views of one vector [d], which is returned.
+        """Make the parameters of `module` views of one vector [d], and return the vector.
 
         Writing into that vector sets the whole module: 2 µs where `functional_call` costs 40.
         """

@@ -31,25 +31,25 @@ _refusal: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why imp
 
 
 class ImportRefusedError(ImportError):
-    """Code that may not be imported; says why, and how to allow it."""
+    """Code that may not be imported: the reason, and how to allow the import."""
 
 
 def not_own(path: Path) -> str:
-    """Why a file is not the user's own; empty if it is, or if the system knows no owners."""
+    """Return why a file is not the user's own; empty if the user owns the file, or no owners are known."""
     if not hasattr(os, "getuid"):
         return ""
     try:
-        about = path.stat()
+        status = path.stat()
     except OSError as error:
-        return f"{path} cannot be looked at ({error.strerror})"
-    if about.st_uid != os.getuid():
+        return f"{path} cannot be read ({error.strerror})"
+    if status.st_uid != os.getuid():
         return f"{path} belongs to another user"
-    return f"everyone can write to {path}" if about.st_mode & stat.S_IWOTH else ""
+    return f"everyone can write to {path}" if status.st_mode & stat.S_IWOTH else ""
 
 
 @contextmanager
 def guarded(refusal: str) -> Iterator[None]:
-    """A context in which, if a reason is given, `load` raises `ImportRefusedError` unless code is allowed."""
+    """Make `load` raise `ImportRefusedError` in this context, unless code is allowed or no refusal given."""
     if not refusal or ALLOWED.get():
         yield
     else:
@@ -63,7 +63,9 @@ def guarded(refusal: str) -> Iterator[None]:
 def load(path: str) -> Any:
     """Return what `package.module:name` stands for.
 
-    Raises ImportRefusedError where code is not the user's own, and whatever the import of the module raises.
+    Raises:
+        ImportRefusedError: The code is not the user's own.
+        Exception: Whatever the import of the module raises.
     """
     if reason := _refusal.get():
         raise ImportRefusedError(reason)
@@ -82,7 +84,7 @@ def load(path: str) -> Any:
 
 
 def _searched(module: str) -> str:
-    """Where a module was looked for, if it is missing in a package that is there."""
+    """Return where a module was searched, if only the module and not the package is missing."""
     package = module.partition(".")[0]
     file = getattr(sys.modules.get(package), "__file__", None)
     if file is None:
@@ -99,7 +101,7 @@ def _installed(package: str) -> bool:
 def leave_the_path(folder: Path) -> None:
     """Take a folder off the import path, of processes started later, too; `load` still finds packages there.
 
-    It stays where PYTHONPATH names it in full, or these sources lie in it.
+    A folder stays where PYTHONPATH names it in full, or these sources lie in it.
     """
     variable = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     named = [entry for entry in variable if Path(entry).is_absolute() or Path(entry).resolve() != folder]
@@ -150,9 +152,9 @@ class OwnPackages(MetaPathFinder):
 
 
 class FromSource(SourceFileLoader):
-    """Compiles a source file; the compiled code that is cached beside it may be another user's."""
+    """Loader that compiles a source file: cached compiled code may be another user's."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile it."""
+        """Return the code of the source file, freshly compiled."""
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
         return code

@@ -12,11 +12,11 @@ RESULTS = 2
 
 
 def key(identity: Any) -> str:
-    """The key of an identity, which is plain JSON data."""
+    """Return the key of an identity, which is plain JSON data."""
     text = json.dumps(identity, sort_keys=True)
     return f"{RESULTS}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def is_older(key: str) -> bool:
-    """Whether a key was made by an earlier version, whose results may differ from this one's."""
+    """Return whether a key was made by an earlier version, whose results may differ."""
     return not key.startswith(f"{RESULTS}-")

@@ -19,7 +19,7 @@ TYPES = {"name": str, "title": str, "higher": bool | None, "share": bool, "unit"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A quantity measured on a model, and how to read it."""
+    """A quantity measured on a model: name, title, direction, unit."""
 
     name: str  # as recorded, e.g. test/accuracy
     title: str = ""  # in tables and figures; the name if left out
@@ -33,7 +33,7 @@ class Metric:
 
     @property
     def short(self) -> str:
-        """The name without the data it was measured on: accuracy."""
+        """The name without the data set: accuracy."""
         return self.name.rpartition("/")[2]
 
     @property
@@ -49,21 +49,25 @@ class Metric:
 
     @property
     def sign(self) -> int:
-        """1 where higher is better, −1 where lower is; ValueError where neither is."""
+        """1 where higher is better, −1 where lower is.
+
+        Raises:
+            ValueError: No direction is declared.
+        """
         if self.higher is None:
             raise ValueError(f"metric {self.name}: neither higher nor lower values are declared better")
         return 1 if self.higher else -1
 
     @property
     def worst_client(self) -> Metric:
-        """The same metric on the client with the worst value."""
+        """The metric on the client with the worst value."""
         own = Metric("", self.title.removeprefix("Test ")).in_text
         return Metric(
             f"worst_client/{self.short}", f"Worst client’s {own}", self.higher, self.share, self.unit
         )
 
     def worst(self, values: np.ndarray) -> float:
-        """The worst of the clients' values [n]."""
+        """Return the worst of the clients' values [n]."""
         return float(values.min() if self.sign > 0 else values.max())
 
 
@@ -82,28 +86,35 @@ FEDERATED = (
     Metric("sp/loss", "Surrogate loss Σ sᵢLᵢ", higher=False),
     Metric("sp/std", "Surrogate loss, std over clients", higher=False),
 )
-TRAINING = frozenset(one.name for one in FEDERATED)
-SURROGATE = frozenset(one.name for one in FEDERATED if one.name.startswith("sp/"))
+TRAINING = frozenset(metric.name for metric in FEDERATED)
+SURROGATE = frozenset(name for name in TRAINING if name.startswith("sp/"))
 
 # For runs that were recorded before runs carried their declarations.
-BEFORE = {one.name: one for one in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)}
+BEFORE = {
+    metric.name: metric
+    for metric in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)
+}
 
 
 def named(name: str, declared: Iterable[Metric] = ()) -> Metric:
-    """The metric of that name: as declared, else as in older runs, else without a direction."""
-    return next((one for one in declared if one.name == name), BEFORE.get(name, Metric(name)))
+    """Return the metric called `name`: as declared, else as in older runs, else without a direction."""
+    return next((metric for metric in declared if metric.name == name), BEFORE.get(name, Metric(name)))
 
 
 def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
-    """Declarations as JSON data, for the record; fields at their defaults are left out."""
+    """Return declarations as JSON data, for the record; fields at their defaults are left out."""
     return [
-        {field.name: value for field in fields(one) if (value := getattr(one, field.name)) != field.default}
-        for one in metrics
+        {
+            field.name: value
+            for field in fields(metric)
+            if (value := getattr(metric, field.name)) != field.default
+        }
+        for metric in metrics
     ]
 
 
 def from_text(text: str) -> tuple[Metric, ...]:
-    """Declarations from the JSON text that was recorded; none if it is damaged."""
+    """Return the declarations in a recorded JSON text; none if the text is damaged."""
     try:
         return from_data(json.loads(text or "[]"))
     except (TypeError, ValueError):
@@ -111,7 +122,7 @@ def from_text(text: str) -> tuple[Metric, ...]:
 
 
 def from_data(data: Any) -> tuple[Metric, ...]:
-    """Declarations as they were recorded; invalid entries are skipped."""
+    """Return the declarations in recorded data; invalid entries are skipped."""
     items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
     known = [{key: value for key, value in item.items() if key in TYPES} for item in items]
     return tuple(

@@ -40,9 +40,9 @@ class Frozen(BaseModel):
 
     @classmethod
     def descriptions(cls) -> dict[str, str]:
-        """What each field is, in words: its description, or else the comment beside it in the source."""
-        said = comments.of_fields(cls)
-        return {name: field.description or said.get(name, "") for name, field in cls.model_fields.items()}
+        """Return each field's description, or else the comment beside the field in the source."""
+        beside = comments.of_fields(cls)
+        return {name: field.description or beside.get(name, "") for name, field in cls.model_fields.items()}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -51,12 +51,12 @@ class Frozen(BaseModel):
         return schema
 
     def identity(self) -> dict[str, Any]:
-        """The fields that differ from their defaults, as JSON data.
+        """Return the fields that differ from their defaults, as JSON data.
 
         So a new field leaves keys unchanged. Nested parts always appear, each with its name and version.
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
-        nested = {name: found for name, value in values.items() if (found := _identities(value))}
+        nested = {name: identity for name, value in values.items() if (identity := _identities(value))}
         default = _defaults(type(self))
         differ = {name for name, value in values.items() if value != default[name]} - nested.keys()
         plain = self.model_dump(mode="json", include=differ)
@@ -65,7 +65,7 @@ class Frozen(BaseModel):
 
 @functools.cache
 def _defaults(cls: type[Frozen]) -> dict[str, Any]:
-    """The default of every field: found once, for a campaign has thousands of identities."""
+    """Return the default of every field; cached, since a campaign has thousands of identities."""
     return {name: field.get_default() for name, field in cls.model_fields.items()}
 
 
@@ -77,18 +77,22 @@ def _describe(cls: type[Frozen], schema: dict[str, Any]) -> None:
 
 
 def _identities(value: Any) -> Any:
-    """The identity of validated data, or of a tuple of them; None for anything else."""
+    """Return the identity of validated data, or of each item of a tuple; None for anything else."""
     if isinstance(value, Frozen):
         return value.identity()
-    several = isinstance(value, tuple) and any(isinstance(one, Frozen) for one in value)
-    return [one.identity() for one in value] if several else None
+    several = isinstance(value, tuple) and any(isinstance(item, Frozen) for item in value)
+    return [item.identity() for item in value] if several else None
 
 
 _EXPONENT = re.compile(r"[eE][-+]?0*[1-9]\d{3}")  # Fraction would write all of its digits out
 
 
 def exact(value: Any) -> Fraction:
-    """The number as written: 0.2 is 1/5, not the nearest double; ValueError if it is not a finite number."""
+    """Return the number as written: 0.2 is 1/5, not the nearest double.
+
+    Raises:
+        ValueError: `value` is not a finite number.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
         raise ValueError("a time is a number such as 0.5, or a fraction such as '1/3'")
     if isinstance(value, str) and (len(value) > 100 or _EXPONENT.search(value)):
@@ -103,7 +107,7 @@ def exact(value: Any) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Tune:
-    """On a field: the range in which it is tuned, from low to high, both included.
+    """The range in which a field is tuned, from low to high, both included.
 
     `buffer: Annotated[Count, Tune(1, 32)] = 10` is tuned from 1 to 32 unless a suite says otherwise.
     """
@@ -114,7 +118,7 @@ class Tune:
 
 
 class TuneAmong(tuple[float | str, ...]):
-    """On a field: the values that tuning tries, `TuneAmong(0.1, 0.5, 1.0)`."""
+    """The values that tuning tries for a field, `TuneAmong(0.1, 0.5, 1.0)`."""
 
     __slots__ = ()
 
@@ -154,33 +158,33 @@ class Part(Frozen):
 
     @classmethod
     def family(cls) -> type[Part]:
-        """The family that this class belongs to."""
+        """Return the family that this class belongs to."""
         return next(base for base in cls.__mro__ if "homes" in vars(base))
 
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
-        """Every member of the family that this package ships, by name."""
+        """Return every member of the family that this package ships, by name."""
         modules = []
         for home in map(importlib.import_module, cls.homes):
             inside = pkgutil.iter_modules(getattr(home, "__path__", ()), f"{home.__name__}.")
             modules += [home, *(importlib.import_module(module.name) for module in inside)]
-        found = (
-            item
+        named = {
+            item.name: item
             for module in modules
             for item in vars(module).values()
             if isinstance(item, type) and issubclass(item, cls) and item.__module__ == module.__name__
-        )
-        named = {item.name: item for item in found if "name" in vars(item)}
+            if "name" in vars(item)
+        }
         return dict(sorted(named.items()))
 
     @classmethod
     def tunable(cls) -> dict[str, Candidates]:
-        """What is tuned unless a suite says otherwise: the fields annotated with `Tune` or `TuneAmong`."""
+        """Return what is tuned unless a suite says otherwise: fields annotated with `Tune` or `TuneAmong`."""
         return {
-            name: each
+            name: candidates
             for name, field in cls.model_fields.items()
-            for each in field.metadata
-            if isinstance(each, Tune | TuneAmong)
+            for candidates in field.metadata
+            if isinstance(candidates, Tune | TuneAmong)
         }
 
     @model_validator(mode="wrap")
@@ -199,14 +203,14 @@ class Part(Frozen):
         return {"name": self.reference(), **handler(self)}
 
     def label(self) -> str:
-        """A short readable name for tables and figures: the name, and fields that differ from defaults."""
+        """Return a short name for tables and figures: the name, and fields that differ from defaults."""
         fields = type(self).model_fields
         differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
         return " ".join([self.reference(), *(f"{key}={getattr(self, key)}" for key in differ)])
 
     @classmethod
     def reference(cls) -> str:
-        """The name of this class in a suite file."""
+        """Return the name of this class in a suite file."""
         ours = "name" in vars(cls) and cls.__module__.startswith(cls.family().homes)
         return cls.name if ours else f"{cls.__module__}:{cls.__qualname__}"
 
@@ -240,7 +244,11 @@ P = TypeVar("P", bound=Part)
 
 
 def find(cls: type[P], name: Any) -> type[P]:
-    """The class that `name` stands for where a `cls` is expected; errors suggest the nearest valid name."""
+    """Return the class that `name` stands for where a `cls` is expected.
+
+    Raises:
+        PydanticCustomError: There is no such class; the message suggests the nearest valid name.
+    """
     if name is None and "homes" not in vars(cls):
         return cls
     kind = cls.family().__name__.lower()
@@ -253,10 +261,10 @@ def find(cls: type[P], name: Any) -> type[P]:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         raise PydanticCustomError("name", f"no {kind} is called '{name}'{hint} Known: {', '.join(known)}")
-    found = known[name]
-    if not issubclass(found, cls):
+    member = known[name]
+    if not issubclass(member, cls):
         raise PydanticCustomError("name", f"'{name}' is a {kind}, but a {cls.__name__} is wanted here")
-    return found
+    return member
 
 
 @functools.cache
@@ -265,15 +273,19 @@ def _known(family: type[Part]) -> dict[str, type[Part]]:
 
 
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:
-    found = imported(path)
-    if not (isinstance(found, type) and issubclass(found, cls)):
+    own = imported(path)
+    if not (isinstance(own, type) and issubclass(own, cls)):
         wanted = f"asyncfl.{cls.__name__}"
         raise PydanticCustomError("import", f"'{path}' is not a {kind}: it must subclass {wanted}")
-    return found
+    return own
 
 
 def imported(path: str) -> Any:
-    """The object that `package.module:name` stands for; a validation error if it cannot be imported."""
+    """Return the object that `package.module:name` stands for.
+
+    Raises:
+        PydanticCustomError: The object cannot be imported.
+    """
     try:
         return import_guard.load(path)
     except import_guard.ImportRefusedError as error:

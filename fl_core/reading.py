@@ -11,20 +11,25 @@ MOST_BYTES = 32_000_000  # of a table of numbers, which takes some fifty times a
 
 
 def content(path: Path, limit: int = MOST_BYTES) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; OSError for anything else.
+    """Return the content of a regular file.
 
-    The size is that of what is read: a file's status may say less, or change meanwhile.
+    Args:
+        path: The file.
+        limit: The most bytes read; counted as they come, since a file's status may say less, or change.
+
+    Raises:
+        OSError: `path` is no regular file, or is larger than `limit`.
     """
     kind = path.stat().st_mode
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # to open a pipe would wait for its writer
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
     with path.open("rb") as file:
-        found = file.read(limit + 1)
-    if len(found) > limit:
+        data = file.read(limit + 1)
+    if len(data) > limit:
         raise OSError(errno.EINVAL, f"is larger than {limit // 1_000_000} MB", str(path))
-    return found
+    return data
 
 
 def text(path: Path, encoding: str = "utf-8") -> str:
-    """Return the text in such a file, its lines ended by `\\n`; UnicodeDecodeError if it is no such text."""
+    r"""Return the text in a regular file, lines ended by `\n`; raise UnicodeDecodeError for other content."""
     return TextIOWrapper(BytesIO(content(path)), encoding).read()

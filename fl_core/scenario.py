@@ -14,20 +14,20 @@ from fl_core.timing.durations import Durations, Fixed, means
 
 
 class Timing(Frozen):
-    """A duration law and an availability law; the same for all strategies of a scenario."""
+    """A duration law and an availability law, shared by all strategies of a scenario."""
 
     durations: SerializeAsAny[Durations] = Fixed()  # the law of how long jobs take
     availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
 
     def label(self) -> str:
-        """A short readable name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
+        """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
         if self.availability == Always():
             return self.durations.label()
         return f"{self.durations.label()}, {self.availability.label()}"
 
 
 class Budget(Frozen):
-    """Where a run ends: after `iterations` or `updates`, or before the first event later than `time`.
+    """The end of a run: after `iterations` or `updates`, or before the first event later than `time`.
 
     Whichever comes first; `updates` or `time` is required, since a strategy may never step.
     """

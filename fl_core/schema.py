@@ -28,17 +28,17 @@ class Status(StrEnum):
 
     @property
     def finite(self) -> bool:
-        """Whether the run has a final model, whose metrics count."""
+        """True if the run has a final model, whose metrics count."""
         return self in {Status.DONE, Status.STALLED}
 
     @property
     def terminated(self) -> bool:
-        """Whether the outcome is known: a final model, or that the run diverged."""
+        """True if the outcome is known: a final model, or that the run diverged."""
         return self.finite or self is Status.DIVERGED
 
     @property
     def unfinished(self) -> bool:
-        """Whether `asyncfl run` computes the run again."""
+        """True if `asyncfl run` computes the run again."""
         return self in {Status.RUNNING, Status.ERROR}
 
 

@@ -17,12 +17,12 @@ DIGEST = " sha256:"
 
 
 def named(description: Mapping[str, Any]) -> dict[str, str]:
-    """What an experiment names by import path: each with its file, and the digest of that."""
+    """Return the file and its digest for each import path that an experiment names."""
     return {path: _source(path) for path in sorted(set(_paths(description)))}
 
 
 def digests(code: Mapping[str, str]) -> dict[str, str]:
-    """What `named` found, without where the files lie."""
+    """Return the digest for each import path, without the place of the file."""
     return {path: source.rpartition(DIGEST)[2] for path, source in code.items()}
 
 

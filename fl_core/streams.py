@@ -27,12 +27,12 @@ def _digest(seed: int, purpose: str, ids: tuple[int, ...]) -> bytes:
 
 
 def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
-    """The random stream for one purpose, for example `stream(0, "duration", client, job)`."""
+    """Return the random stream for one purpose, for example `stream(0, "duration", client, job)`."""
     return np.random.Generator(np.random.Philox(key=int.from_bytes(_digest(seed, purpose, ids), "little")))
 
 
 def torch_stream(seed: int, purpose: str, *ids: int, device: str = "cpu") -> torch.Generator:
-    """The same for code that draws with torch: initial weights, dropout, augmentation."""
+    """Return a torch generator for one purpose: initial weights, dropout, augmentation."""
     import torch  # takes 1.5 s, which code without torch is spared
 
     generator = torch.Generator(device)
@@ -41,7 +41,7 @@ def torch_stream(seed: int, purpose: str, *ids: int, device: str = "cpu") -> tor
 
 
 class Streams:
-    """The streams of one purpose through one generator: `at(...)` costs 1 µs where `stream(...)` costs 8.
+    """Streams of one purpose through one generator: `at(...)` costs 1 µs where `stream(...)` costs 8.
 
     The numbers are the same. What `at` returns is valid until the next `at`: draw at once, do not keep it.
     """
@@ -57,7 +57,7 @@ class Streams:
         self._state: Any = {**self._bits.state, "state": self._start, "buffer": (0, 0, 0, 0)}
 
     def at(self, *ids: int) -> np.random.Generator:
-        """The generator, set to the start of the stream `(seed, purpose, *ids)`, of at most three ids."""
+        """Return the generator at the start of the stream `(seed, purpose, *ids)`, of at most three ids."""
         digest = self._begun()
         digest.update(ENDS[len(ids)] % ids)
         self._start["key"] = KEY.unpack(digest.digest())
@@ -65,9 +65,9 @@ class Streams:
         return self._generator
 
     def below(self, bound: int, *ids: int) -> int:
-        """`at(*ids).integers(bound)`, in half the time.
+        """Return `at(*ids).integers(bound)` in half the time (Lemire, ACM TOMACS 29, 2019).
 
-        Lemire (ACM TOMACS 29, 2019): x · bound / 2³² for x of 32 bits, except a few x that are drawn again.
+        That is x · bound / 2³² for x of 32 bits, except a few x that are drawn again.
         """
         self.at(*ids)
         product = (self._raw() & WORD) * bound

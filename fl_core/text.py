@@ -9,20 +9,20 @@ from typing import Any
 
 
 def many(n: int, thing: str) -> str:
-    """A count with its noun: 1 run, 84 runs, 1 strategy, 7 strategies."""
+    """Return a count with its noun: 1 run, 84 runs, 1 strategy, 7 strategies."""
     if n == 1:
         return f"1 {thing}"
     return f"{n:,} {thing[:-1]}ies" if thing.endswith("y") else f"{n:,} {thing}s"
 
 
 def counted(values: Iterable[object]) -> str:
-    """Values in a row, repeated ones counted: (10 × 0.5, 0.1)."""
+    """Return a list of values, repeated values counted: (10 × 0.5, 0.1)."""
     rows = [(len(list(same)), value) for value, same in itertools.groupby(values)]
     return f"({', '.join(f'{times} × {value}' if times > 1 else str(value) for times, value in rows)})"
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Parts of a sentence: A; A and B; A, B and C."""
+    """Return parts of a sentence joined: A; A and B; A, B and C."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

@@ -18,12 +18,13 @@ SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 @functools.cache  # it also keeps the declarations alive
 def repair() -> torch.library.Library | None:
-    """Declare torchvision's operators where they are missing; None if none are missing.
+    """Declare torchvision's operators if they are missing, before torchvision or Lightning is imported.
 
-    Call it before torchvision or pytorch_lightning is imported.
+    Returns:
+        The library of declarations, which must be kept alive; None if nothing is missing.
     """
-    found = importlib.util.find_spec("torchvision")
-    if found is None or found.origin is None or _loads(Path(found.origin).parent):
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None or spec.origin is None or _loads(Path(spec.origin).parent):
         return None
     library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
     for name in ("nms", "qnms"):
@@ -32,7 +33,7 @@ def repair() -> torch.library.Library | None:
 
 
 def _loads(folder: Path) -> bool:
-    """Whether the compiled operators in `folder` load with this torch."""
+    """Return whether the compiled operators in `folder` load with this torch."""
     try:
         for file in folder.glob("_C.*"):
             torch.ops.load_library(str(file))  # type: ignore[no-untyped-call]
