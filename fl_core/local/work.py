@@ -19,7 +19,7 @@ Sampling = Literal["replacement", "epochs"]
 
 
 class Work(Protocol):
-    """What `correct` may look at: one job, or J jobs stacked along a first axis."""
+    """Inputs of `LocalWork.correct`: one job, or J jobs stacked along a first axis."""
 
     start: Tensor  # [d] or [J, d]
     broadcast: dict[str, Tensor]
@@ -45,7 +45,7 @@ class LocalWork(Part):
     lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
 
     def refuses(self, clients: int) -> str | None:
-        """One sentence why this local work does not fit this number of clients, or None."""
+        """Return why this local work does not fit a number of clients, in one sentence, or None."""
         for key in ("steps", "lr_factors"):
             given = getattr(self, key)
             if isinstance(given, tuple) and len(given) != clients:
@@ -54,7 +54,7 @@ class LocalWork(Part):
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if a step on an expected gradient is the expected step, else one sentence why it is not."""
+        """True if a step on an expected gradient is the expected step, else a sentence that says why not."""
         return True
 
     @property
@@ -63,18 +63,18 @@ class LocalWork(Part):
         return ()
 
     def usual(self, client: int, size: int) -> int:
-        """K of a client that holds `size` data points; its mean, less a half, where K is dynamic."""
+        """Return K of a client that holds `size` data points; the mean of K, less a half, if K is dynamic."""
         if self.epochs is not None:
             return max(1, ceil(exact(self.epochs) * size / self.batch))
         return self.steps[client] if isinstance(self.steps, tuple) else self.steps
 
     def count(self, server: Server, client: int, job: int) -> int:
-        """K of the client's job-th job, unless the sender fixed it."""
+        """Return K of the client's job-th job, unless the sender fixes K."""
         steps = self.usual(client, int(server.sizes[client]))
         return int(server.stream("steps", client, job).integers(1, 2 * steps + 1)) if self.dynamic else steps
 
     def samples(self, world: World, job: Job) -> Tensor:
-        """The mini-batches of the job's K steps [K, ...]."""
+        """Return the mini-batches of the job's K steps [K, ...]."""
         drawn = world.shuffled if self.sampling == "epochs" else world.samples
         return drawn(job.client, job.index, job.steps, self.batch)
 
@@ -82,20 +82,33 @@ class LocalWork(Part):
         """Allocate `server.local`."""
 
     def broadcast(self, server: Server) -> dict[str, Tensor]:
-        """What is sent along with a version; copied when the version is made."""
+        """Return the tensors that travel with a version; they are copied when the version is made."""
         return {}
 
     def client_state(self, server: Server, client: int) -> dict[str, Tensor]:
-        """The client's own memory; copied when its service starts."""
+        """Return the client's own tensors; they are copied when a job's service starts."""
         return {}
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
-        """The gradient that is followed, from the stochastic gradient g at y."""
+        """Return the gradient that is followed; a pure function.
+
+        Args:
+            g: Stochastic gradient at y, [d] or [J, d].
+            y: Present local model, [d] or [J, d].
+            job: Start model, broadcast and client state of the job, or of J jobs.
+        """
         return g
 
     def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
-        """One optimiser step; `state` is fresh with every job."""
+        """Return the local model after one optimiser step; pure except for `state`.
+
+        Args:
+            y: Present local model, [d] or [J, d].
+            g: Gradient from `correct`, [d] or [J, d].
+            lr: η_l, a number or [J, 1].
+            state: The optimiser's memory, empty at the start of every job.
+        """
         return y - lr * g
 
     def receive(self, server: Server, update: Update) -> None:
-        """An update arrived; called before the strategy's `receive`."""
+        """Take note of an update; called before the strategy's `receive`."""

@@ -27,7 +27,7 @@ class Ends:
         self.deadline = inf if budget.time is None else floor(budget.time / clock.unit)  # ticks
 
     def share(self, state: RunState) -> float:
-        """The share of the budget that is used up."""
+        """Return the share of the budget that is used up."""
         return max(
             state.version / self.iterations,
             state.updates / self.updates,
@@ -35,7 +35,7 @@ class Ends:
         )
 
     def reached(self, state: RunState, server: Server) -> tuple[Status, str] | None:
-        """How the run ends, and why; None if there is a next event."""
+        """Return how the run ends, and why; None if there is a next event."""
         heap, none_comes = state.queue.heap, not (state.serving or state.returns)
         reason = None
         if state.version >= self.iterations:
@@ -54,7 +54,7 @@ class Ends:
         return None if reason is None else (Status.DONE, str(reason))
 
     def _missing(self, state: RunState, server: Server) -> list[int]:
-        """The permanently absent clients without which there is no further step, in order (17)."""
+        """Return the clients that left permanently and without which no step can follow, in order (17)."""
         flight = state.flight
         silent = [i for i in state.gone if i not in flight or flight[i][0].began is None]  # deliver no more
         missing = self.strategy.stalled_by(server, silent)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Kind(IntEnum):
-    """Kinds of event, in the order in which they happen at one tick."""
+    """The kinds of event, in their order at one tick."""
 
     ARRIVAL = 0  # of an update, even from a client that leaves at this tick
     PRESENCE = 1  # a client leaves or returns
@@ -29,21 +29,21 @@ class EventQueue:
         self._pushed += 1
 
     def pop(self) -> tuple[int, Kind, int, Any]:
-        """Take out the earliest event: time, kind, client, payload."""
+        """Remove and return the earliest event: time, kind, client, payload."""
         time, kind, client, _, payload = heappop(self.heap)
         return time, kind, client, payload
 
     def peek(self) -> tuple[int, Kind, int, Any]:
-        """The same without taking it out."""
+        """Return the earliest event, which stays in the queue: time, kind, client, payload."""
         time, kind, client, _, payload = self.heap[0]
         return time, kind, client, payload
 
     def items(self) -> list[tuple[int, Kind, int, Any]]:
-        """All events in order: pushing them into an empty queue restores this one."""
+        """Return all events in order; pushed into an empty queue, they restore this one."""
         return [(time, kind, client, payload) for time, kind, client, _, payload in sorted(self.heap)]
 
     def earliest(self) -> Iterator[tuple[int, Kind, int, Any]]:
-        """All events in their order, one by one: the first k cost O(k log k), however many there are."""
+        """Yield all events in order; the first k cost O(k log k), however long the queue is."""
         heap = self.heap
         front = [(heap[0], 0)] if heap else []  # entries whose parents were yielded, with their places
         while front:

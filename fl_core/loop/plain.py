@@ -20,9 +20,12 @@ KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and d
 
 
 def plain(simulation: Simulation) -> dict[str, Any]:
-    """Every field of the state; TypeError, with its place, if something in it could not be restored.
+    """Return every field of the state as tensors and plain data.
 
     Jobs appear both in flight and in the event queue: they are saved in one list and referred to by number.
+
+    Raises:
+        TypeError: A value could not be restored; the message names its place.
     """
     state = simulation.state
     jobs = [job for queue in state.flight.values() for job in queue]
@@ -78,18 +81,18 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
 
 
 def values(state: Any) -> dict[str, Any]:
-    """The fields of a dataclass, by name."""
+    """Return the fields of a dataclass, by name."""
     return {field.name: getattr(state, field.name) for field in fields(state)}
 
 
 def _saved(memory: Any, place: str) -> dict[str, Any] | tuple[str, dict[str, Any]]:
-    """What a memory holds, by name; of another class than a namespace's with the name of the class."""
+    """Return the content of a memory by name, with the class's name unless the memory is a namespace."""
     held = {name: checked(value, f"{place}.{name}") for name, value in attributes(memory).items()}
     return held if type(memory) is SimpleNamespace else (type(memory).__name__, held)
 
 
 def _memory(simulation: Simulation, saved: dict[str, Any] | tuple[str, dict[str, Any]]) -> Any:
-    """A namespace, or an object that the strategy makes at the start, with what was saved."""
+    """Return a namespace, or an object that the strategy makes at the start, with the saved content."""
     if isinstance(saved, dict):
         return SimpleNamespace(**saved)
     simulation.strategy.begin(simulation.server)
@@ -102,10 +105,14 @@ def _memory(simulation: Simulation, saved: dict[str, Any] | tuple[str, dict[str,
 
 
 def checked(value: Any, *place: Any) -> Any:
-    """The same value; a tensor that is a view of a larger one is copied.
+    """Return a value that can be saved; a tensor that is a view of a larger one is copied.
 
-    TypeError, with its `place`, for a value that is neither a tensor nor plain data and so would not be
-    restored as it was.
+    Args:
+        value: Tensors and plain data, nested.
+        place: Where the value stands, for the message: a name, and the keys that lead to the value.
+
+    Raises:
+        TypeError: The value is neither a tensor nor plain data, and would not be restored as it was.
     """
     if isinstance(value, Tensor):
         whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()

@@ -30,7 +30,7 @@ ARRIVAL, PRESENCE, TICK = Kind
 
 
 class Event(NamedTuple):
-    """What happened: an update arrived, a client came back, or the alarm rang."""
+    """An event after it happened: an update arrived, a client came back, or the alarm rang."""
 
     kind: Kind
     time: int  # ticks
@@ -84,12 +84,12 @@ class Simulation:
 
     @property
     def status(self) -> Status:
-        """Whether the run goes on, or how it ended."""
+        """The state of the run: running, or the way in which the run ended."""
         return self.state.status
 
     @property
     def reason(self) -> str:
-        """Why it ended."""
+        """Why the run ended."""
         return self.state.reason
 
     @property
@@ -103,7 +103,7 @@ class Simulation:
         return self.ends.share(self.state)
 
     def _mean_times(self) -> tuple[Fraction, ...]:
-        """τ_i, the mean length of each client's jobs [n]; at the usual K if the law is per step (10)."""
+        """Return τ_i, each client's mean job length [n]; at the usual K if the law is per step (10)."""
         if not self.lengths.law.per_step:
             return self.lengths.means
         half = Fraction(int(self.local.dynamic), 2)
@@ -152,19 +152,19 @@ class Simulation:
             yield event
 
     def _check(self, model: Tensor, writes: int) -> None:
-        """RuntimeError if the version before the event, or the new one, was written into (3)."""
+        """Raise RuntimeError if the version before the event, or the new version, was written into (3)."""
         newest = self.state.model
         if model._version != writes or (newest is not model and newest._version):
             self._refuse_writing("the server's model")
 
     def _refuse_writing(self, what: str) -> NoReturn:
         raise RuntimeError(
-            f"{type(self.strategy).__name__} changed {what} in place, a version that others hold: "
-            "server.step(...) makes a new one, and .clone() a copy to write into"
+            f"{type(self.strategy).__name__} changes {what} in place, a version that others hold: "
+            "make a new version with server.step(...), or write into a .clone()"
         )
 
     def _computable(self) -> Iterator[Job]:
-        """Jobs in service whose result is missing, earliest arrival first."""
+        """Yield jobs in service whose result is missing, earliest arrival first."""
         for time, kind, _, job in self.state.queue.earliest():
             if kind is ARRIVAL and job.delta is None and arrives(job, time):
                 yield job
@@ -172,7 +172,7 @@ class Simulation:
     # -- the three kinds of event (1) ------------------------------------------------------------
 
     def _arrive(self, job: Job) -> Event:
-        """The job leaves flight and becomes an update."""
+        """Turn a job in flight into an update."""
         state, server, client = self.state, self.server, job.client
         assert job.delta is not None and job.gradient is not None and job.began is not None
         state.serving -= 1
@@ -205,7 +205,7 @@ class Simulation:
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
     def _hand_over(self, update: Update | None) -> None:
-        """To the strategy, at once or with all others of this server iteration (20); None if refused."""
+        """Give an update to the strategy, at once or with its server iteration's (20); None if refused."""
         state = self.state
         if update is not None:
             if not self.together:
@@ -217,13 +217,13 @@ class Simulation:
             state.gathered = []
 
     def _more_arrive(self) -> bool:
-        """Whether another update arrives at this tick."""
+        """Return whether another update arrives at this tick."""
         heap = self.state.queue.heap
         self._drop_abandoned()
         return bool(heap) and heap[0][0] == self.state.now and heap[0][1] is ARRIVAL
 
     def _drop_abandoned(self) -> None:
-        """The head of the queue is an event that will happen."""
+        """Remove jobs that will never arrive from the head of the queue."""
         heap = self.state.queue.heap
         while heap and heap[0][1] is ARRIVAL and not arrives(heap[0][-1], heap[0][0]):
             heappop(heap)
@@ -236,7 +236,7 @@ class Simulation:
         return Event(TICK, state.now, state.version, state.stepped)
 
     def _leave(self, client: int, returns: int | None) -> None:
-        """The strategy is not called; a job in service goes on (9)."""
+        """Mark a client as absent, without a call of the strategy; a job in service goes on (9)."""
         state = self.state
         state.roster.leave(client)
         if returns is None:
@@ -270,14 +270,14 @@ class Simulation:
         self._settle()
 
     def _leave_at_zero(self) -> None:
-        """Clients absent from time 0 on are sent no job at the start."""
+        """Let clients leave that are absent from time 0 on: no job is sent to them at the start."""
         queue = self.state.queue
         while len(queue) and queue.peek()[0] == 0:
             _, _, client, returns = queue.pop()
             self._leave(client, returns)
 
     def _settle(self) -> None:
-        """After the strategy acted: abandoned jobs, the new version's broadcast, sends, the alarm."""
+        """Carry out what the strategy did: abandoned jobs, the new version's broadcast, sends, the alarm."""
         state = self.state
         if state.dismissed:  # (8)
             for job in state.dismissed:
@@ -302,7 +302,7 @@ class Simulation:
             state.alarm_queued = state.alarm
 
     def _sends(self) -> Iterable[int | Send]:
-        """Clients and the versions they get now.
+        """Return the clients that work next, and their versions.
 
         Until the first pass has stepped, only clients whose update was refused (14, 16); amid the arrivals of
         an iteration, none (20).
@@ -318,7 +318,7 @@ class Simulation:
         self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
 
     def _dispatch(self, send: Send) -> None:
-        """Fix the job's inputs; it begins at once if the client is present and idle (5)."""
+        """Fix a job's inputs; service begins at once if the client is present and idle (5)."""
         state, client = self.state, send.client
         version = state.version if send.version is None else send.version
         index = state.indices[client]
@@ -346,16 +346,16 @@ class Simulation:
             self._begin(job)
 
     def _copied(self, start: Tensor) -> Tensor:
-        """A copy of a model that the strategy sends and may go on writing into (18)."""
+        """Return a copy of a model that the strategy sends and may go on writing into (18)."""
         if start.shape != self.server.model.shape:
             raise ValueError(
                 f"{type(self.strategy).__name__} sends a start of shape {list(start.shape)}: "
-                f"a model has {list(self.server.model.shape)}"
+                f"Send.start must have the model's shape, {list(self.server.model.shape)}"
             )
         return start.clone()
 
     def _begin_next(self, client: int) -> None:
-        """Service of the client's first job starts, if it has one and is present (5, 9)."""
+        """Start service of the client's first job, if any, and if the client is present (5, 9)."""
         queue = self.state.flight.get(client)
         if queue and queue[0].began is None and self.state.roster.present[client]:
             self._begin(queue[0])
@@ -371,7 +371,7 @@ class Simulation:
             state.queue.push(job.ends, ARRIVAL, client, job)
 
     def _collect(self, job: Job) -> None:
-        """Cut the job to the steps finished by now, its length split evenly over K; it arrives (19)."""
+        """Cut a job to the steps finished by now, its length split evenly over K, and let it arrive (19)."""
         state, now = self.state, self.state.now
         assert job.began is not None and job.ends is not None
         if job.ends == now and not job.waits:
@@ -399,7 +399,7 @@ class Simulation:
     # -- ends ------------------------------------------------------------------------------------
 
     def _ended(self) -> bool:
-        """Whether there is no next event."""
+        """Return whether there is no next event."""
         state = self.state
         self._drop_abandoned()
         if state.status is Status.RUNNING and (end := self.ends.reached(state, self.server)) is not None:
@@ -407,17 +407,17 @@ class Simulation:
         return state.status is not Status.RUNNING
 
     def diverge(self, reason: str) -> None:
-        """End the run as diverged: an update or an evaluated loss is not finite (14)."""
+        """End the run as diverged, for a reason: an update or an evaluated loss is not finite (14)."""
         self.state.status, self.state.reason = Status.DIVERGED, reason
 
 
 def arrives(job: Job, time: int) -> bool:
-    """Whether the job arrives at this tick: a dismissed job never does, a collected one before its end."""
+    """Return whether a job arrives at this tick: never if dismissed, before its end if collected."""
     return job.ends == time and not job.dismissed
 
 
 def simulate(simulation: Simulation, execution: Execution | None = None) -> Iterator[Event]:
-    """The events of a simulation, every result computed by `execution` (one by one by default)."""
+    """Yield the events of a simulation, results computed by `execution` (one by one by default)."""
     execution = execution or OneByOne()
     for event in simulation.events():
         if isinstance(event, ComputeRequest):

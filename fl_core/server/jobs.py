@@ -25,7 +25,7 @@ class Send:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A client's work: every input is fixed when it is sent, so that its result can be computed at any time.
+    """A client's work: every input is fixed when the job is sent, so that it can be computed at any time.
 
     The result (`delta`, `gradient`) has no effect before the job arrives.
     """
@@ -51,7 +51,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Update:
-    """What a job returns to the server on its arrival."""
+    """The result of a job, on its arrival at the server."""
 
     client: int
     version: int  # the version that was sent, or that went with another `start`

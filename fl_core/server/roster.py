@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Roster:
-    """Bookkeeping of n clients.
+    """The clients that are present, idle and due.
 
     *idle*: present and without a job. *due*: idle, and the last update came before the latest step (or the
     last job was dismissed, or it has had none yet). *waiting*: idle, and no step was made since the last
@@ -25,13 +25,13 @@ class Roster:
         self._last_update_version = [-1] * n  # server version at the last update, −1: due in any case
 
     def everyone(self) -> Sequence[int]:
-        """The present clients, in order."""
+        """Return the present clients, in order."""
         if not self.absent:
             return range(len(self.present))
         return [client for client, here in enumerate(self.present) if here]
 
     def engage(self, client: int) -> None:
-        """The client got a job."""
+        """Note that a client got a job."""
         self._out(client)
 
     def release(self, client: int, last_update_version: int) -> None:
@@ -41,18 +41,18 @@ class Roster:
             self._in(client, last_update_version < 0)
 
     def step(self) -> None:
-        """The server stepped: waiting clients become due."""
+        """Make waiting clients due: the server stepped."""
         self.due.update(self.waiting)
         self.waiting.clear()
 
     def leave(self, client: int) -> None:
-        """The client left; its job in service continues."""
+        """Note that a client left; a job in service continues."""
         self.present[client] = False
         self.absent += 1
         self._out(client)
 
     def come_back(self, client: int, free: bool, version: int) -> None:
-        """The client is back; `free` if it has no job."""
+        """Note that a client is back, at server version `version`; `free` if without a job."""
         self.present[client] = True
         self.absent -= 1
         if free:
@@ -76,12 +76,12 @@ class Roster:
         self.waiting.pop(client, None)
 
     def state(self) -> dict[str, Any]:
-        """The whole roster, as numbers, lists and dicts."""
+        """Return the whole roster as numbers, lists and dicts."""
         return deepcopy(vars(self))
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Roster:
-        """The roster that `state` was taken from."""
+        """Return the roster that `state` was taken from."""
         roster = cls(0)
         vars(roster).update(state)
         return roster

@@ -24,7 +24,7 @@ M = TypeVar("M", default=Any)
 
 
 class Server(Generic[M]):
-    """What a strategy, local work or an arrangement sees of a run; `Server[M]` where `memory` is an M.
+    """The view of a run for strategies, local work and arrangements; `Server[M]` where `memory` is an M.
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory`
@@ -100,7 +100,7 @@ class Server(Generic[M]):
 
     @memory.setter
     def memory(self, memory: M) -> None:
-        """Put another namespace, or a dataclass, in its place."""
+        """Replace the strategy's state by another namespace, or a dataclass."""
         if isinstance(memory, type) or not (is_dataclass(memory) or isinstance(memory, SimpleNamespace)):
             kind = type(memory).__name__
             raise TypeError(f"server.memory must be a dataclass or a SimpleNamespace, not a {kind}")
@@ -113,7 +113,7 @@ class Server(Generic[M]):
 
     @property
     def in_flight(self) -> int:
-        """How many jobs are in flight."""
+        """The number of jobs in flight."""
         return self._state.in_flight
 
     @property
@@ -133,27 +133,39 @@ class Server(Generic[M]):
 
     @property
     def present(self) -> Sequence[bool]:
-        """Whether each client is present [n]."""
+        """Presence of each client [n]."""
         return self._state.roster.present
 
     def losses(self) -> np.ndarray:
-        """L_i(θ^n) [n]: what every client would report, present or not; takes no virtual time."""
+        """Return L_i(θ^n) [n], as every client would report it, present or not; takes no virtual time."""
         assert self._losses is not None
         return self._losses(self.model)
 
     def ticks(self, time: Fraction) -> int:
-        """A length of virtual time in ticks; exact; ValueError if it is not a whole number."""
+        """Return a length of virtual time in ticks, exactly.
+
+        Raises:
+            ValueError: `time` is not a whole number of ticks.
+        """
         return self._clock.ticks(time)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Zeros of the model's dtype and device [shape, d]."""
+        """Return zeros of the model's dtype and device [*shape, d]."""
         return self.model.new_zeros((*shape, self.model.shape[-1]))
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
-        """Make a new version: the newest plus `delta`, or `model`, or an unchanged copy (an empty tick)."""
+        """Make a new version: the newest plus `delta`, or `model`, or an unchanged copy (an empty tick).
+
+        Args:
+            delta: Added to the newest version [d].
+            model: The new version [d], copied; takes the place of `delta`.
+
+        Raises:
+            RuntimeError: A second step in one event.
+        """
         state = self._state
         if state.stepped:
-            raise RuntimeError("at most one server step an event")
+            raise RuntimeError("server.step: a second step in one event; add both deltas into one step")
         if model is None:
             model = state.model if delta is None else state.model + delta
         else:
@@ -166,9 +178,13 @@ class Server(Generic[M]):
         state.roster.step()
 
     def dismiss(self, job: Job) -> None:
-        """Abandon a job in flight: no update, no state written; its index is spent (rule 8)."""
+        """Abandon a job in flight: no update, no state written; the job's index is spent (rule 8).
+
+        Raises:
+            RuntimeError: The job is not in flight.
+        """
         if job.dismissed or job not in self._state.flight.get(job.client, ()):
-            raise RuntimeError("only a job in flight can be dismissed")
+            raise RuntimeError("server.dismiss: the job is not in flight; take jobs from server.jobs")
         job.dismissed = True
         self._state.land(job, last_update_version=-1)
         self._state.dismissed.append(job)
@@ -176,27 +192,40 @@ class Server(Generic[M]):
     def collect(self, job: Job) -> None:
         """Collect a job early: its update, cut to the steps finished so far, arrives next (rule 19).
 
-        RuntimeError unless the job is in service and not yet collected.
+        Raises:
+            RuntimeError: The job is not in service, or collected already.
         """
         state = self._state
         if job.began is None or job not in state.flight.get(job.client, ()) or job in state.collected:
-            raise RuntimeError("only a job in service can be collected, and only once")
+            raise RuntimeError("server.collect: the job is not in service, or is collected already")
         state.collected.append(job)
 
     def wake(self, at: int) -> None:
-        """Set the alarm for the tick `at`, later than now; one alarm can be pending."""
+        """Set the alarm; the strategy's `tick` is called when it rings.
+
+        Args:
+            at: Ticks, later than now.
+
+        Raises:
+            RuntimeError: An alarm is pending already.
+            ValueError: `at` is not later than now.
+        """
         if self._state.alarm is not None:
-            raise RuntimeError("an alarm is pending already")
+            raise RuntimeError("server.wake: an alarm is pending already; set the next one in tick")
         if at <= self._state.now:
-            raise ValueError(f"an alarm must lie ahead: {at} ≤ {self._state.now}")
+            raise ValueError(f"server.wake: tick {at} is not later than now, {self._state.now}")
         self._state.alarm = at
 
     def draw(
         self, k: int, p: np.ndarray | None = None, *, busy: bool = False, replace: bool = False
     ) -> list[int]:
-        """k random distinct idle clients (all, if fewer are idle), uniform or ∝ p [n].
+        """Return k random distinct idle clients; all, if fewer are idle.
 
-        `busy` admits all present clients, `replace` repetitions. The stream counts draws, not versions.
+        Args:
+            k: How many.
+            p: Relative probability of each client [n]; uniform if left out.
+            busy: Admit all present clients.
+            replace: Admit repetitions.
         """
         if k <= 0:
             return []
@@ -221,5 +250,5 @@ class Server(Generic[M]):
         return [pool[i] for i in rng.choice(len(pool), k, replace=replace, p=weights)]
 
     def stream(self, purpose: str, *ids: int) -> np.random.Generator:
-        """The random stream of this seed for one purpose of the strategy."""
+        """Return the random stream of this seed for one purpose of the strategy."""
         return stream(self._seed, purpose, *ids)

@@ -13,7 +13,7 @@ from fl_core.server.roster import Roster
 
 
 def attributes(memory: Any) -> dict[str, Any]:
-    """What a memory holds, by name: a namespace, or a dataclass with or without slots."""
+    """Return the content of a memory by name: a namespace, or a dataclass with or without slots."""
     named = fields(memory) if is_dataclass(memory) else ()
     return {field.name: getattr(memory, field.name) for field in named} | getattr(memory, "__dict__", {})
 
@@ -45,7 +45,7 @@ class ServerState:
         return self.versions[self.version]
 
     def land(self, job: Job, last_update_version: int) -> None:
-        """A job leaves flight; its client is released at version `heard` if it has no other job."""
+        """Take a job out of flight; its client is released at a version, −1 if dismissed, unless busy."""
         queue = self.flight[job.client]
         queue.remove(job)
         self.in_flight -= 1

@@ -140,7 +140,7 @@ def test_3_version() -> None:
         before = server.model
         server.step()  # nothing changes, and yet it is a version
         assert server.version == update.version + update.staleness + 1
-        with pytest.raises(RuntimeError, match="at most one server step"):
+        with pytest.raises(RuntimeError, match="a second step in one event"):
             server.step()
         models.append(before)
 
@@ -201,7 +201,7 @@ def scribble_into_the_start(server: Server, update: Update) -> None:
 )
 def test_3_a_strategy_that_writes_into_a_version_is_named(receive: Any, what: str) -> None:
     """One line, in the event in which it happens."""
-    with pytest.raises(RuntimeError, match=rf"^Scripted changed {what} in place, a version that .*clone\(\)"):
+    with pytest.raises(RuntimeError, match=rf"^Scripted changes {what} in place, a version that .*clone\(\)"):
         play(Scripted(on_receive=receive), scenario([1, 3]))
 
 
@@ -213,7 +213,7 @@ def test_3_nor_may_other_methods_write(method: str) -> None:
         server.model.zero_()
         return server.due
 
-    with pytest.raises(RuntimeError, match="Scripted changed the server's model in place"):
+    with pytest.raises(RuntimeError, match="Scripted changes the server's model in place"):
         play(Scripted(**{method: write}), scenario())
 
 
@@ -361,7 +361,7 @@ def test_8_dismiss() -> None:
             jobs = {(job.client, job.index): job for job in server.jobs}
             server.dismiss(jobs[1, 0])  # client 1 has a second job waiting
             server.dismiss(jobs[2, 0])  # client 2 has none
-            with pytest.raises(RuntimeError, match="only a job in flight"):
+            with pytest.raises(RuntimeError, match="the job is not in flight"):
                 server.dismiss(jobs[2, 0])
             assert server.due == [2]
             assert server.in_flight == 1
@@ -382,7 +382,7 @@ def test_8_what_has_arrived_cannot_be_dismissed() -> None:
 
     def following(server: Server) -> list[int]:
         if server.updates == 1:
-            with pytest.raises(RuntimeError, match="only a job in flight"):
+            with pytest.raises(RuntimeError, match="the job is not in flight"):
                 server.dismiss(first[0])
         return server.due
 
