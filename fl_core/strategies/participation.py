@@ -16,15 +16,15 @@ Participation = Callable[["Server"], ArrayLike]  # each client's share of all ar
 
 
 def alike(server: Server) -> list[float]:
-    """All equally often."""
+    """Return equal shares [n]."""
     return [1.0] * server.n
 
 
 def by_speed(server: Server) -> list[float]:
-    """∝ 1/τ_i: every client works all the time."""
+    """Return shares ∝ 1/τ_i [n]: every client works all the time."""
     return [float(1 / time) for time in server.mean_time]
 
 
 def drawn(jobs: int) -> Participation:
-    """So many jobs in flight, of clients drawn uniformly from those that are idle; exponential times."""
+    """Return the law for `jobs` in flight, clients drawn uniformly from the idle, exponential times."""
     return lambda server: participation.drawn(server.mean_time, jobs)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Strategy(Part):
-    """Frozen hyper-parameters and a few short methods; all mutable state is the server's."""
+    """A strategy: frozen hyper-parameters and a few short methods; all mutable state is the server's."""
 
     homes: ClassVar[tuple[str, ...]] = (
         "fl_core.strategies.every_arrival",
@@ -47,25 +47,25 @@ class Strategy(Part):
         return self
 
     def label(self) -> str:
-        """The title, and those of its own hyper-parameters that differ from the paper's defaults."""
+        """Return the title, and the hyper-parameters that differ from the paper's defaults."""
         own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {"concurrency"}
         fields = {key: field for key, field in type(self).model_fields.items() if key in own}
-        differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
-        title = getattr(self, "title", type(self).__name__)
-        values = {key: getattr(self, key) for key in differ}
-        said = ", ".join(
+        values = {key: getattr(self, key) for key, field in fields.items()}
+        settings = ", ".join(
             f"{key} {v.label() if isinstance(v, Part) else counted(v) if isinstance(v, tuple) else v}"
             for key, v in values.items()
+            if v != fields[key].get_default()
         )
-        return f"{title} ({said})" if said else title
+        title = getattr(self, "title", type(self).__name__)
+        return f"{title} ({settings})" if settings else title
 
     def refuses(self, scenario: Scenario) -> str | None:
-        """One sentence on why this strategy and this scenario do not go together, or None."""
+        """Return why this strategy is incompatible with a scenario, in one sentence, or None."""
         return None
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if the step on expected updates is the expected step, else one sentence on why it is not.
+        """True if the step on expected updates is the expected step, else a sentence that says why not.
 
         Steps have to be linear in the updates: a weighted sum of them, and of the model that each started
         from. The choice of clients must not depend on the updates either. Rounding of cached updates does not
@@ -75,7 +75,7 @@ class Strategy(Part):
 
     @property
     def kept_by_clients(self) -> tuple[str, ...]:
-        """Names in `server.memory` of what the clients keep in a deployment."""
+        """The names in `server.memory` of tensors that clients keep in a deployment."""
         return ()
 
     def participation(self, scenario: Scenario) -> Participation | None:
@@ -91,43 +91,53 @@ class Strategy(Part):
         return drawn(self.concurrency) if scenario.timing.durations.memoryless else None
 
     def times(self) -> tuple[Fraction, ...]:
-        """Lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""
+        """Return lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""
         return ()
 
     @property
     def first_pass(self) -> bool:
-        """Whether all clients are sent the first model, and nothing else is sent before the first step."""
+        """True if all clients are sent the first model, and nothing else is sent before the first step."""
         return False
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
-        """Which of these clients, which will send no more updates, rule out any further step."""
+        """Return the clients whose absence rules out any further step.
+
+        Args:
+            server: The run at present.
+            gone: Clients that left permanently and will send no more updates.
+        """
         return ()
 
     def begin(self, server: Server) -> None:
-        """Allocate `server.memory`, before the first job is sent."""
+        """Allocate `server.memory`; called before the first job is sent."""
 
     def receive(self, server: Server, update: Update) -> None:
-        """An update arrived: keep it, and step when it is time to."""
+        """Take an update that arrived, and call `server.step` when it is time to.
+
+        Args:
+            server: The run: model, clients, jobs in flight, `memory`, actions.
+            update: Δ [d], mean gradient [d], client, staleness.
+        """
         raise NotImplementedError  # a strategy without it is refused when it is described
 
     def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
-        """Several updates arrived in one server iteration: keep them, and step at most once.
+        """Take all updates of one server iteration, and step at most once.
 
-        Takes the place of `receive` where time is counted in iterations (`Durations.together`).
+        Called in place of `receive` where time is counted in iterations (`Durations.together`).
         """
         raise NotImplementedError  # a strategy without it refuses such a scenario
 
     def lost(self, server: Server, client: int) -> None:
-        """This client's update was refused: step if it was the last one that a step waited for.
+        """Note that a client's update was refused; step if it was the last that a step waited for.
 
-        Strategies that wait for a number of jobs, not of updates, define it. The client is due.
+        Defined by strategies that wait for a number of jobs, not of updates. The client is due.
         """
 
     def tick(self, server: Server) -> None:
-        """The time set by `server.wake(at)` has come."""
+        """Act at the time that was set by `server.wake(at)`."""
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """The clients that get the current model now."""
+        """Return the clients that work next: each gets the newest model, or what its `Send` says."""
         if self.concurrency is None:
             return server.due
         return server.draw(self.concurrency - server.in_flight)

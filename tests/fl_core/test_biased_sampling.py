@@ -140,7 +140,7 @@ def test_windows_go_on_when_those_who_are_owed_have_left() -> None:
     [
         ({"sampling": "uniform", "window": 3}, "Extra inputs are not permitted"),
         ({"sampling": "full"}, "Extra inputs are not permitted"),
-        ({"sampling": "fastest", "window": 3, "unbiased_every": 2}, "window: goes without unbiased_every"),
+        ({"sampling": "fastest", "window": 3, "unbiased_every": 2}, "window: incompatible with"),
         ({"sampling": "highest_loss", "sample": None}, "valid integer"),
     ],
 )

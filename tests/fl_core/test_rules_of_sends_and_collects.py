@@ -201,7 +201,7 @@ def test_19_exactly_once_and_in_flight_until_it_arrives() -> None:
         if server.now == 3 and update.client == 0:
             for job in [job for job in server.jobs if job.client == 1 and job.began is not None]:
                 server.collect(job)  # it arrives at 3 in any case, with all of its steps
-                with pytest.raises(RuntimeError, match="in service can be collected, and only once"):
+                with pytest.raises(RuntimeError, match="not in service, or is collected already"):
                     server.collect(job)
                 assert server.in_flight == 3
             waiting = next(job for job in server.jobs if job.began is None)
@@ -434,7 +434,7 @@ def test_a_checkpoint_between_a_poll_and_its_answers(tmp_path: Path) -> None:
 def test_no_strategy_that_polls_goes_with_an_arrangement() -> None:
     """One sentence."""
     found = Strategy.model_validate("quafl").refuses(scenario(arrangement={"name": "rounds", "workers": 1}))
-    assert found == "quafl polls the clients that it sent to: it goes with no arrangement"
+    assert found == "quafl polls the clients that it sent to, and is incompatible with an arrangement"
     assert np.all([Strategy.model_validate(name).refuses(scenario()) is None for name in ("favas", "quafl")])
 
 

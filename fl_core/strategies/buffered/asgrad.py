@@ -33,7 +33,7 @@ class AsGrad(Strategy):
     assignment: Literal["pure", "random", "shuffled"] = "shuffled"  # who gets the next b jobs
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Alike where all get equally many jobs, or wait for all; unknown where they wait for some."""
+        """Equal shares if all get equally many jobs, or wait for all; unknown if clients wait for some."""
         if self.assignment != "pure" or self.buffer >= scenario.problem.clients:
             return alike
         return by_speed if self.buffer == 1 else None
@@ -47,14 +47,14 @@ class AsGrad(Strategy):
         memory = server.memory
         memory.total += update.delta
         memory.count += 1
-        self.fill(server)
+        self.step_if_full(server)
 
     def lost(self, server: Server, client: int) -> None:
         server.memory.free += server.version > 0  # before the first step the client itself is due
         if server.memory.count:
-            self.fill(server)
+            self.step_if_full(server)
 
-    def fill(self, server: Server) -> None:
+    def step_if_full(self, server: Server) -> None:
         """Step if b gradients are in, or no more can come."""
         memory = server.memory
         if memory.count == self.buffer or server.in_flight == 0:  # fewer than b are left
@@ -74,7 +74,7 @@ class AsGrad(Strategy):
         return sends
 
     def shuffled(self, server: Server) -> Iterator[int]:
-        """Successive permutations of all clients, absent ones left out; none if all are absent."""
+        """Yield the present clients of successive permutations; nothing if all are absent."""
         while any(server.present):
             turn, place = divmod(server.memory.place, server.n)
             client = int(server.stream("shuffle", turn).permutation(server.n)[place])

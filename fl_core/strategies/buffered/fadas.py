@@ -61,13 +61,13 @@ class FADAS(Strategy):
         memory.total, memory.count, memory.oldest = server.zeros(), 0, 0
 
     def rate(self, oldest: int) -> float:
-        """η_t where the stalest update of the buffer has staleness `oldest`."""
+        """Return η_t if the stalest update of the buffer has staleness `oldest`."""
         if self.delay is None or oldest <= self.delay:
             return self.server_lr
         return self.server_lr / oldest if self.rule == "code" else min(self.server_lr, 1 / oldest)
 
     def direction(self, server: Server) -> Tensor:
-        """m / (√v̂ + ε) [d], bias-corrected in the authors' code."""
+        """Return m / (√v̂ + ε) [d], bias-corrected in the authors' code."""
         m, root = server.memory.m, server.memory.v_max.sqrt()
         if self.rule == "code":
             t = server.version + 1

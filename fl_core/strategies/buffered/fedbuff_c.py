@@ -29,13 +29,13 @@ class FedBuffC(Strategy):
     weights: Literal["identical", "participation"] = "identical"  # 1/c, or by participation
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """The client's share of aggregations, as in the published code."""
+        """Return the law of each client's share of aggregations, as in the published code."""
         if self.concurrency is not None:
             return super().participation(scenario)
         return self.participations if scenario.timing.durations.constant else None
 
     def participations(self, server: Server) -> list[int]:
-        """How often each client takes part in `HORIZON` aggregations, for fixed times of these means [n]."""
+        """Return how often each client takes part in `HORIZON` aggregations, for fixed mean times [n]."""
         size = min(self.buffer, server.n)
         return weights.fedbuff_participations(server.mean_time, size, HORIZON)
 

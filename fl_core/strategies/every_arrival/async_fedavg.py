@@ -46,7 +46,7 @@ class AsyncFedAvg(Strategy):
         server.step(self.server_lr * server.memory.weights[update.client] * update.delta)
 
     def estimate(self, server: Server, update: Update) -> None:
-        """Weights of eq. (12) from the mean times seen so far."""
+        """Set the weights of eq. (12) from the mean times seen so far."""
         memory = server.memory
         memory.spent[update.client] += update.time - update.began
         memory.jobs[update.client] += 1

@@ -32,7 +32,7 @@ class DelayAdaptive(Strategy):
         server.step(self.server_lr * torch.stack(scaled).mean(0))
 
     def scale(self, server: Server, staleness: int) -> float:
-        """η_t / η."""
+        """Return η_t / η."""
         concurrency = self.concurrency or server.n  # τ_C
         if self.rule == "mishchenko":
             return server.n / max(server.n, staleness)

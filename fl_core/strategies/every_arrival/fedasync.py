@@ -35,7 +35,7 @@ class FedAsync(Strategy):
         server.step(weight * (update.model - server.model))
 
     def scale(self, staleness: int) -> float:
-        """s(τ)."""
+        """Return s(τ)."""
         if self.decay == "constant":
             return 1.0
         if self.decay == "polynomial":

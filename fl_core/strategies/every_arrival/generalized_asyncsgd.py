@@ -65,14 +65,14 @@ class GeneralizedAsyncSGD(Strategy):
         return left + server.draw(missing, p, busy=True, replace=True)
 
     def left_behind(self, server: Server, p: np.ndarray) -> list[int]:
-        """The clients of m − 1 tasks, as a departure leaves them behind in the stationary network."""
+        """Return the clients of the m − 1 tasks that a departure leaves behind in the stationary network."""
         assert self.concurrency is not None
         mean_time = np.array([float(time) for time in server.mean_time])
         tasks = Occupancy(p * mean_time, self.concurrency - 1).draw(server.stream("opening"))
         return np.repeat(np.arange(server.n), tasks.astype(int)).tolist()
 
     def probabilities(self, server: Server) -> np.ndarray:
-        """p [n] for the clients' mean service times."""
+        """Return p [n] for the clients' mean service times."""
         speeds = np.array([float(1 / time) for time in server.mean_time])  # μ
         if isinstance(self.routing, tuple):
             return np.array(self.routing) / sum(self.routing)
@@ -91,5 +91,5 @@ class GeneralizedAsyncSGD(Strategy):
 
 @cache
 def _optimal(bound: routing.G | routing.H, speeds: tuple[float, ...], tasks: int) -> np.ndarray:
-    """The routing p [n] of least bound; searched once per process."""
+    """Return the routing p [n] of least bound; searched once per process."""
     return optimum.optimise(bound, np.array(speeds), tasks)[0].p

@@ -29,10 +29,10 @@ class FedAvg(Strategy):
     @model_validator(mode="before")
     @classmethod
     def _options_stand_in_the_sampling(cls, written: Any) -> Any:
-        """One-line error for the form of older files, `{name: fedavg, sampling: uniform, sample: 10}`."""
+        """Refuse the form of older files, `{name: fedavg, sampling: uniform, sample: 10}`, in one line."""
         older = {"sample", "unbiased_every", "window"}
-        if isinstance(written, dict) and (found := {key: written[key] for key in written if key in older}):
-            options = {"name": written.get("sampling", "uniform"), **found}
+        if isinstance(written, dict) and (moved := {key: written[key] for key in written if key in older}):
+            options = {"name": written.get("sampling", "uniform"), **moved}
             now = ", ".join(f"{key}: {value}" for key, value in options.items())
             raise ValueError(f"sampling: a sampling has options of its own; write sampling: {{{now}}}")
         return written

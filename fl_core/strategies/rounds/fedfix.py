@@ -33,7 +33,7 @@ class FedFix(Strategy):
         return (self.period, self.period * self.growth) if self.growth else (self.period,)
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """1/⌈τ_i/Δt⌉ for constant times, 1 − e^{−Δt/τ_i} for exponential ones; unknown if windows grow."""
+        """Shares ∝ 1/⌈τ_i/Δt⌉ or, for exponential times, 1 − e^{−Δt/τ_i}; unknown if windows grow."""
         if self.concurrency is not None:
             return super().participation(scenario)
         durations = scenario.timing.durations

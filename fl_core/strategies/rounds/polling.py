@@ -14,10 +14,10 @@ from fl_core.strategies.strategy import Strategy
 
 
 class Polling(Strategy):
-    """Every Δt the server draws s clients uniformly: w ← (w + Σ of their models)/(s + 1).
+    """Base of strategies that poll s uniform clients every Δt: w ← (w + Σ of their models)/(s + 1).
 
-    From one poll to the next a client makes at most K steps and then waits. It sends `answer` and continues
-    from `start`.
+    From one poll to the next a client makes at most K steps and then waits. The client sends `answer` and
+    continues from `start`.
     """
 
     sample: Annotated[Count, Tune(1, 32)] = 2  # s, clients polled at a time
@@ -25,17 +25,19 @@ class Polling(Strategy):
     period: Annotated[Length, TuneAmong(0.2, 0.5, 1.0, 2.0, 5.0)] = Fraction(1)
 
     def answer(self, server: Server, update: Update) -> Tensor:
-        """The model [d] that a polled client sends."""
+        """Return the model [d] that a polled client sends."""
         return update.model
 
     def start(self, server: Server, client: int) -> Tensor | None:
-        """The model [d] from which a client continues; None: the server's."""
+        """Return the model [d] from which a client continues; None: the server's."""
         return None
 
     def refuses(self, scenario: Scenario) -> str | None:
         if scenario.arrangement is None:
             return None
-        return f"{self.reference()} polls the clients that it sent to: it goes with no arrangement"
+        return (
+            f"{self.reference()} polls the clients that it sent to, and is incompatible with an arrangement"
+        )
 
     def participation(self, scenario: Scenario) -> Participation:
         return alike  # all are polled equally often
@@ -64,7 +66,7 @@ class Polling(Strategy):
         self.take(server, server.model)
 
     def take(self, server: Server, answer: Tensor) -> None:
-        """Add a polled client's model [d]; step if it was the last one."""
+        """Add a polled client's model [d]; step after the last."""
         memory = server.memory
         memory.total += answer
         memory.missing -= 1

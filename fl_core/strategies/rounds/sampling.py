@@ -31,29 +31,29 @@ class Sampling(Part):
     homes: ClassVar[tuple[str, ...]] = ("fl_core.strategies.rounds.sampling",)
 
     def label(self) -> str:
-        """The name, and what differs from the defaults: "uniform, sample 10"."""
+        """Return the name, and the fields that differ from defaults: "uniform, sample 10"."""
         fields = type(self).model_fields.items()
         differ = [(key, getattr(self, key)) for key, field in fields if getattr(self, key) != field.default]
         return ", ".join([self.reference(), *(f"{key} {value}" for key, value in differ)])
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if the choice of clients does not depend on the updates, else one sentence on why it does."""
+        """True if the choice of clients does not depend on the updates, else a sentence that says why."""
         return True
 
     def refuses(self, scenario: Scenario) -> str | None:
-        """One sentence on why this sampling and this scenario do not go together, or None."""
+        """Return why this sampling is incompatible with a scenario, in one sentence, or None."""
         return None
 
     def participation(self) -> Participation | None:
-        """The law of each client's share of all arrivals in the long run, or None if none is known."""
+        """Return the law of each client's share of all arrivals in the long run, or None if none is known."""
         return None
 
     def begin(self, server: Server) -> None:
         """Allocate `server.memory`; raise InvalidProblemError if the sampling does not fit the clients."""
 
     def weights(self, server: Server) -> Weights:
-        """The idle clients of the next round, and their weights d_i."""
+        """Return the idle clients of the next round, and their weights d_i."""
         raise NotImplementedError
 
 
@@ -94,7 +94,7 @@ class MD(Sampling):
         return self.taking_part
 
     def taking_part(self, server: Server) -> np.ndarray:
-        """1 − (1 − p_i)^m [n], the chance of each client to be in a round; drawn twice, it works once."""
+        """Return 1 − (1 − p_i)^m [n], the chance to be in a round: drawn twice, a client works once."""
         return 1 - (1 - server.p) ** min(self.sample, server.n)
 
     def weights(self, server: Server) -> Weights:
@@ -102,7 +102,7 @@ class MD(Sampling):
 
 
 class Biased(Sampling):
-    """The m clients that fit a criterion best, p_i over the sum of p of those chosen.
+    """The m clients that fit a criterion best, p_i over the sum of p of all chosen clients.
 
     With `unbiased_every` some of the rounds are sampled uniformly. With `window` the first of W rounds goes
     by the criterion; the others draw m clients in proportion to the weight they still lack for
@@ -116,15 +116,15 @@ class Biased(Sampling):
     @model_validator(mode="after")
     def _one_remedy(self) -> Self:
         if self.window is not None and self.unbiased_every is not None:
-            raise ValueError("window: goes without unbiased_every")
+            raise ValueError("window: incompatible with unbiased_every; leave out one of the two")
         return self
 
     def best(self, server: Server) -> list[int]:
-        """The idle clients, those that fit the criterion best first."""
+        """Return the idle clients, the best fit first."""
         raise NotImplementedError
 
     def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
-        """The m clients of least importance that can be chosen together, for p [n], mean times [n]."""
+        """Return the m clients of least importance that can be chosen together, for p [n], mean times [n]."""
         raise NotImplementedError
 
     def refuses(self, scenario: Scenario) -> str | None:
@@ -135,7 +135,7 @@ class Biased(Sampling):
         return self.too_short(problem.weights(np.ones(problem.clients)), times)
 
     def too_short(self, p: np.ndarray, times: Sequence[Fraction]) -> str | None:
-        """Why the window cannot be unbiased for importance p [n] and mean times [n], or None.
+        """Return why the window cannot be unbiased for importance p [n] and mean times [n], or None.
 
         Its first round gives a chosen client p_i over the sum of p of those chosen. That must not be more
         than W p_i, so W times this sum must be 1 or more, whichever clients are chosen.
@@ -164,7 +164,7 @@ class Biased(Sampling):
         return by_importance(server, self.best(server)[: self.sample])
 
     def in_window(self, server: Server, window: int) -> Weights:
-        """The first round of a window by the criterion; the others make up the rest of W p_i."""
+        """Return the weights of a round: the first of a window by the criterion, then the rest of W p_i."""
         memory = server.memory
         first = memory.rounds % window == 0
         memory.rounds += 1
@@ -186,7 +186,7 @@ class Fastest(Biased):
         return self.shares if self.window is None else None
 
     def shares(self, server: Server) -> list[float]:
-        """1/m for the m fastest clients in rounds by speed, 1/n for all in those sampled uniformly [n]."""
+        """Return shares [n]: 1/m for the m fastest in rounds by speed, 1/n for all in uniform rounds."""
         order = sorted(range(server.n), key=lambda client: (server.mean_time[client], client))
         best = order[: self.sample]
         uniform = 1 / self.unbiased_every if self.unbiased_every else 0.0
@@ -224,24 +224,24 @@ class HighestLoss(Biased):
 
 
 def fastest_first(server: Server) -> list[int]:
-    """The idle clients by mean time, ties by number."""
+    """Return the idle clients by mean time, ties by number."""
     return sorted(server.idle, key=lambda client: (server.mean_time[client], client))
 
 
 def by_importance(server: Server, clients: Sequence[int]) -> Weights:
-    """p_i over the sum of p of all these clients."""
+    """Return p_i over the sum of p of all given clients."""
     share = sum(server.p[client] for client in clients)
     return {client: float(server.p[client] / share) for client in clients}
 
 
 def uniform(server: Server, sample: int) -> Weights:
-    """m idle clients drawn uniformly without replacement, (n/m) p_i each; all, where fewer are idle."""
+    """Return m idle clients drawn uniformly without replacement, (n/m) p_i each; all, if fewer are idle."""
     m = min(sample, len(server.idle))
     return {client: float(server.n / m * server.p[client]) for client in server.draw(m)}
 
 
 def multinomial(server: Server, sample: int, p: np.ndarray) -> Weights:
-    """m draws of idle clients in proportion to p [n], 1/m per draw; no more draws than clients are idle."""
+    """Return m draws of idle clients ∝ p [n], 1/m per draw; no more draws than clients are idle."""
     m = min(sample, len(server.idle))
     drawn = Counter(server.draw(m, p, replace=True))
     return {client: times / m for client, times in drawn.items()}

@@ -14,7 +14,7 @@ LEVELS = 127  # of an 8-bit number, on each side of zero
 
 
 def empty(server: Server, precision: Precision) -> dict[str, Tensor]:
-    """A table of zeros."""
+    """Return a table of zeros."""
     zeros = server.zeros(server.n)
     if precision == "full":
         return {"rows": zeros}
@@ -31,13 +31,13 @@ def put(cache: dict[str, Tensor], client: int, value: Tensor, server: Server) ->
 
 
 def rows(cache: dict[str, Tensor], which: int | Tensor, like: Tensor) -> Tensor:
-    """The cached updates of a client [d], or of those that a mask [n] selects [k, d], in the model's type."""
-    found = cache["rows"][which].to(like.dtype)
-    return found * cache["scale"][which].unsqueeze(-1) if "scale" in cache else found
+    """Return the cached updates of a client [d], or of a mask's clients [k, d], in the type of `like`."""
+    updates = cache["rows"][which].to(like.dtype)
+    return updates * cache["scale"][which].unsqueeze(-1) if "scale" in cache else updates
 
 
 def _quantised(cache: dict[str, Tensor], client: int, value: Tensor, server: Server) -> Tensor:
-    """⌊U/s + u⌋ with s = max|U|/127 and u uniform in [0, 1): s·q is U on average."""
+    """Return q = ⌊U/s + u⌋ with s = max|U|/127 and u uniform in [0, 1): s·q is U on average."""
     scale = value.abs().max() / LEVELS
     cache["scale"][client] = scale
     if scale == 0:

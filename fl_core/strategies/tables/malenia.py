@@ -28,7 +28,7 @@ class Malenia(Strategy):
     batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """1/τ_i where an abandoned job had no less to do than the one that replaces it."""
+        """Shares ∝ 1/τ_i if an abandoned job had no less to do than its replacement."""
         return by_speed if scenario.timing.durations.memoryless else None
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:

@@ -63,6 +63,6 @@ class Ringleader(Strategy):
 
     @staticmethod
     def table(server: Server) -> tuple[torch.Tensor, torch.Tensor]:
-        """Empty sums [n, d] and counts [n]."""
+        """Return empty sums [n, d] and counts [n]."""
         total = server.zeros(server.n)
         return total, torch.zeros_like(total[:, 0])

@@ -8,7 +8,7 @@ from fl_core.strategies.strategy import Strategy
 
 
 class TableStrategy(Strategy):
-    """No step before all clients have been heard from, unless the table starts from zeros.
+    """Base of strategies with a row per client: no step before all rows are filled, unless by zeros.
 
     With `start: first_pass` all clients compute at the first model before anything else is sent. With
     `when_all_heard` clients are sent to as usual, also to compute at the first model once more.
@@ -27,7 +27,7 @@ class TableStrategy(Strategy):
         server.memory.unheard = [] if self.start == "zeros" else list(range(server.n))
 
     def complete(self, server: Server, *updates: Update) -> bool:
-        """Whether, with these updates, the table holds a row for every client that the start waits for."""
+        """Note updates; return whether every row that the start waits for is filled."""
         for update in updates:
             if update.client in server.memory.unheard:
                 server.memory.unheard.remove(update.client)
