@@ -12,11 +12,13 @@ from torch import Tensor
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.precision import forward, gradients
-from fl_core.problems.problem import Evaluation, InvalidProblemError
+from fl_core.problems.problem import Evaluation
 from fl_core.problems.training.task import Batch, Task
+from fl_core.problems.training.trial import tried
 from fl_core.problems.training.world import PASS, SupervisedWorld
 
 PROBE = 4  # data points of the mini-batch that a module is tried on
+Counted = tuple[Batch, int]  # a mini-batch, and the number of its data points
 
 
 class OwnTask(Task):
@@ -52,20 +54,20 @@ class OwnTask(Task):
         own = type(self.network).configure_optimizers is not pl.LightningModule.configure_optimizers
         return self.network.configure_optimizers() if own else super().configure_optimizers()
 
-    def mean_loss(self, batches: Iterable[Batch]) -> float:
+    def mean_loss(self, batches: Iterable[Counted]) -> float:
         """Mean loss of all data points; 0 without any."""
-        found = [(float(self.loss(batch)), len(batch[0])) for batch in batches]
-        return _mean(found) if found else 0.0
+        losses = [(float(self.loss(batch)), points) for batch, points in batches]
+        return _mean(losses) if losses else 0.0
 
-    def tested(self, batches: Iterable[Batch]) -> dict[str, float]:
+    def tested(self, batches: Iterable[Counted]) -> dict[str, float]:
         """What `test_step` logs: torchmetrics as they compute it, numbers as means over data points."""
         self._logged, self.scored = {}, {}
         for child in self.modules():
             if isinstance(child, torchmetrics.Metric):
                 child.reset()
         self.network.eval()
-        for number, batch in enumerate(batches):
-            self._points = len(batch[0])
+        for number, (batch, points) in enumerate(batches):
+            self._points = points
             if type(self.network).test_step is not pl.LightningModule.test_step:
                 self.network.test_step(batch, number)
             self._score(batch)
@@ -109,7 +111,10 @@ class OwnWorld(SupervisedWorld):
 
     def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
         super().__init__(task, shares, p, seed, architecture)
-        self._stacks = self._tried()
+        sample = torch.from_numpy(self.held[:PROBE])
+        test = self._tests(torch.arange(min(PROBE, len(self.data.x_test))))
+        tried(self.at(self.first), self.batch(sample), len(sample), test)
+        self._stacks = self._stacked_as_alone(sample)
 
     def at(self, model: Tensor) -> OwnTask:
         super().at(model)
@@ -164,44 +169,15 @@ class OwnWorld(SupervisedWorld):
             found.append({**whole, **(self._tested(rows) if len(rows) else {})})
         return {name: np.array([one[name] for one in found]) for name in whole}
 
-    def _tests(self, rows: Tensor) -> Iterator[Batch]:
+    def _tests(self, rows: Tensor) -> Iterator[Counted]:
         for chunk in torch.split(rows.to(self.device), PASS) if len(rows) else ():
-            yield self.normalise(self.data.x_test[chunk]), self.target(self.data.y_test[chunk])
+            test = self.normalise(self.data.x_test[chunk]), self.target(self.data.y_test[chunk])
+            yield test, len(chunk)
 
-    def _trains(self, client: int) -> Iterator[Batch]:
+    def _trains(self, client: int) -> Iterator[Counted]:
         held = torch.from_numpy(self.shares.of(client)).to(self.device)
         for chunk in torch.split(held, PASS) if len(held) else ():
-            yield self.batch(chunk)
-
-    def _tried(self) -> bool:
-        """Return whether jobs can be stacked; raise InvalidProblemError if the module cannot be trained."""
-        task, sample = self.at(self.first), torch.from_numpy(self.held[:PROBE])
-        try:
-            before = torch.get_rng_state()
-            loss = task.loss(self.batch(sample))
-            random = not torch.equal(before, torch.get_rng_state())
-            torch.set_rng_state(before)
-            metrics = task.tested(self._tests(torch.arange(min(PROBE, len(self.data.x_test)))))
-        except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
-            raise InvalidProblemError(
-                f"{task.called} failed on a mini-batch of {len(sample)}: {reason}"
-            ) from error
-        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
-            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-            raise InvalidProblemError(
-                f"{task.called}: training_step must return the loss, one number with a gradient, not {shape}"
-            )
-        if random:
-            raise InvalidProblemError(
-                f"{task.called}: its loss draws at random, so that no run could be repeated"
-            )
-        declared = [one.name for one in getattr(type(task.network), "metrics", ()) if one.name != "test/loss"]
-        if missing := [name for name in declared if name not in metrics]:
-            raise InvalidProblemError(
-                f"{task.called} declares {missing[0]}, and its test_step does not log it"
-            )
-        return self._stacked_as_alone(sample)
+            yield self.batch(chunk), len(chunk)
 
     def _stacked_as_alone(self, sample: Tensor) -> bool:
         alone = self._own(self.first, sample)

@@ -1,0 +1,133 @@
+"""A user's module tried on a mini-batch: its loss must depend on parameters, batch and key alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fl_core.lightning import torchmetrics
+from fl_core.metrics import LOSS
+from fl_core.problems.problem import InvalidProblemError
+
+if TYPE_CHECKING:
+    from fl_core.problems.training.own import OwnTask
+    from fl_core.problems.training.task import Batch
+
+SAME = 1e-6  # relative difference of two losses that may be rounding
+
+
+def tried(task: OwnTask, batch: Batch, points: int, test: Iterable[tuple[Batch, int]]) -> None:
+    """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
+
+    Training and test step run twice each: the results, what the module remembers and the states of the three
+    global generators must be the same.
+
+    Args:
+        task: The module, at the first model.
+        batch: A mini-batch of training data.
+        points: Number of data points of that mini-batch.
+        test: Mini-batches of test data, each with its number of data points.
+    """
+    test = list(test)
+    with _generators_restored():
+        try:
+            _twice(task, "training_step", lambda: {"loss": _number(task, task.loss(batch))})
+            metrics = _twice(task, "test_step", lambda: task.tested(test))
+        except InvalidProblemError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
+            raise InvalidProblemError(
+                f"{task.called} failed on a mini-batch of {points}: {reason}"
+            ) from error
+    for metric in getattr(type(task.network), "metrics", ()):
+        if metric.name not in metrics and metric.name != LOSS.name:
+            raise InvalidProblemError(
+                f"{task.called} declares {metric.name}, and its test_step does not log it"
+            )
+
+
+def _number(task: OwnTask, loss: Any) -> float:
+    """The loss; InvalidProblemError unless it is one number with a gradient."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+        shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise InvalidProblemError(
+            f"{task.called}: training_step must return the loss, one number with a gradient, not {shape}"
+        )
+    return float(loss.detach())
+
+
+def _twice(task: OwnTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What `call` returns, twice the same; InvalidProblemError if not, or if it draws or remembers."""
+    states = _generators()
+    first = call()
+    remembered = _remembered(task.network)
+    second = call()
+    for name, state in _generators().items():
+        if state != states[name]:
+            raise InvalidProblemError(
+                f"{task.called}: its {step} draws from {name}, so that no run could be repeated: "
+                "draw in the data function"
+            )
+    for name, value in _remembered(task.network).items():
+        if not _same(value, remembered.get(name)):
+            raise InvalidProblemError(
+                f"{task.called}: its {step} changes self.{name}, which clients that work at the same time "
+                "cannot share: the result must follow from parameters and mini-batch"
+            )
+    for name, value in first.items():
+        if not _same(value, second[name]):
+            raise InvalidProblemError(
+                f"{task.called}: its {step} gives {name} {value:g}, then {second[name]:g}, for the same "
+                "parameters and mini-batch: it must neither draw at random nor remember earlier calls"
+            )
+    return first
+
+
+def _generators() -> dict[str, Any]:
+    """The state of every global random generator, by the name that users know."""
+    return {
+        "torch's generator": torch.get_rng_state().tolist(),
+        "NumPy's generator (np.random)": str(np.random.get_state(legacy=False)),  # noqa: NPY002
+        "Python's generator (random)": random.getstate(),
+    }
+
+
+@contextmanager
+def _generators_restored() -> Iterator[None]:
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        random.setstate(states[2])
+
+
+def _remembered(network: nn.Module) -> dict[str, Any]:
+    """Numbers and tensors that are attributes of the module or its layers, metrics left out."""
+    metrics = [layer for layer in network.modules() if isinstance(layer, torchmetrics.Metric)]
+    of_metrics = {id(layer) for metric in metrics for layer in metric.modules()}
+    return {
+        f"{prefix}.{name}" if prefix else name: value.detach().clone() if isinstance(value, Tensor) else value
+        for prefix, layer in network.named_modules()
+        if id(layer) not in of_metrics
+        for name, value in {**vars(layer), **dict(layer.named_buffers(recurse=False))}.items()
+        if isinstance(value, int | float | Tensor)
+    }
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return first.shape == second.shape and torch.allclose(
+            first.double(), second.double(), rtol=SAME, atol=0, equal_nan=True
+        )
+    if isinstance(first, Tensor) or isinstance(second, Tensor) or second is None:
+        return False
+    return bool(np.isclose(first, second, rtol=SAME, atol=0, equal_nan=True))

@@ -1,0 +1,108 @@
+"""The trial of a user's module: what depends on more than parameters, batch and key is refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fl_core.lightning import pl, torchmetrics
+from fl_core.problems.problem import InvalidProblemError, Problem
+
+
+def line() -> tuple[Tensor, Tensor]:
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    return x, x.sum(1)
+
+
+def problem(module: str, **fields: Any) -> Problem:
+    described = {"name": "own", "module": f"{__name__}:{module}", "data": f"{__name__}:line", "clients": 2}
+    return Problem.model_validate(described | fields)
+
+
+class Plain(pl.LightningModule):
+    """Squared error of a line; the others differ from it in one thing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(3, 1)
+        self.calls = 0
+        self.own = np.random.default_rng(0)
+        self.register_buffer("scale", torch.ones(()))
+        self.mae = torchmetrics.MeanAbsoluteError()
+
+    def training_step(self, batch: Any, index: int) -> Tensor:
+        x, y = batch
+        errors = self.line(x).squeeze(1) - y
+        self.mae.update(errors.detach(), torch.zeros_like(y))  # metrics may count
+        return errors.square().mean() * self.factor()
+
+    def factor(self) -> Any:
+        return 1
+
+
+class OfTorch(Plain):
+    def factor(self) -> Any:
+        return torch.rand(())
+
+
+class OfNumPy(Plain):
+    def factor(self) -> Any:
+        return np.random.rand()  # noqa: NPY002 - what is refused
+
+
+class OfPython(Plain):
+    def factor(self) -> Any:
+        return random.random()
+
+
+class OfItsOwnGenerator(Plain):
+    def factor(self) -> Any:
+        return self.own.random()
+
+
+class Counting(Plain):
+    """Its loss changes only after many calls: the counter itself gives it away."""
+
+    def factor(self) -> Any:
+        self.calls += 1
+        return 1 if self.calls < 1000 else 0.1
+
+
+class Buffering(Plain):
+    def factor(self) -> Any:
+        self.scale.mul_(0.9)
+        return self.scale.clone()
+
+
+class NoisyTest(Plain):
+    def test_step(self, batch: Any, index: int) -> None:
+        self.log("test/noise", np.random.rand())  # noqa: NPY002 - what is refused
+
+
+@pytest.mark.parametrize(
+    ("module", "cause"),
+    [
+        ("OfTorch", "training_step draws from torch's generator"),
+        ("OfNumPy", r"training_step draws from NumPy's generator \(np.random\)"),
+        ("OfPython", r"training_step draws from Python's generator \(random\)"),
+        ("OfItsOwnGenerator", r"training_step gives loss \S+, then \S+, for the same parameters"),
+        ("Counting", "training_step changes self.calls"),
+        ("Buffering", "training_step changes self.scale"),
+        ("NoisyTest", "test_step draws from NumPy's generator"),
+    ],
+)
+def test_what_changes_between_two_calls_is_refused_with_its_cause(module: str, cause: str) -> None:
+    states = str((torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()))  # noqa: NPY002
+    with pytest.raises(InvalidProblemError, match=cause) as told:
+        problem(module).check(0)
+    assert "\n" not in str(told.value)
+    assert states == str((torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()))  # noqa: NPY002
+
+
+def test_a_module_that_repeats_itself_is_accepted() -> None:
+    problem("Plain").check(0)
