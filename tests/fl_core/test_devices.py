@@ -82,12 +82,13 @@ class Shapes(Classification):
 
 def quadratics(strategy: Any, local: Any = "sgd", seed: int = 1, **where: Any) -> Experiment:
     """A strategy on four noisy quadratics, one of them away for a while."""
-    away = {"name": "dropouts", "share": 0.3, "at": 3, "back": 5}
+    away = {"name": "dropouts", "share": 0.3, "at": 1, "back": 2}
     where = {
         "times": [1, "11/15", "1/5", 2],
         "centres": CENTRES,
         "noise": 0.3,
-        "updates": 40,
+        "updates": 24,
+        "evaluations": 4,
         "availability": away,
     } | where
     named = {"name": strategy} if isinstance(strategy, str) else strategy
@@ -95,7 +96,7 @@ def quadratics(strategy: Any, local: Any = "sgd", seed: int = 1, **where: Any) -
     return Experiment.model_validate({"scenario": scenario(**where), "strategy": chosen, "seed": seed})
 
 
-def digits(model: str, seed: int = 0, updates: int = 40) -> Experiment:
+def digits(model: str, seed: int = 0, updates: int = 20) -> Experiment:
     """FedBuff on scikit-learn's digits in double precision, a client or two without data."""
     problem = {
         "name": "digits",
@@ -113,7 +114,7 @@ def digits(model: str, seed: int = 0, updates: int = 40) -> Experiment:
                 "budget": {"updates": updates},
                 "evaluations": 2,
             },
-            "strategy": {"name": "fedbuff", "buffer": 3, "local_lr": 0.05, "local": local},
+            "strategy": {"name": "fedbuff", "buffer": 2, "local_lr": 0.05, "local": local},
             "seed": seed,
         }
     )
@@ -187,7 +188,7 @@ def test_other_forms_of_strategies(strategy: Any, device: torch.device) -> None:
 @pytest.mark.parametrize("execution", EXECUTIONS)
 def test_images(model: str, execution: type[Execution], device: torch.device) -> None:
     """Logistic regression by hand, a network by autograd; some clients hold nothing."""
-    experiment = digits(model, updates=40 if model == "logistic" else 8)
+    experiment = digits(model, updates=20 if model == "logistic" else 4)
     assert (placed(experiment, torch.device("cpu")).sizes == 0).any()
     assert_same_run(experiment, device, execution())
 
@@ -270,7 +271,7 @@ def test_a_run_saved_on_the_cpu_goes_on(
     saved.start()
     for number, event in enumerate(simulate(saved.simulation, AllInFlight())):
         saved.see(event)
-        if number == 17:
+        if number == 11:
             break
     checkpoint.save(saved, tmp_path / "run.pt")
     if device == stand_in.THERE:
@@ -301,7 +302,7 @@ def test_a_run_saved_on_a_gpu_goes_on_here(name: str, tmp_path: Path) -> None:
     saved.start()
     for number, event in enumerate(simulate(saved.simulation, AllInFlight())):
         saved.see(event)
-        if number == 17:
+        if number == 11:
             break
     checkpoint.save(saved, tmp_path / "run.pt")
     loaded = Recorder(Simulation(experiment))
