@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import UserError, warn
 from benchmarks.tracking.store import Store
-from fl_core.schema import Status
+from fl_core.schema import Clock, Status
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -230,14 +230,12 @@ class Simulated:
 
         With `ax`, several runs share a figure.
         """
-        from reports.records.records import CLOCKS
-
         name = metric or self.experiment.scenario.problem.metric
         known = {one.name: one for one in self.experiment.scenario.problem.recorded()}
         return self.frame().plot(
             x=clock,
             y=name,
-            xlabel=CLOCKS[clock],
+            xlabel=Clock(clock).words,
             ylabel=known[name].title if name in known else name,
             label=self.experiment.strategy.label(),
             marker=".",

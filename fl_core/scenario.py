@@ -9,6 +9,7 @@ from pydantic import SerializeAsAny, model_validator
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count, Frozen, Length
 from fl_core.problems.problem import Problem
+from fl_core.text import many
 from fl_core.timing.availability import Always, Availability
 from fl_core.timing.durations import Durations, Fixed, means
 
@@ -41,6 +42,15 @@ class Budget(Frozen):
         if self.updates is None and self.time is None:
             raise ValueError("a budget needs 'updates' or 'time': by iterations alone a run might never end")
         return self
+
+    def label(self) -> str:
+        """Where a run ends, in words: "3,000 client updates or 40 units of virtual time"."""
+        ends = [
+            many(self.iterations, "server iteration") if self.iterations else "",
+            many(self.updates, "client update") if self.updates else "",
+            f"{float(self.time):g} units of virtual time" if self.time else "",
+        ]
+        return " or ".join(filter(None, ends))
 
 
 class Scenario(Frozen):

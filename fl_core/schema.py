@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
-from typing import Self
 
 CAMPAIGN = ".tuning"  # ends the name of the experiment that holds a suite's campaign
 VARIANT = "-tuned"  # ends the name of a suite with the values that were found for another
@@ -88,19 +87,24 @@ class JudgedOn(StrEnum):
 class Clock(StrEnum):
     """A clock of a run; the text is its column in tables."""
 
-    budget: str  # the field of a budget that limits it
-    words: str  # on axes and in sentences
-    metric: str  # among MLflow's metrics; empty for the iteration, which is MLflow's step
+    ITERATION = auto()
+    UPDATES = auto()
+    TIME = auto()
 
-    ITERATION = "iteration", "iterations", "server iterations", ""
-    UPDATES = "updates", "updates", "client updates", "clock/updates"
-    TIME = "time", "time", "virtual time", "clock/virtual_time"
+    @property
+    def budget(self) -> str:
+        """The field of a budget that limits it."""
+        return "iterations" if self is Clock.ITERATION else self.value
 
-    def __new__(cls, column: str, budget: str, words: str, metric: str) -> Self:
-        clock = str.__new__(cls, column)
-        clock._value_ = column
-        clock.budget, clock.words, clock.metric = budget, words, metric
-        return clock
+    @property
+    def words(self) -> str:
+        """The clock on axes and in sentences."""
+        return {"iteration": "server iterations", "updates": "client updates", "time": "virtual time"}[self]
+
+    @property
+    def metric(self) -> str:
+        """Its name among MLflow's metrics; empty for the iteration, which is MLflow's step."""
+        return {"iteration": "", "updates": "clock/updates", "time": "clock/virtual_time"}[self]
 
     @property
     def to_target(self) -> str:

@@ -16,7 +16,7 @@ from benchmarks.errors import UserError
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import Final, GivenUp, Message
 from benchmarks.tracking.store import Store
-from fl_core.schema import StudyStatus
+from fl_core.schema import Origin, StudyStatus
 from fl_core.text import many
 from tuning.ledger import ORIGIN, Ledger
 from tuning.pending import BY_SEED, Pending
@@ -131,7 +131,7 @@ class Driver:
     def _begun(self, ledger: Ledger, trials: Sequence[Trial]) -> TrialsJob:
         plan = ledger.plan
         for trial in trials:
-            run = self.records.begin(plan.name, trial.number, trial.user_attrs[ORIGIN])
+            run = self.records.begin(plan.name, trial.number, Origin(trial.user_attrs[ORIGIN]))
             self._pending[plan.name, trial.number] = Pending(ledger, trial, run)
         return TrialsJob(
             plan.name,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks.errors import UserError
-from fl_core.schema import TrialState
+from fl_core.schema import Origin, TrialState
 from tuning import samplers
 from tuning.storage import Storage
 from tuning.study import Study
@@ -32,7 +32,7 @@ DEFINITION = "definition"  # all that its trials have in common
 IDENTITY = "identity"  # unique, since a study that is deleted and made again is another one
 
 # Attributes of a trial.
-ORIGIN = "from"  # paper, grid, sampler
+ORIGIN = "from"  # an `Origin`
 WORKER = "worker"  # the process that took it
 RESULT = "result"
 RUN = "mlflow_run"
@@ -81,7 +81,7 @@ class Ledger:
                     f"{' and another '.join(differ)}: go on with that, or name another --storage"
                 )
             for origin, values in plan.first[: plan.trials]:
-                study.enqueue_trial(dict(values), {ORIGIN: origin}, skip_if_exists=True)
+                study.enqueue_trial(dict(values), {ORIGIN: origin.value}, skip_if_exists=True)
         return study
 
     @property
@@ -138,7 +138,7 @@ class Ledger:
         trial: Trial = self.study.ask(self.plan.space.distributions())
         trial.set_user_attr(WORKER, self.worker)
         if ORIGIN not in trial.user_attrs:
-            trial.set_user_attr(ORIGIN, "sampler")
+            trial.set_user_attr(ORIGIN, Origin.SAMPLER.value)
         return trial
 
     def _recover(self) -> None:

@@ -10,9 +10,8 @@ from typing import Literal
 
 from fl_core.metrics import Metric
 from fl_core.scenario import Budget
-from fl_core.schema import Status
+from fl_core.schema import TO_TARGET, Clock, Status
 
-TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}  # objective → clock
 HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, and the worst of any seed
 
 
@@ -71,9 +70,9 @@ class Objective:
         return "maximize" if self.maximise else "minimize"
 
     @property
-    def clock(self) -> str:
+    def clock(self) -> Clock:
         """What `auc` runs over."""
-        return "updates" if self.budget.updates else "time"
+        return Clock.UPDATES if self.budget.updates else Clock.TIME
 
     def mean(self, curves: Sequence[Curve]) -> float:
         """The objective of a trial."""
@@ -120,7 +119,7 @@ class Objective:
 
     def _to_target(self, curve: Curve) -> float:
         clock = TO_TARGET[self.kind]
-        longest = float(getattr(self.budget, clock))
+        longest = float(getattr(self.budget, clock.budget))
         if curve.diverged:
             return (self.seeds + 1) ** 2 * longest
         first = self._first(curve)

@@ -15,7 +15,8 @@ from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario
-from tuning.objective import TO_TARGET, Objective
+from fl_core.schema import TO_TARGET, Origin
+from tuning.objective import Objective
 from tuning.space import Space, Values, space_of
 from tuning.study import Campaign, Study
 
@@ -93,19 +94,19 @@ def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
     return scenario.model_copy(update={"problem": problem, "budget": spec.budget or scenario.budget})
 
 
-def _first(sampler: str, space: Space) -> Iterator[tuple[str, Values]]:
+def _first(sampler: str, space: Space) -> Iterator[tuple[Origin, Values]]:
     """What is tried before anything is sampled: the grid, or the suite's own values and then the paper's."""
     if sampler == "grid":
         try:
-            yield from (("grid", values) for values in space.grid())
+            yield from ((Origin.GRID, values) for values in space.grid())
         except ValueError as error:
             raise UserError(f"tuning.space: {error}") from None
         return
     own, usual = space.own(), space.usual()
     if space.holds(own):
-        yield "paper", own
+        yield Origin.PAPER, own
     if space.holds(usual) and usual != own:
-        yield "paper", usual
+        yield Origin.PAPER, usual
 
 
 def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> None:
@@ -137,8 +138,8 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
             raise UserError(
                 f"tuning.objective: {spec.objective} needs problem.target, a value of {problem.metric}"
             )
-        if getattr(scenario.budget, clock) is None:
-            raise UserError(f"tuning.objective: {spec.objective} needs budget.{clock}")
+        if getattr(scenario.budget, clock.budget) is None:
+            raise UserError(f"tuning.objective: {spec.objective} needs budget.{clock.budget}")
     last = spec.last or max(1, scenario.evaluations // 5)
     return Objective(spec.objective, metric, last, problem.target, scenario.budget, seeds)
 

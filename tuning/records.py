@@ -17,7 +17,7 @@ from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
 from fl_core.metrics import as_data
-from fl_core.schema import StudyStatus, TrialState
+from fl_core.schema import Origin, StudyStatus, TrialState
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.locks import Locks
 
@@ -44,7 +44,7 @@ class Records:
         """Find or make the parents of trials; soon."""
         self._submit(lambda: self._begin(ledgers))
 
-    def begin(self, study: str, number: int, origin: str) -> Future[str | None]:
+    def begin(self, study: str, number: int, origin: Origin) -> Future[str | None]:
         """The id of a trial's run, soon; None if MLflow is away."""
         return self._submit(lambda: self._tracking.begin(study, number, origin) if self._tracking else None)
 
@@ -108,7 +108,7 @@ def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
         study=ledger.plan.name,
         number=trial.number,
         state=ended.get(trial.state.name, TrialState.FAILED),
-        origin=attrs.get(ORIGIN, "sampler"),
+        origin=Origin(attrs.get(ORIGIN, Origin.SAMPLER)),
         parameters=trial.params,
         objective=trial.value,
         by_seed=dict(zip(ledger.plan.seeds, result.get("by_seed", ()), strict=False)),

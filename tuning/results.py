@@ -9,6 +9,7 @@ from benchmarks.suite import tuned
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.suite.tuned import FACTOR, TunedEntry, TunedFile, fields_of
 from benchmarks.tracking.provenance import version, versions
+from fl_core.schema import Origin
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.study import Campaign
 
@@ -50,7 +51,7 @@ def _entry(ledger: Ledger) -> TunedEntry | None:
     if result["diverged"] == len(plan.seeds):
         return None
     by_seed = [float(value) for value in result["by_seed"]]
-    given = (trial for trial in ledger.trials() if trial.user_attrs.get(ORIGIN) == "paper")
+    given = (trial for trial in ledger.trials() if trial.user_attrs.get(ORIGIN) == Origin.PAPER)
     return TunedEntry(
         scenario=plan.scenario,
         strategy=plan.strategy,

@@ -12,8 +12,9 @@ from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.metrics import FEDERATED
 from fl_core.scenario import Scenario
+from fl_core.schema import TO_TARGET, JudgedOn, Origin
 from fl_core.strategies.strategy import Strategy
-from tuning.objective import TO_TARGET, Objective
+from tuning.objective import Objective
 from tuning.space import Space, Values
 
 
@@ -32,7 +33,7 @@ class Study:
     trials: int
     sampler: str
     pruner: str
-    first: tuple[tuple[str, Values], ...]  # what is tried first: where it comes from, and its values
+    first: tuple[tuple[Origin, Values], ...]  # what is tried first: where it comes from, and its values
     digest: str  # of the suite's own scenario and strategy, for users of the values
 
     @property
@@ -41,23 +42,17 @@ class Study:
         return f"{self.suite} · {self.strategy} · {self.scenario}"
 
     @property
-    def judged_on(self) -> str:
+    def judged_on(self) -> JudgedOn:
         """Which data the objective looks at."""
         if self.objective.metric in FEDERATED:
-            return "the clients' training data"
+            return JudgedOn.TRAINING
         held_out = getattr(self.tried_on.problem, "evaluate_on", "") == "validation"
-        return "validation data" if held_out else "the problem itself, which has no test data"
+        return JudgedOn.VALIDATION if held_out else JudgedOn.PROBLEM
 
     @property
     def budget(self) -> str:
-        """Where each simulation ends, as a person says it."""
-        budget = self.tried_on.budget
-        ends = [
-            f"{budget.iterations} server iterations" if budget.iterations else "",
-            f"{budget.updates} client updates" if budget.updates else "",
-            f"{float(budget.time):g} units of virtual time" if budget.time else "",
-        ]
-        return " or ".join(filter(None, ends))
+        """Where each simulation ends, in words."""
+        return self.tried_on.budget.label()
 
     def strategy_with(self, values: Mapping[str, Any]) -> Strategy:
         """The strategy that a trial simulates."""

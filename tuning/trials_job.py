@@ -18,7 +18,7 @@ from fl_core.problems.problem import Problem, World
 from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Scenario
-from fl_core.schema import Status
+from fl_core.schema import ITERATION, TIME, UPDATES, Status
 from fl_core.strategies.strategy import Strategy
 from tuning.objective import CurvePoint
 
@@ -153,7 +153,7 @@ class SeedOfTrial(RunSlot):
         metric = self.job.metric
         first, self._told = self._told, len(curve)
         return [
-            (row, CurvePoint(int(found["iteration"]), int(found["updates"]), found["time"], found[metric]))
+            (row, CurvePoint(int(found[ITERATION]), int(found[UPDATES]), found[TIME], found[metric]))
             for row, found in enumerate(curve[first:], first)
         ]
 

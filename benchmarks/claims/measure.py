@@ -19,11 +19,10 @@ from benchmarks.errors import UserError
 from benchmarks.tracking.provenance import commit, versions
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
-from fl_core.schema import Status
+from fl_core.schema import BY_BUDGET, Clock, Status
 from reports.records.records import RecordedRun
 from reports.records.steps import first_reach, value_at
 
-COLUMN = {"iterations": "iteration", "updates": "updates", "time": "time"}  # clock → column of a curve
 # Of several runs; one that diverged has no number, and is never the best.
 OVER: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": np.mean,
@@ -84,7 +83,7 @@ def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
 
 
 def _column(claim: Claim) -> str:
-    return COLUMN[claim.clock or "updates"]
+    return BY_BUDGET[claim.clock] if claim.clock else Clock.UPDATES
 
 
 def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float | str | None) -> float:

@@ -10,7 +10,7 @@ import click
 
 from benchmarks import completion, options
 from benchmarks.errors import UserError
-from fl_core.schema import DEFAULT
+from fl_core.schema import DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -97,9 +97,9 @@ def _how(tests: int) -> str:
 
 
 def _title(scenario: RecordedScenario, metric: str) -> str:
-    from reports.statistics.compare import AREA, REACHES, measured
+    from reports.statistics.compare import AREA, measured
 
-    if metric in REACHES:
+    if metric in TO_TARGET:
         return f"{measured(scenario, metric).title} until the target is met"
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
@@ -127,7 +127,7 @@ def load(store: Store, suite: str | None) -> RecordedSuite:
 def _strategy(suite: RecordedSuite, name: str) -> str:
     """The label that a user means, or the one strategy of that title, or of that name in suite files."""
     labels = suite.strategies
-    names = {run.strategy: run.params.get("strategy.name", "") for run in suite.runs}
+    names = {run.strategy: run.params.get(STRATEGY_NAME, "") for run in suite.runs}
     spellings = {label: (label, label.partition(" (")[0], names[label]) for label in labels}
     if name in labels:
         return name
@@ -162,18 +162,17 @@ def choose(
 
 def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
     """The scenarios in which the metric is available; UserError if there are none."""
-    from reports.records.records import CLOCKS
-    from reports.statistics.compare import AREA, REACHES
+    from reports.statistics.compare import AREA
 
-    if metric in REACHES:
+    if metric in TO_TARGET:
         found = [one for one in scenarios if one.target is not None]
         if not found:
             raise UserError(f"--metric {metric}: the suite sets no target")
         return found
     recorded = {name for one in scenarios for run in one.runs for name in run.files.curve.columns}
-    allowed = sorted(recorded - CLOCKS.keys() - {"uploads_bytes"})
+    allowed = sorted(recorded - {*Clock, Name.UPLOADS})
     if metric != AREA and metric not in allowed:
-        raise _unknown("--metric", metric, [*allowed, *REACHES, AREA])
+        raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
     return [
         one
         for one in scenarios

@@ -10,7 +10,7 @@ import click
 
 from benchmarks import options
 from benchmarks.errors import UserError
-from fl_core.schema import VARIANT
+from fl_core.schema import OF_STRATEGY, SEED, VARIANT
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def must_be_those_kept(recorded: RecordedSuite) -> None:
         if run.scenario not in shipped:
             raise UserError(f"--with-kept: {name} has no scenario '{run.scenario}'")
         kept = shipped[run.scenario]
-        own = {key: of for key, of in run.params.items() if key != "seed" and not key.startswith("strategy.")}
+        own = {key: of for key, of in run.params.items() if key != SEED and not key.startswith(OF_STRATEGY)}
         for key in kept | own:
             if own.get(key) != kept.get(key):
                 raise UserError(

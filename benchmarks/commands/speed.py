@@ -32,7 +32,7 @@ def command(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = measure(lambda model: click.echo(f"measuring: {model}", err=True), chosen())
     path = folder / "speed.json"
-    content = {"updates": rows, "device": label(), **provenance()}
+    content = {"updates": rows, "device": label()} | {tag.short: value for tag, value in provenance().items()}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     lines = [
         (

@@ -17,6 +17,7 @@ from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.interleave import RunSlot
 from fl_core.recording.recorder import Recorder
+from fl_core.schema import Tag
 
 SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
 SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
@@ -105,10 +106,10 @@ class Attempt(RunSlot):
         self.watch.here = self.seconds
         beside = f", {self.beside} runs side by side" if self.beside > 1 else ""
         about = {
-            "execution": self.execution.label + beside,
-            "device": device.label(),
-            "memory_format": world.memory_format,
-            "data": world.fingerprint,
+            Tag.EXECUTION: self.execution.label + beside,
+            Tag.DEVICE: device.label(),
+            Tag.MEMORY_FORMAT: world.memory_format,
+            Tag.DATA: world.fingerprint,
         }
         return self._cleaned(self.recording.simulated(record, about), self._value(recorder))
 

@@ -31,6 +31,7 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.interleave import interleave
+from fl_core.schema import Tag
 
 EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "one_by_one": OneByOne,
@@ -52,7 +53,7 @@ class TaskJob(Generic[AnyTask]):
 
     task: AnyTask
     outbox: Outbox
-    provenance: dict[str, Any]
+    provenance: dict[Tag, Any]
 
     @cached_property
     def key(self) -> str:
@@ -222,7 +223,7 @@ class Worlds:
         return world
 
 
-def job_of(task: Task, outbox: Outbox, provenance: dict[str, Any]) -> RunJob | BaselineJob:
+def job_of(task: Task, outbox: Outbox, provenance: dict[Tag, Any]) -> RunJob | BaselineJob:
     """The job that computes a task and leaves its record in the outbox."""
     if isinstance(task, RunTask):
         return RunJob(task, outbox, provenance)

@@ -8,24 +8,34 @@ import numpy as np
 
 from benchmarks.redaction import redacted
 from benchmarks.runs.tasks import Task
-from benchmarks.tracking.entries import TO_TARGET
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.stopwatch import Stopwatch, now
 from fl_core.diagnostics import summary as diagnostics
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record
-from fl_core.schema import Status
+from fl_core.schema import (
+    ARRIVALS,
+    CLIENTS,
+    CURVE,
+    DIAGNOSED,
+    DIAGNOSTICS,
+    TO_TARGET,
+    Name,
+    Status,
+    Tag,
+    Total,
+)
 
 
 class Recording:
     """Records the end of one task."""
 
-    def __init__(self, outbox: Outbox, task: Task, provenance: dict[str, Any]) -> None:
+    def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
         self.outbox, self.task = outbox, task
         self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
         self.watch = Stopwatch()
 
-    def simulated(self, record: Record, about: dict[str, Any]) -> Result:
+    def simulated(self, record: Record, about: dict[Tag, Any]) -> Result:
         """A simulation has ended."""
         metrics = summary(record) | to_target(record, self.task.problem)
         result = self._result(record.status, record.reason, about, metrics, self.watch.evaluated)
@@ -50,7 +60,7 @@ class Recording:
         self,
         status: Status,
         reason: str,
-        about: dict[str, Any],
+        about: dict[Tag, Any],
         metrics: dict[str, float],
         evaluated: list[int],
     ) -> Result:
@@ -76,14 +86,18 @@ def summary(record: Record) -> dict[str, float]:
 
     So is the number of updates that were not finite, if there were any.
     """
-    found = {f"kept_bytes/{where}": float(count) for where, count in record.kept_bytes.items()}
-    staleness = np.asarray(record.arrivals["staleness"])
+    kept = record.kept_bytes
+    found: dict[str, float] = {
+        Total.KEPT_BY_SERVER: float(kept["server"]),
+        Total.KEPT_BY_CLIENTS: float(kept["clients"]),
+    }
+    staleness = np.asarray(record.arrivals[Name.STALENESS])
     if len(staleness):
-        found |= {"staleness/mean": float(staleness.mean()), "staleness/max": float(staleness.max())}
+        found |= {Total.STALENESS_MEAN: float(staleness.mean()), Total.STALENESS_MAX: float(staleness.max())}
     if record.non_finite:
-        found["non_finite_updates"] = float(record.non_finite)
-    diagnosed = diagnostics.summary(record.diagnostics, len(record.clients["client"]))
-    return found | {f"diagnostics/{name}": value for name, value in diagnosed.items()}
+        found[Total.NON_FINITE] = float(record.non_finite)
+    diagnosed = diagnostics.summary(record.diagnostics, len(record.clients[Name.CLIENT]))
+    return found | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
 
 
 def to_target(record: Record, problem: Problem) -> dict[str, float]:
@@ -100,11 +114,11 @@ def to_target(record: Record, problem: Problem) -> dict[str, float]:
 def tables(record: Record) -> dict[str, dict[str, Any]]:
     """A run's tables, by column."""
     found: dict[str, dict[str, Any]] = {
-        "curve": _by_column(record.curve),
-        "arrivals": {name: np.asarray(column) for name, column in record.arrivals.items()},
-        "clients": record.clients,
+        CURVE.name: _by_column(record.curve),
+        ARRIVALS.name: {name: np.asarray(column) for name, column in record.arrivals.items()},
+        CLIENTS.name: record.clients,
     }
-    return found | {"diagnostics": _by_column(record.diagnostics)} if record.diagnostics else found
+    return found | {DIAGNOSTICS.name: _by_column(record.diagnostics)} if record.diagnostics else found
 
 
 def _by_column(rows: list[dict[str, float]]) -> dict[str, list[float | None]]:

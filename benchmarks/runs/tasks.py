@@ -10,6 +10,7 @@ from benchmarks.suite.suite import PlannedRun
 from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
+from fl_core.schema import Kind, Tag
 from fl_core.sources import named
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
@@ -20,7 +21,7 @@ NOT_IN_POOLED_TRAINING = {"partition", "target"}
 class RunTask:
     """Simulate one run."""
 
-    kind: ClassVar[str] = "run"
+    kind: ClassVar = Kind.RUN
     run: PlannedRun
 
     @property
@@ -52,24 +53,24 @@ class RunTask:
         """The whole run as plain data."""
         return self.run.experiment.description()
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[Tag, Any]:
         """The tags by which runs are searched and grouped."""
         run, problem = self.run, self.problem
         return {
-            "scenario": run.scenario,
-            "problem": run.problem,
-            "partition": run.partition,
-            "timing": run.timing,
-            "strategy": run.strategy,
-            "paper": run.paper,
-            "seed": self.seed,
-            "metric": problem.metric,
-            "higher_is_better": problem.ranking.higher,
-            "metrics": as_data(problem.recorded()),
-            "target": problem.target,
-            "show": list(run.show),
+            Tag.SCENARIO: run.scenario,
+            Tag.PROBLEM: run.problem,
+            Tag.PARTITION: run.partition,
+            Tag.TIMING: run.timing,
+            Tag.STRATEGY: run.strategy,
+            Tag.PAPER: run.paper,
+            Tag.SEED: self.seed,
+            Tag.METRIC: problem.metric,
+            Tag.HIGHER_IS_BETTER: problem.ranking.higher,
+            Tag.METRICS: as_data(problem.recorded()),
+            Tag.TARGET: problem.target,
+            Tag.SHOW: list(run.show),
             **_own_code(self.description()),
-            "evaluate": str(run.evaluate),
+            Tag.EVALUATE: str(run.evaluate),
         }
 
 
@@ -77,7 +78,7 @@ class RunTask:
 class PooledTask:
     """Train one model on all clients' data together: the upper line of a report."""
 
-    kind: ClassVar[str] = "pooled"
+    kind: ClassVar = Kind.POOLED
     suite: str
     label: str  # of the problem
     problem: Problem
@@ -99,14 +100,14 @@ class PooledTask:
         """Problem and seed as plain data."""
         return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[Tag, Any]:
         """The tags by which baselines are searched."""
-        return {"problem": self.label, "seed": self.seed, **_own_code(self.description())}
+        return {Tag.PROBLEM: self.label, Tag.SEED: self.seed, **_own_code(self.description())}
 
 
-def _own_code(description: dict[str, Any]) -> dict[str, Any]:
+def _own_code(description: dict[str, Any]) -> dict[Tag, Any]:
     code = named(description)
-    return {"code": code} if code else {}
+    return {Tag.CODE: code} if code else {}
 
 
 Task = RunTask | PooledTask

@@ -56,13 +56,7 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
 def budget(suite: Suite) -> str:
     """Where each run ends, and how often it is evaluated."""
     spec = suite.spec
-    budget = spec.budget
-    ends = [
-        many(budget.iterations, "server iteration") if budget.iterations else "",
-        many(budget.updates, "client update") if budget.updates else "",
-        f"{float(budget.time):g} units of virtual time" if budget.time else "",
-    ]
-    return f"{' or '.join(filter(None, ends))}, {many(spec.evaluations, 'evaluation')}"
+    return f"{spec.budget.label()}, {many(spec.evaluations, 'evaluation')}"
 
 
 def duration(seconds: float) -> str:

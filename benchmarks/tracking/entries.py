@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking.outbox import OutboxRecord, Result
-from fl_core.schema import Status, TrialState
+from fl_core.schema import TAGS, Clock, Kind, Name, Status, Tag, Total, TrialState
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
@@ -20,27 +20,23 @@ LONGEST_PARAM, LONGEST_TAG = 6000, 8000  # characters
 ALL = "clients"  # what is evaluated at every mark where a record does not say it: all training losses
 
 # Columns of a curve that are metrics under another name, and those that are none.
-METRICS = {"updates": "clock/updates", "time": "clock/virtual_time"}
-NO_METRICS = {"iteration", "uploads_bytes"}
-
-# Metrics of a run that reached its target → the clock of the curve that they are read off.
-TO_TARGET = {"updates_to_target": "updates", "time_to_target": "time"}
+METRICS = {clock.value: clock.metric for clock in Clock if clock.metric}
+NO_METRICS = {Clock.ITERATION.value, Name.UPLOADS}
 
 LONGEST_DIGEST = 36  # characters
 
-OURS = "asyncfl."  # begins the names of our tags
 TEXT, DIGITS, STATUSES = "(?s).+", "[0-9]{1,18}", "|".join(Status)
 LATEST = 253_402_300_800_000  # milliseconds from 1970 to the year 10000
 
 # Kind of a run → tags without which it is not what it should be, and their form.
-NEEDED: dict[str, dict[str, str]] = {
-    "run": dict.fromkeys(("key", "scenario", "strategy", "metric"), TEXT)
-    | {"seed": DIGITS, "status": STATUSES},
-    "group": dict.fromkeys(("scenario", "strategy"), TEXT),
-    "pooled": {"problem": TEXT, "seed": DIGITS},
-    "report": {},
-    "study": {"study": TEXT},
-    "trial": {"study": TEXT, "trial": DIGITS, "state": f"({'|'.join(TrialState)})?"},
+NEEDED: dict[str, dict[Tag, str]] = {
+    Kind.RUN: dict.fromkeys((Tag.KEY, Tag.SCENARIO, Tag.STRATEGY, Tag.METRIC), TEXT)
+    | {Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
+    Kind.GROUP: dict.fromkeys((Tag.SCENARIO, Tag.STRATEGY), TEXT),
+    Kind.POOLED: {Tag.PROBLEM: TEXT, Tag.SEED: DIGITS},
+    Kind.REPORT: {},
+    Kind.STUDY: {Tag.STUDY: TEXT},
+    Kind.TRIAL: {Tag.STUDY: TEXT, Tag.TRIAL: DIGITS, Tag.STATE: f"({'|'.join(TrialState)})?"},
 }
 
 
@@ -52,9 +48,9 @@ class Made:
     code: Mapping[str, str]  # digests of the user's own code, by import path
 
     @classmethod
-    def of(cls, about: Mapping[str, Any]) -> Made:
+    def of(cls, about: Mapping[Tag, Any]) -> Made:
         """From the tags by which runs are searched."""
-        return cls(about.get("evaluate", ALL), digests(about.get("code", {})))
+        return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})))
 
     def serves(self, wanted: Made) -> bool:
         """Whether this run has the training losses wanted at its marks, and was made by this code."""
@@ -65,33 +61,34 @@ class Made:
 def tags_of(result: Result) -> dict[str, str]:
     """The tags by which runs are searched."""
     own = {
-        "kind": result.kind,
-        "key": result.key,
-        "suite": result.suite,
-        "status": result.status,
-        "reason": result.reason,
-        "wall_seconds": round(result.seconds, 3),
+        Tag.KIND: result.kind,
+        Tag.KEY: result.key,
+        Tag.SUITE: result.suite,
+        Tag.STATUS: result.status,
+        Tag.REASON: result.reason,
+        Tag.WALL_SECONDS: round(result.seconds, 3),
     }
-    return {f"{OURS}{name}": cut(text(value), LONGEST_TAG) for name, value in {**result.about, **own}.items()}
+    return {tag: cut(text(value), LONGEST_TAG) for tag, value in {**result.about, **own}.items()}
 
 
 def name_of(result: Result) -> str:
     """The name of its run in MLflow: a seed's begins with what tells it from its siblings."""
-    if result.kind != "run":
+    if result.kind is not Kind.RUN:
         return result.name
     about = result.about
-    return f"seed {about['seed']} · {about['strategy']} · {about['scenario']}"
+    return f"seed {about[Tag.SEED]} · {about[Tag.STRATEGY]} · {about[Tag.SCENARIO]}"
 
 
 def data_set_of(result: Result) -> list[DatasetInput]:
     """The data set as MLflow lists it: the problem's name, and digests of its data and their partition."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    digests = [value for name, value in result.about.get("data", {}).items() if name != "weights"]
+    about = result.about
+    digests = [value for name, value in about.get(Tag.DATA, {}).items() if name != "weights"]
     if not digests:
         return []
-    name = " · ".join(filter(None, [result.about["problem"], result.about["partition"]]))
-    data_set = Dataset(name, "-".join(digests)[:LONGEST_DIGEST], "asyncfl", text(result.about["data"]))
+    name = " · ".join(filter(None, [about[Tag.PROBLEM], about[Tag.PARTITION]]))
+    data_set = Dataset(name, "-".join(digests)[:LONGEST_DIGEST], "asyncfl", text(about[Tag.DATA]))
     return [DatasetInput(data_set, [InputTag("mlflow.data.context", "training")])]
 
 
@@ -101,11 +98,11 @@ def metrics_of(record: OutboxRecord, result: Result) -> Iterator[Metric]:
 
     iteration = 0
     for row, when in zip(record.curve, result.evaluated, strict=True):
-        iteration = int(row["iteration"])
+        iteration = int(row[Clock.ITERATION])
         for column, value in row.items():
             if column not in NO_METRICS and value is not None:  # None where it was not evaluated
                 yield Metric(METRICS.get(column, column), value, when, iteration)
-    for name, value in {**result.metrics, "wall_seconds": result.seconds}.items():
+    for name, value in {**result.metrics, Total.WALL_SECONDS: result.seconds}.items():
         yield Metric(name, value, result.ended, iteration)
 
 
@@ -141,7 +138,7 @@ def valid_tags(tags: Mapping[str, object]) -> dict[str, str]:
 
 def fault_of(run: Run) -> str:
     """Return what is wrong with a run in MLflow; empty if nothing is, or if it is none of ours."""
-    ours = any(str(name).startswith(OURS) for name in run.data.tags)
+    ours = any(str(name).startswith(TAGS) for name in run.data.tags)
     return next(_faults(run), "") if ours else ""
 
 
@@ -151,10 +148,10 @@ def _faults(run: Run) -> Iterator[str]:
     if other := said.keys() - valid_tags(said).keys():
         yield f"{min(map(str, other))}: must be a text"
         return
-    kind = tags.get(f"{OURS}kind", "")
-    for name, allowed in NEEDED.get(kind, {"kind": "|".join(NEEDED)}).items():
-        if not re.fullmatch(allowed, value := tags.get(f"{OURS}{name}", "")):
-            yield f"tag {OURS}{name}: is '{value}'"
+    kind = tags.get(Tag.KIND, "")
+    for tag, allowed in NEEDED.get(kind, {Tag.KIND: "|".join(NEEDED)}).items():
+        if not re.fullmatch(allowed, value := tags.get(tag, "")):
+            yield f"tag {tag}: is '{value}'"
     if other := {name for name, value in run.data.metrics.items() if not isinstance(value, int | float)}:
         yield f"metric {min(map(str, other))}: must be a number"
     for name, when in (("start_time", info.start_time), ("end_time", info.end_time or 0)):

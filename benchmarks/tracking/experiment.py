@@ -8,12 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking.entries import ALL, Made
+from fl_core.schema import Kind, MlflowTag, Tag
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
-
-PARENT, COLOUR, OF = "mlflow.parentRunId", "mlflow.runColor", "asyncfl.mean_of"  # tags
 
 Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
 Pair = tuple[str, str]  # scenario, strategy: a group
@@ -43,17 +42,15 @@ class KnownRun:
     def of_run(cls, run: Run) -> KnownRun:
         """What MLflow says of a run."""
         tags, info = run.data.tags, run.info
-        scenario, strategy, seed = (
-            tags.get(f"asyncfl.{name}", "") for name in ("scenario", "strategy", "seed")
-        )
+        scenario, strategy, seed = (tags.get(tag, "") for tag in (Tag.SCENARIO, Tag.STRATEGY, Tag.SEED))
         return cls(
             info.run_id,
             info.status,
             info.start_time,
             (scenario, strategy, seed),
-            "asyncfl.superseded" in tags,
-            tags.get(PARENT, ""),
-            Made(tags.get("asyncfl.evaluate", ALL), _code(tags.get("asyncfl.code", "{}"))),
+            Tag.SUPERSEDED in tags,
+            tags.get(MlflowTag.PARENT, ""),
+            Made(tags.get(Tag.EVALUATE, ALL), _code(tags.get(Tag.CODE, "{}"))),
         )
 
 
@@ -78,7 +75,8 @@ class Group:
     def of_run(cls, run: Run) -> Group:
         """What MLflow says of the run."""
         tags, info = run.data.tags, run.info
-        return cls(info.run_id, tags.get(OF, ""), info.status == MlflowStatus.FINISHED, tags.get(COLOUR, ""))
+        finished, colour = info.status == MlflowStatus.FINISHED, tags.get(MlflowTag.COLOUR, "")
+        return cls(info.run_id, tags.get(Tag.MEAN_OF, ""), finished, colour)
 
 
 @dataclass(slots=True)
@@ -96,10 +94,9 @@ class TrackedExperiment:
     def add(self, run: Run) -> None:
         """Take note of a run of MLflow's."""
         tags = run.data.tags
-        if tags.get("asyncfl.kind") == "group":
-            pair = tags["asyncfl.scenario"], tags["asyncfl.strategy"]
-            self.groups[pair] = Group.of_run(run)
-        elif tags.get("asyncfl.kind") == "report":
+        if tags.get(Tag.KIND) == Kind.GROUP:
+            self.groups[tags[Tag.SCENARIO], tags[Tag.STRATEGY]] = Group.of_run(run)
+        elif tags.get(Tag.KIND) == Kind.REPORT:
             self.report = run.info.run_id
-        elif "asyncfl.key" in tags:
-            self.runs[tags["asyncfl.key"]] = KnownRun.of_run(run)
+        elif Tag.KEY in tags:
+            self.runs[tags[Tag.KEY]] = KnownRun.of_run(run)

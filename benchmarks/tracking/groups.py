@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.tracking import parquet
-from benchmarks.tracking.entries import METRICS, NO_METRICS, TO_TARGET
+from benchmarks.tracking.entries import METRICS, NO_METRICS
 from benchmarks.tracking.places import fetched
-from fl_core.schema import CURVE, Status
+from fl_core.schema import CURVE, ITERATION, SEED, SPREAD, TO_TARGET, Status, Tag, Total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,14 +32,17 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
         last = int(curve.index[-1])
         finals = dict(spread([seed.data.metrics for seed in done], curve))
         for row in curve.drop(columns=list(NO_METRICS), errors="ignore").reset_index().to_dict("records"):
-            step = int(row.pop("iteration"))
+            step = int(row.pop(ITERATION))
             known = {str(name): value for name, value in row.items() if not np.isnan(value)}
             yield from (Metric(name, value, ended, step) for name, value in known.items())
     finals |= reached([seed.data.metrics for seed in seeds])
-    stalled = sum(seed.data.tags["asyncfl.status"] == Status.STALLED for seed in seeds)
-    counts = {"seeds/done": len(done) - stalled, "seeds/diverged": len(seeds) - len(done)}
+    stalled = sum(seed.data.tags[Tag.STATUS] == Status.STALLED for seed in seeds)
+    counts: dict[str, int] = {
+        Total.SEEDS_DONE: len(done) - stalled,
+        Total.SEEDS_DIVERGED: len(seeds) - len(done),
+    }
     if stalled:
-        counts["seeds/stalled"] = stalled
+        counts[Total.SEEDS_STALLED] = stalled
     for name, value in {**finals, **counts}.items():
         yield Metric(name, value, ended, last)
 
@@ -49,7 +52,7 @@ def params_of(seeds: Sequence[Run]) -> list[Param]:
     from mlflow.entities import Param
 
     shared = set.intersection(*(set(seed.data.params.items()) for seed in seeds))
-    return [Param(name, value) for name, value in sorted(shared) if name != "seed"]
+    return [Param(name, value) for name, value in sorted(shared) if name != SEED]
 
 
 def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -60,7 +63,7 @@ def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def diverged(seed: Run) -> bool:
     """Whether its model or loss became non-finite."""
-    return bool(seed.data.tags["asyncfl.status"] == Status.DIVERGED)
+    return bool(seed.data.tags[Tag.STATUS] == Status.DIVERGED)
 
 
 def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -74,13 +77,13 @@ def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    seeds = [curve.set_index("iteration").astype(float) for curve in curves]
+    seeds = [curve.set_index(ITERATION).astype(float) for curve in curves]
     evaluated = [pd.Series(seed.index.unique()) for seed in seeds]
     marks = pd.concat(evaluated, axis=1).ffill().max(axis=1).unique().astype(int)
     mean = _mean([_at(marks, seed) for seed in seeds])
     end = _mean([seed.iloc[[-1]].set_axis(marks[-1:]) for seed in seeds])
     rows = [mean] if end.equals(mean.iloc[[-1]]) else [mean, end]
-    return pd.concat(rows).rename_axis("iteration")
+    return pd.concat(rows).rename_axis(ITERATION)
 
 
 def _at(marks: np.ndarray, seed: pd.DataFrame) -> pd.DataFrame:
@@ -107,8 +110,8 @@ def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterat
         values = [one.get(name, np.nan) for one in finals]
         if name not in curve:
             yield name, float(np.mean(values))
-        elif len(values) > 1 and not name.startswith("clock/"):
-            yield f"std/{name}", float(np.std(values, ddof=1))
+        elif len(values) > 1 and name not in METRICS.values():
+            yield f"{SPREAD}{name}", float(np.std(values, ddof=1))
 
 
 def _curve(seed: Run, tracking_uri: str) -> pd.DataFrame:

@@ -7,16 +7,16 @@ from urllib.parse import quote
 
 from benchmarks.tracking import views
 from fl_core.metrics import Metric
+from fl_core.schema import Kind, Tag
 from fl_core.text import many
 
-REPORT = "tags.`asyncfl.kind` = 'report'"
-DESCRIPTION = "asyncfl.description"  # tag: the suite's own, without what is added for MLflow's pages
+REPORT = f"tags.`{Tag.KIND}` = '{Kind.REPORT}'"
 
 
 def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) -> str:
     """What the suite is, and links to its saved views and to the run that holds the report page, if any."""
     found = [f"- [{_plain(name)}]({views.page(experiment, key)})" for name, key in views.saved(tags)]
-    parts = [tags.get(DESCRIPTION, "").strip()]
+    parts = [tags.get(Tag.DESCRIPTION, "").strip()]
     if found:
         about = "Mean over seeds against client updates, virtual time and server iterations"
         parts.append("\n".join([f"**{about}** (also in the menu of views)", "", *found]))
@@ -27,13 +27,13 @@ def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) 
 
 def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged: int = 0) -> str:
     """Strategy, paper and scenario; what the curve is the mean of, and where to compare it."""
-    scenario = tags["asyncfl.scenario"]
-    view = views.of_scenario(scenario, [Metric(tags["asyncfl.metric"])])
+    scenario = tags[Tag.SCENARIO]
+    view = views.of_scenario(scenario, [Metric(tags[Tag.METRIC])])
     mean = f"Mean over the {many(seeds, 'seed')} below" if seeds else "Its seeds are below"
     lost = f"; {diverged} more diverged and {'is' if diverged == 1 else 'are'} left out" if diverged else ""
     page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={quote(REPORT)}"
     return (
-        f"{_plain(tags.get('asyncfl.paper', ''))}\n\n"
+        f"{_plain(tags.get(Tag.PAPER, ''))}\n\n"
         f"Scenario: {_plain(scenario)}. {mean}{lost}.\n\n"
         f"[Compare the strategies of this scenario]({views.page(experiment, view.key)}) · "
         f"[Report page]({page}), an artifact of its own run"

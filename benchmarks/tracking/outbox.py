@@ -20,12 +20,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 
 from benchmarks.tracking import parquet
-from fl_core.schema import CURVE, Status
+from fl_core.schema import CURVE, TAGS, Kind, Status, Tag
 
 PARTIAL, DAMAGED = ".partial", ".damaged"
 CHECKSUMS = "checksums.json"
@@ -33,11 +33,16 @@ SUITE, CHECKSUM = "suite.json", "sha256"
 RESULT, ARTIFACTS, DESCRIPTION = "result.json", "artifacts", "description.json"
 
 
+def _full(about: dict[str, Any]) -> dict[str, Any]:
+    """Names of tags as they are in MLflow; records of earlier versions leave out how all begin."""
+    return {name if name.startswith(TAGS) else f"{TAGS}{name}": value for name, value in about.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What MLflow records about a task, besides its artifacts."""
 
-    kind: str  # run, pooled
+    kind: Kind
     suite: str
     key: str
     name: str
@@ -46,7 +51,7 @@ class Result:
     began: int  # milliseconds since 1970
     ended: int
     seconds: float  # of computing, over all attempts
-    about: dict[str, Any]
+    about: Annotated[dict[Tag, Any], BeforeValidator(_full)]
     metrics: dict[str, float] = field(default_factory=dict)  # of the whole run
     evaluated: list[int] = field(
         default_factory=list

@@ -7,19 +7,20 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
+
+from fl_core.schema import Tag
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("torch", "torchvision", "pytorch-lightning", "numpy", "scikit-learn", "pydantic", "mlflow")
 
 
-def provenance() -> dict[str, Any]:
-    """Everything of it, by the names of MLflow's tags."""
+def provenance() -> dict[Tag, str | dict[str, str]]:
+    """Everything of it, by tag."""
     return {
-        "version": version("asyncfl-bench"),
-        "commit": commit(),
-        "versions": versions(),
-        "machine": machine(),
+        Tag.VERSION: version("asyncfl-bench"),
+        Tag.COMMIT: commit(),
+        Tag.VERSIONS: versions(),
+        Tag.MACHINE: machine(),
     }
 
 

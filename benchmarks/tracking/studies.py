@@ -18,11 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking import database
 from benchmarks.tracking.entries import fault_of
-from benchmarks.tracking.experiment import PARENT, MlflowStatus
+from benchmarks.tracking.experiment import MlflowStatus
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.tracking import KIND, NOTE, PAGE
-from fl_core.schema import CAMPAIGN, StudyStatus, TrialState
+from benchmarks.tracking.tracking import EXPERIMENT_KIND, PAGE
+from fl_core.schema import (
+    CAMPAIGN,
+    JudgedOn,
+    Kind,
+    MlflowTag,
+    Origin,
+    StudyStatus,
+    Tag,
+    TrialMetric,
+    TrialState,
+)
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
@@ -45,7 +55,7 @@ class StudyRecord:
     budget: str
     sampler: str
     space: Mapping[str, Mapping[str, Any]]
-    judged_on: str
+    judged_on: JudgedOn
     pruner: str
     status: StudyStatus = StudyStatus.RUNNING
     best: Mapping[str, Any] = field(default_factory=dict)  # parameters
@@ -62,7 +72,7 @@ class TrialRecord:
     study: str
     number: int
     state: TrialState
-    origin: str  # paper, grid, sampler
+    origin: Origin
     parameters: Mapping[str, Any]
     objective: float | None
     by_seed: Mapping[int, float]  # seed → objective
@@ -99,7 +109,7 @@ class StudyTracking:
         found = self._client.get_experiment_by_name(self._name)
         if found is None:
             location = None if self._artifacts is None else (self._artifacts / self._name).as_uri()
-            tags = {KIND: "custom_model_development", NOTE: description}
+            tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND, MlflowTag.NOTE: description}
             self._experiment = self._client.create_experiment(self._name, location, tags)
         else:
             self._experiment = found.experiment_id
@@ -109,7 +119,7 @@ class StudyTracking:
         runs = list(self._runs())
         replaced = {run.info.run_id for run in runs if self._is_replaced(run, wanted)}
         for run in runs:
-            if run.info.run_id in replaced or run.data.tags.get(PARENT) in replaced:
+            if run.info.run_id in replaced or run.data.tags.get(MlflowTag.PARENT) in replaced:
                 self._supersede(run)
             else:
                 self._index(run)
@@ -120,15 +130,15 @@ class StudyTracking:
                 )
                 self._studies[record.study] = run.info.run_id
 
-    def begin(self, study: str, number: int, origin: str) -> str:
+    def begin(self, study: str, number: int, origin: Origin) -> str:
         """The run of a trial, made if it is not there; its id."""
         if (study, number) not in self.trials:
-            tags = {
-                PARENT: self._studies[study],
-                "asyncfl.kind": "trial",
-                "asyncfl.study": study,
-                "asyncfl.trial": str(number),
-                "asyncfl.from": origin,
+            tags: dict[str, str] = {
+                MlflowTag.PARENT: self._studies[study],
+                Tag.KIND: Kind.TRIAL,
+                Tag.STUDY: study,
+                Tag.TRIAL: str(number),
+                Tag.ORIGIN: origin,
             }
             run = self._client.create_run(self._experiment, tags=tags, run_name=f"trial {number}")
             self.trials[study, number] = KnownStudies(run.info.run_id, written=False)
@@ -157,7 +167,9 @@ class StudyTracking:
 
         run = self._studies[record.study]
         tags = [RunTag(name, value) for name, value in _study_tags(record).items()]
-        best = [] if record.best_value is None else [Metric("best_value", record.best_value, now(), 0)]
+        best = (
+            [] if record.best_value is None else [Metric(TrialMetric.BEST_VALUE, record.best_value, now(), 0)]
+        )
         self._client.log_batch(run, best, tags=tags, synchronous=True)
         if record.status is StudyStatus.FINISHED:
             self._client.set_terminated(run, MlflowStatus.FINISHED)
@@ -166,12 +178,12 @@ class StudyTracking:
     def _is_replaced(run: Run, wanted: Mapping[str, str]) -> bool:
         """Whether another study has its name by now."""
         tags = run.data.tags
-        identity = wanted.get(tags.get("asyncfl.study", ""))
-        return tags.get("asyncfl.kind") == "study" and identity not in (None, tags.get("asyncfl.identity"))
+        identity = wanted.get(tags.get(Tag.STUDY, ""))
+        return tags.get(Tag.KIND) == Kind.STUDY and identity not in (None, tags.get(Tag.IDENTITY))
 
     def _supersede(self, run: Run) -> None:
-        if "asyncfl.superseded" not in run.data.tags:
-            self._client.set_tag(run.info.run_id, "asyncfl.superseded", "true")
+        if Tag.SUPERSEDED not in run.data.tags:
+            self._client.set_tag(run.info.run_id, Tag.SUPERSEDED, "true")
 
     def _runs(self) -> Iterator[Run]:
         token = None
@@ -184,12 +196,12 @@ class StudyTracking:
 
     def _index(self, run: Run) -> None:
         tags = run.data.tags
-        if "asyncfl.superseded" in tags or fault_of(run):
+        if Tag.SUPERSEDED in tags or fault_of(run):
             return
-        if tags.get("asyncfl.kind") == "study":
-            self._studies[tags["asyncfl.study"]] = run.info.run_id
-        elif tags.get("asyncfl.kind") == "trial":
-            place = (tags["asyncfl.study"], int(tags["asyncfl.trial"]))
+        if tags.get(Tag.KIND) == Kind.STUDY:
+            self._studies[tags[Tag.STUDY]] = run.info.run_id
+        elif tags.get(Tag.KIND) == Kind.TRIAL:
+            place = (tags[Tag.STUDY], int(tags[Tag.TRIAL]))
             known = KnownStudies(run.info.run_id, run.info.status != MlflowStatus.RUNNING)
             if (twin := self.trials.get(place)) is not None:
                 known, twin = (known, twin) if known.written else (twin, known)
@@ -198,32 +210,32 @@ class StudyTracking:
 
 
 def _study_tags(record: StudyRecord) -> dict[str, str]:
-    said = {name: getattr(record, name) for name in StudyRecord.__slots__}
-    tags = {f"asyncfl.{name}": _text(value) for name, value in said.items() if value not in (None, {})}
-    return {**tags, "asyncfl.kind": "study"}
+    said = {Tag[name.upper()]: getattr(record, name) for name in StudyRecord.__slots__}
+    tags: dict[str, str] = {tag: _text(value) for tag, value in said.items() if value not in (None, {})}
+    return {**tags, Tag.KIND: Kind.STUDY}
 
 
 def _trial_tags(trial: TrialRecord) -> dict[str, str]:
-    tags = {
-        "state": trial.state,
-        "from": trial.origin,
-        "diverged": str(trial.diverged),
-        "unreached": str(trial.unreached),
-        "reason": trial.reason,
+    tags: dict[str, str] = {
+        Tag.STATE: trial.state,
+        Tag.ORIGIN: trial.origin,
+        Tag.DIVERGED: str(trial.diverged),
+        Tag.UNREACHED: str(trial.unreached),
+        Tag.REASON: trial.reason,
     }
-    return {f"asyncfl.{name}": value for name, value in tags.items() if value}
+    return {tag: value for tag, value in tags.items() if value}
 
 
 def _metrics(trial: TrialRecord) -> Iterator[Metric]:
     from mlflow.entities import Metric
 
     if trial.objective is not None:
-        yield Metric("objective", trial.objective, trial.ended, 0)
+        yield Metric(TrialMetric.OBJECTIVE, trial.objective, trial.ended, 0)
     for seed, value in trial.by_seed.items():
-        yield Metric("objective/seed", value, trial.ended, seed)
+        yield Metric(TrialMetric.BY_SEED, value, trial.ended, seed)
     for iteration, value in trial.curve:
         if math.isfinite(value):
-            yield Metric("value", value, trial.ended, iteration)
+            yield Metric(TrialMetric.VALUE, value, trial.ended, iteration)
 
 
 def _text(value: Any) -> str:

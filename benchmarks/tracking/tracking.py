@@ -30,9 +30,6 @@ from benchmarks.tracking.entries import (
     valid_tags,
 )
 from benchmarks.tracking.experiment import (
-    COLOUR,
-    OF,
-    PARENT,
     Group,
     KnownRun,
     MlflowStatus,
@@ -45,17 +42,25 @@ from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.metrics import from_text, named
-from fl_core.schema import Status
+from fl_core.schema import Kind, MlflowTag, Status, Tag
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
 
 PAGE = 1000  # runs a request
-NOTE = "mlflow.note.content"
-KIND = "mlflow.experimentKind"  # so that MLflow's pages open on runs, not on language models
+EXPERIMENT_KIND = "custom_model_development"
 
 # Tags that a group has in common with its seeds.
-SHARED = ("scenario", "problem", "partition", "timing", "strategy", "paper", "metric", "suite")
+SHARED = (
+    Tag.SCENARIO,
+    Tag.PROBLEM,
+    Tag.PARTITION,
+    Tag.TIMING,
+    Tag.STRATEGY,
+    Tag.PAPER,
+    Tag.METRIC,
+    Tag.SUITE,
+)
 
 
 class Tracking:
@@ -78,21 +83,21 @@ class Tracking:
     def describe(self, suite: str, description: str) -> None:
         """Describe the suite."""
         experiment = self._experiment(suite)
-        self._label(experiment, notes.DESCRIPTION, description)
+        self._label(experiment, Tag.DESCRIPTION, description)
         self._annotate(experiment)
 
     def select(self, suite: str, places: Mapping[str, Place]) -> None:
         """Of runs that look alike, those with these keys count: a suite was edited, or run with --set.
 
-        The others get the tag asyncfl.superseded, which reports leave out; selected again they lose it.
+        The others get the tag `Tag.SUPERSEDED`, which reports leave out; selected again they lose it.
         """
         taken = set(places.values())
         for key, known in self._experiment(suite).runs.items():
             superseded = key not in places and known.place in taken
             if superseded and not known.superseded:
-                self._client.set_tag(known.id, "asyncfl.superseded", "true")
+                self._client.set_tag(known.id, Tag.SUPERSEDED, "true")
             elif known.superseded and key in places:
-                self._client.delete_tag(known.id, "asyncfl.superseded")
+                self._client.delete_tag(known.id, Tag.SUPERSEDED)
             known.superseded = superseded
         experiment = self._experiment(suite)
         experiment.meant = {}
@@ -130,7 +135,7 @@ class Tracking:
         """Keep the report page as an artifact, in the place of an older one; the suite's note links to it."""
         experiment = self._experiment(suite)
         if not experiment.report:
-            tags = {"asyncfl.kind": "report", "asyncfl.suite": suite}
+            tags: dict[str, str] = {Tag.KIND: Kind.REPORT, Tag.SUITE: suite}
             began = min((known.began for known in experiment.runs.values()), default=now())
             run = self._client.create_run(experiment.id, began, tags, "report page")  # below all others
             experiment.report = run.info.run_id
@@ -140,17 +145,17 @@ class Tracking:
 
     def _begin(self, experiment: TrackedExperiment, result: Result) -> KnownRun:
         tags = tags_of(result)
-        if result.kind == "run":
-            tags[PARENT] = self._group(experiment, tags, result.began).id
+        if result.kind is Kind.RUN:
+            tags[MlflowTag.PARENT] = self._group(experiment, tags, result.began).id
         run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
         return KnownRun.of_run(run)
 
     def _group(self, experiment: TrackedExperiment, of: Mapping[str, str], began: int) -> Group:
         """The parent of a run's seeds, from the tags of one of them."""
-        scenario, strategy = pair = of["asyncfl.scenario"], of["asyncfl.strategy"]
+        scenario, strategy = pair = of[Tag.SCENARIO], of[Tag.STRATEGY]
         if pair not in experiment.groups:
-            tags = {name: of.get(name, "") for name in (f"asyncfl.{short}" for short in SHARED)}
-            tags |= {"asyncfl.kind": "group", NOTE: notes.of_group(experiment.id, of)}
+            tags: dict[str, str] = {tag: of.get(tag, "") for tag in SHARED}
+            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: notes.of_group(experiment.id, of)}
             run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
             experiment.groups[pair] = Group(run.info.run_id, of="", finished=False, colour="")
         return experiment.groups[pair]
@@ -183,7 +188,7 @@ class Tracking:
         group = self._group(experiment, runs[0].data.tags, runs[0].info.start_time)
         for known in experiment.runs.values():
             if known.place[:2] == pair and known.parent != group.id:
-                self._client.set_tag(known.id, PARENT, group.id)
+                self._client.set_tag(known.id, MlflowTag.PARENT, group.id)
                 known.parent = group.id
         self._save_views(experiment, runs[0])
         try:
@@ -201,7 +206,7 @@ class Tracking:
 
         lost = sum(map(groups.diverged, seeds))
         note = notes.of_group(experiment.id, seeds[0].data.tags, len(seeds) - lost, lost)
-        tags = [RunTag(OF, of), RunTag(NOTE, note)]
+        tags = [RunTag(Tag.MEAN_OF, of), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.id, metrics, groups.params_of(seeds), tags, synchronous=True)
         last = max(seed.info.end_time for seed in seeds)
         self._client.set_terminated(group.id, MlflowStatus.FINISHED, last)
@@ -213,22 +218,22 @@ class Tracking:
         for pair in experiment.meant.keys() & experiment.groups.keys():
             group, colour = experiment.groups[pair], wanted[pair[1]]
             if group.colour != colour:
-                self._client.set_tag(group.id, COLOUR, colour)
+                self._client.set_tag(group.id, MlflowTag.COLOUR, colour)
                 group.colour = colour
 
     def _save_views(self, experiment: TrackedExperiment, run: Run) -> None:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
         tags = run.data.tags
-        shown = [name for name in tags.get("asyncfl.show", "").split(",") if name in run.data.metrics]
-        declared = from_text(tags.get("asyncfl.metrics", ""))
-        metrics = [named(name, declared) for name in shown or [tags["asyncfl.metric"]]]
-        for view in (views.of_everything(metrics), views.of_scenario(tags["asyncfl.scenario"], metrics)):
+        shown = [name for name in tags.get(Tag.SHOW, "").split(",") if name in run.data.metrics]
+        declared = from_text(tags.get(Tag.METRICS, ""))
+        metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
+        for view in (views.of_everything(metrics), views.of_scenario(tags[Tag.SCENARIO], metrics)):
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)
 
     def _annotate(self, experiment: TrackedExperiment) -> None:
         note = notes.of_suite(experiment.name, experiment.id, experiment.tags, experiment.report)
-        self._label(experiment, NOTE, note)
+        self._label(experiment, MlflowTag.NOTE, note)
 
     def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:
         """Tag an experiment, if that changes anything."""
@@ -242,7 +247,8 @@ class Tracking:
             found = self._client.get_experiment_by_name(suite)
             if found is None:
                 location = None if self._artifacts is None else (self._artifacts / suite).as_uri()
-                id_ = self._client.create_experiment(suite, location, {KIND: "custom_model_development"})
+                tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND}
+                id_ = self._client.create_experiment(suite, location, tags)
             else:
                 id_ = found.experiment_id
                 if found.lifecycle_stage == "deleted":
@@ -260,7 +266,7 @@ class Tracking:
         """
         if fault_of(run):
             return
-        twin = experiment.runs.get(run.data.tags.get("asyncfl.key", ""))
+        twin = experiment.runs.get(run.data.tags.get(Tag.KEY, ""))
         better = twin is None or run.info.status == MlflowStatus.FINISHED != twin.status
         if twin is not None and twin.began == run.info.start_time:
             self._client.delete_run(twin.id if better else run.info.run_id)

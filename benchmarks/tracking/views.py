@@ -15,6 +15,7 @@ from typing import Any
 from zlib import compress
 
 from fl_core.metrics import Metric
+from fl_core.schema import SPREAD, Clock, Kind, Tag, Total
 from fl_core.text import natural
 
 TAG = "mlflow.sharedViewState."
@@ -25,12 +26,7 @@ FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so their
 # Okabe–Ito hues, each with a contrast of 3 : 1 to white (see `reports.figures.look`).
 COLOURS = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
 
-# Metric that is the x-axis, none for the server iteration → what a chart's title calls it.
-CLOCKS = {
-    "clock/updates": "client updates",
-    "clock/virtual_time": "virtual time",
-    "": "server iterations",
-}
+CLOCKS = (Clock.UPDATES, Clock.TIME, Clock.ITERATION)  # as charts stand side by side
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class View:
 
 def of_scenario(scenario: str, metrics: Sequence[Metric]) -> View:
     """The mean curves of a scenario's strategies, each metric against every clock; the first one ranks."""
-    return _view(scenario, metrics, f" AND tags.`asyncfl.scenario` {_is(scenario)}")
+    return _view(scenario, metrics, f" AND tags.`{Tag.SCENARIO}` {_is(scenario)}")
 
 
 def of_everything(metrics: Sequence[Metric]) -> View:
@@ -98,7 +94,7 @@ def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
 
 def _view(name: str, metrics: Sequence[Metric], which: str) -> View:
     state = {
-        "searchFilter": f"tags.`asyncfl.kind` = 'group'{which}",
+        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{which}",
         "orderByKey": f"metrics.`{metrics[0].name}`",
         "orderByAsc": metrics[0].higher is False,
         "selectedColumns": list(_columns(metrics)),
@@ -111,10 +107,10 @@ def _view(name: str, metrics: Sequence[Metric], which: str) -> View:
 
 
 def _columns(metrics: Sequence[Metric]) -> Iterable[str]:
-    yield from ("tags.`asyncfl.scenario`", "tags.`asyncfl.strategy`")
+    yield from (f"tags.`{Tag.SCENARIO}`", f"tags.`{Tag.STRATEGY}`")
     for one in metrics:
-        yield from (f"metrics.`{one.name}`", f"metrics.`std/{one.name}`")
-    yield "metrics.`seeds/done`"
+        yield from (f"metrics.`{one.name}`", f"metrics.`{SPREAD}{one.name}`")
+    yield f"metrics.`{Total.SEEDS_DONE}`"
 
 
 def _section(metric: Metric) -> dict[str, Any]:
@@ -128,17 +124,17 @@ def _section(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _chart(metric: Metric, clock: str) -> dict[str, Any]:
+def _chart(metric: Metric, clock: Clock) -> dict[str, Any]:
     """A line chart as MLflow describes it."""
     return {
         "type": "LINE",
-        "uuid": f"{metric.name} {clock}",
-        "displayName": f"{metric.title} against {CLOCKS[clock]}",
+        "uuid": f"{metric.name} {clock.metric}",
+        "displayName": f"{metric.title} against {clock.words}",
         "metricSectionId": metric.name,
         "metricKey": metric.name,
         "selectedMetricKeys": [metric.name],
-        "xAxisKey": "metric" if clock else "step",
-        "selectedXAxisMetricKey": clock,
+        "xAxisKey": "metric" if clock.metric else "step",
+        "selectedXAxisMetricKey": clock.metric,
         "useGlobalXaxisKey": False,
         "xAxisScaleType": "linear",
         "scaleType": "linear",

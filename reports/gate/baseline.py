@@ -16,8 +16,9 @@ from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun
 from fl_core import reading
 from fl_core.keys import is_older
+from fl_core.metrics import FP_LOSS
 from fl_core.parts import Frozen
-from fl_core.schema import Status
+from fl_core.schema import UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
 from reports.records.measures import Measure, measure
@@ -27,8 +28,7 @@ from reports.records.store import load
 from reports.records.summary import time_to_target
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
-LOSS = "fp/loss"  # recorded of every problem; at these parts of a curve it is a golden value
-GOLDEN_AT = (0, 0.25, 0.5, 0.75, 1)
+GOLDEN_AT = (0, 0.25, 0.5, 0.75, 1)  # parts of a curve at which the loss is a golden value
 DIGITS = 9  # of a golden value; more than the gate looks at
 
 
@@ -150,9 +150,11 @@ def _outcome(run: RecordedRun, schedule: str) -> Outcome:
     curve = run.files.curve
     kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
     golden = curve.iloc[kept]
-    known = golden[LOSS].notna() | (golden.index == len(curve) - 1)  # a suite may leave it out before the end
+    known = golden[FP_LOSS].notna() | (
+        golden.index == len(curve) - 1
+    )  # a suite may leave it out before the end
     golden = golden[known]
-    losses = zip(golden["updates"], golden[LOSS], strict=True)
+    losses = zip(golden[UPDATES], golden[FP_LOSS], strict=True)
     return Outcome(
         scenario=run.scenario,
         strategy=run.strategy,
@@ -160,7 +162,7 @@ def _outcome(run: RecordedRun, schedule: str) -> Outcome:
         key=run.key,
         status=run.status,
         final=run.final(run.metric),
-        updates_to_target=time_to_target(run, "updates", run.target),
+        updates_to_target=time_to_target(run, UPDATES, run.target),
         schedule=schedule,
         evaluations=len(curve) - 1,
         loss=tuple((int(updates), float(f"{loss:.{DIGITS}g}")) for updates, loss in losses),

@@ -12,7 +12,7 @@ import pandas as pd
 from benchmarks.errors import UserError
 from benchmarks.suite.tuned import TunedEntry
 from fl_core import reading
-from fl_core.schema import Status
+from fl_core.schema import MODEL_NAME, TIME, Name, Status, Total
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
@@ -58,7 +58,7 @@ def _row(run: RecordedRun) -> dict[str, object]:
     def final(metric: str) -> float:
         return np.nan if run.status is Status.DIVERGED else run.final(metric)
 
-    model = run.params.get("problem.model.name")
+    model = run.params.get(MODEL_NAME)
     return {
         "problem": f"{run.problem} ({model})" if model else run.problem,
         "partition": run.partition,
@@ -67,11 +67,11 @@ def _row(run: RecordedRun) -> dict[str, object]:
         "seed": run.seed,
         "status": str(run.status),
         "value": final(run.metric),
-        "worst_client": final(f"worst_client/{run.metric.rpartition('/')[2]}"),
-        "time_to_target": time_to_target(run, "time", run.target),
-        "uploads": time_to_target(run, "uploads_bytes", run.target),
-        "server_bytes": run.totals.get("kept_bytes/server", np.nan),
-        "clients_bytes": run.totals.get("kept_bytes/clients", np.nan),
+        "worst_client": final(run.measure(run.metric).worst_client.name),
+        "time_to_target": time_to_target(run, TIME, run.target),
+        "uploads": time_to_target(run, Name.UPLOADS, run.target),
+        "server_bytes": run.totals.get(Total.KEPT_BY_SERVER, np.nan),
+        "clients_bytes": run.totals.get(Total.KEPT_BY_CLIENTS, np.nan),
     }
 
 

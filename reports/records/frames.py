@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from reports.records.records import CLOCKS, RecordedRun, RecordedSuite
+from fl_core.schema import SEED, TO_TARGET, Clock
+from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
 LABELS = ("scenario", "strategy", "seed")
@@ -24,7 +25,7 @@ def runs(suite: RecordedSuite) -> pd.DataFrame:
 
 def curves(suite: RecordedSuite) -> pd.DataFrame:
     """One row an evaluation: labels of the run, the three clocks, and every metric that was evaluated."""
-    first = [*LABELS, *CLOCKS]
+    first = [*LABELS, *(clock.value for clock in Clock)]
     parts = [
         run.files.curve.assign(**{label: getattr(run, label) for label in LABELS})
         for run in suite.runs
@@ -37,8 +38,8 @@ def curves(suite: RecordedSuite) -> pd.DataFrame:
 
 def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
     curve = run.files.curve
-    clocks = ("updates", "time") if run.target is not None else ()
-    to_target = {f"{clock}_to_target": time_to_target(run, clock, run.target) for clock in clocks}
+    clocks = TO_TARGET if run.target is not None else {}
+    to_target = {name: time_to_target(run, clock, run.target) for name, clock in clocks.items()}
     return {
         "suite": suite.name,
         **{label: getattr(run, label) for label in LABELS},
@@ -56,14 +57,14 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
 
 def _of_the_whole(name: str, curve: pd.DataFrame) -> bool:
     """Whether a metric is measured once a run, and is not the last value of its curve, nor read off it."""
-    return name not in curve and not name.startswith("clock/") and not name.endswith("_to_target")
+    return name not in curve and name not in TO_TARGET and name not in {clock.metric for clock in Clock}
 
 
 def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, object]]:
     """For each run the parameters in which runs differ, as numbers where all are; None where it has none."""
     table = pd.DataFrame.from_dict(dict(params), orient="index", dtype="object")
     found = {}
-    for name in table.columns.drop("seed", errors="ignore"):
+    for name in table.columns.drop(SEED, errors="ignore"):
         if table[name].nunique(dropna=False) > 1:
             numbers = pd.to_numeric(table[name], errors="coerce")
             found[name] = numbers if numbers.notna().equals(table[name].notna()) else table[name]

@@ -12,19 +12,10 @@ import pandas as pd
 
 from fl_core.keys import is_older
 from fl_core.metrics import SURROGATE, Metric
-from fl_core.schema import Status
+from fl_core.schema import DIAGNOSED, OF_BUDGET, SEED, Clock, Status
 from fl_core.text import many, natural
 from reports.records.measures import Measure, measure
 from reports.records.studies import RecordedStudy
-
-CLOCKS = {  # columns of a curve
-    "iteration": "server iterations",
-    "updates": "client updates",
-    "time": "virtual time",
-}
-
-
-BUDGETS = {"iterations": "iteration", "updates": "updates", "time": "time"}  # key of a budget → its clock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,10 +77,10 @@ class RecordedRun:
         return measure(name, self.metrics, self.higher_is_better if name == self.metric else None)
 
     @property
-    def budget_clock(self) -> str:
-        """The clock of its budget, at whose marks it was evaluated; empty if the budget has several."""
-        clocks = [clock for key, clock in BUDGETS.items() if f"budget.{key}" in self.params]
-        return clocks[0] if len(clocks) == 1 else ""
+    def budget_clock(self) -> Clock | None:
+        """The clock of its budget, at whose marks it was evaluated; None if the budget has several."""
+        clocks = [clock for clock in Clock if f"{OF_BUDGET}{clock.budget}" in self.params]
+        return clocks[0] if len(clocks) == 1 else None
 
     @property
     def outdated(self) -> bool:
@@ -109,7 +100,7 @@ class RecordedRun:
     @property
     def diagnosed(self) -> bool:
         """Whether it left diagnostics beside its curve."""
-        return any(name.startswith("diagnostics/") for name in self.totals)
+        return any(name.startswith(DIAGNOSED) for name in self.totals)
 
     def final(self, metric: str) -> float:
         """The metric at the last evaluation; NaN where it was not recorded, or is not finite."""
@@ -297,6 +288,6 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
 
 def alike(run: RecordedRun, other: RecordedRun) -> bool:
     """Whether runs differ in their seeds alone; of two versions of the code one may record more fields."""
-    ours, theirs = run.params.keys() - {"seed"}, other.params.keys() - {"seed"}
+    ours, theirs = run.params.keys() - {SEED}, other.params.keys() - {SEED}
     names = ours | theirs if run.commit == other.commit else ours & theirs
     return all(run.params.get(name) == other.params.get(name) for name in names)

@@ -13,8 +13,6 @@ from benchmarks.tracking import database, parquet
 from benchmarks.tracking.places import fetched
 from fl_core.schema import ARRIVALS
 
-COLUMNS = {"time": "<f8", "client": "<i8", "staleness": "<i8", "version": "<i8"}
-
 
 def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
     """The digest of each run's arrivals, by MLflow's run id; UserError where they cannot be read."""
@@ -32,8 +30,8 @@ def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
 
 def digest(folder: Path) -> str:
     """A hash of all arrivals of the run in a folder, the same on every machine."""
-    table = parquet.read(folder, ARRIVALS, list(COLUMNS))
+    table = parquet.read(folder, ARRIVALS, list(ARRIVALS.columns))
     text = hashlib.sha256()
-    for name, kind in COLUMNS.items():
-        text.update(np.ascontiguousarray(table[name].to_numpy(), kind).tobytes())
+    for name, column in ARRIVALS.columns.items():
+        text.update(np.ascontiguousarray(table[name].to_numpy(), f"<{column.code}").tobytes())
     return text.hexdigest()[:16]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite, log, nan, sqrt
 from typing import Any
 
-from reports.records.values import clean
+from reports.records.values import clean, number
 
 NEAR = 0.05  # share of a range at each end of it that is its edge
 
@@ -92,12 +92,3 @@ def read_parameter(name: str, spec: Any) -> Parameter | None:
 def is_number(value: Any) -> bool:
     """Whether it is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def number(text: str) -> float | None:
-    """The finite number in a text; None if there is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) else None

@@ -17,7 +17,20 @@ from benchmarks.tracking.entries import fault_of, valid_tags
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.places import fetched, place
 from fl_core.keys import is_older
-from fl_core.schema import ARRIVALS, CAMPAIGN, CLIENTS, CURVE, DIAGNOSTICS, VARIANT
+from fl_core.schema import (
+    ARRIVALS,
+    CAMPAIGN,
+    CLIENTS,
+    CURVE,
+    DIAGNOSTICS,
+    UPDATES,
+    VARIANT,
+    Kind,
+    MlflowTag,
+    Name,
+    Tag,
+    TrialMetric,
+)
 from fl_core.text import many
 from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 from reports.records.studies import read_studies
@@ -44,8 +57,8 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         found, tried = list(_runs(client, experiment)), list(_runs(client, tuning))
         campaign = _campaign(client, suite)
     faults = {run.info.run_id: fault for run in (*found, *tried) if (fault := fault_of(run))}
-    kinds = [(run, run.data.tags.get("asyncfl.kind")) for run in found if run.info.run_id not in faults]
-    runs, older = latest(_run(r) for r, kind in kinds if kind == "run")
+    kinds = [(run, run.data.tags.get(Tag.KIND)) for run in found if run.info.run_id not in faults]
+    runs, older = latest(_run(r) for r, kind in kinds if kind == Kind.RUN)
     folders = {run.info.run_id: run.info.artifact_uri for run in found}
     loaded = RecordedSuite(
         suite,
@@ -53,7 +66,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         experiment.experiment_id if experiment else "",
         _description(valid_tags(experiment.tags)) if experiment else "",
         _with_files(runs, folders, tracking_uri, files_of),
-        _pooled(run for run, kind in kinds if kind == "pooled"),
+        _pooled(run for run, kind in kinds if kind == Kind.POOLED),
         older,
         read_studies(
             [run for run in tried if run.info.run_id not in faults],
@@ -80,7 +93,7 @@ def _warn(suite: RecordedSuite) -> None:
 
 def _description(tags: Mapping[str, str]) -> str:
     """The suite's description; its note also has links for MLflow's pages."""
-    return clean(tags.get("asyncfl.description", tags.get("mlflow.note.content", "")))
+    return clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, "")))
 
 
 def _runs(client: MlflowClient, experiment: Experiment | None) -> Iterator[Run]:
@@ -96,7 +109,7 @@ def _runs(client: MlflowClient, experiment: Experiment | None) -> Iterator[Run]:
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:
     """The objective of each seed of a trial."""
     with database.reading(tracking_uri) as client:
-        return [float(one.value) for one in client.get_metric_history(trial, "objective/seed")]
+        return [float(one.value) for one in client.get_metric_history(trial, TrialMetric.BY_SEED)]
 
 
 def _campaign(client: MlflowClient, suite: str) -> str:
@@ -113,13 +126,13 @@ def _run(run: Any) -> RecordedRun:
 def _pooled(runs: Iterable[Any]) -> tuple[Pooled, ...]:
     """The centralised baselines; those of an earlier version only where there are no others."""
     found = list(runs)
-    renewed = [run for run in found if not is_older(run.data.tags.get("asyncfl.key", ""))]
+    renewed = [run for run in found if not is_older(run.data.tags.get(Tag.KEY, ""))]
     return tuple(map(_baseline, renewed or found))
 
 
 def _baseline(run: Any) -> Pooled:
-    seed = run.data.tags.get("asyncfl.seed", "")
-    problem = run.data.tags.get("asyncfl.problem", "")
+    seed = run.data.tags.get(Tag.SEED, "")
+    problem = run.data.tags.get(Tag.PROBLEM, "")
     return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.data.metrics))
 
 
@@ -154,16 +167,18 @@ def read(folder: Path, run: RecordedRun) -> Files:
             raise UnreadableTableError(f"{CURVE.file}: no column {run.metric}")
         files = replace(files, curve=curve)
         clients = parquet.read(folder, CLIENTS)
-        arrivals = parquet.read(folder, ARRIVALS, ["client", "staleness", "version"])
-        if len(arrivals) < (updates := curve["updates"].iloc[-1]):
+        arrivals = parquet.read(folder, ARRIVALS, [Name.CLIENT, Name.STALENESS, Name.VERSION])
+        if len(arrivals) < (updates := curve[UPDATES].iloc[-1]):
             raise UnreadableTableError(f"{ARRIVALS.file}: {many(len(arrivals), 'row')} of {updates:,}")
-        if (arrivals["client"] >= len(clients)).any():
-            raise UnreadableTableError(f"{ARRIVALS.file}: column client: must be one in {CLIENTS.file}")
+        if (arrivals[Name.CLIENT] >= len(clients)).any():
+            raise UnreadableTableError(
+                f"{ARRIVALS.file}: column {Name.CLIENT}: must be one in {CLIENTS.file}"
+            )
         files = replace(
             files,
             clients=clients,
-            staleness=arrivals["staleness"].value_counts().sort_index(),
-            participation=np.bincount(arrivals["client"], minlength=len(clients)),
+            staleness=arrivals[Name.STALENESS].value_counts().sort_index(),
+            participation=np.bincount(arrivals[Name.CLIENT], minlength=len(clients)),
         )
         if run.diagnosed:
             files = replace(files, diagnostics=parquet.read(folder, DIAGNOSTICS))

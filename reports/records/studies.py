@@ -10,10 +10,10 @@ from math import isfinite, nan
 from typing import Any
 
 from fl_core.metrics import from_text
-from fl_core.schema import TrialState
+from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialMetric, TrialState
 from reports.records.measures import Measure, measure
-from reports.records.space import Parameter, Value, is_number, number, read_parameter
-from reports.records.values import clean
+from reports.records.space import Parameter, Value, is_number, read_parameter
+from reports.records.values import clean, number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,12 +96,12 @@ def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]])
     everything = list(runs)
     trials: dict[str, list[Any]] = {}
     for run in everything:
-        if run.data.tags.get("asyncfl.kind") == "trial":
-            trials.setdefault(run.data.tags.get("mlflow.parentRunId", ""), []).append(run)
+        if run.data.tags.get(Tag.KIND) == Kind.TRIAL:
+            trials.setdefault(run.data.tags.get(MlflowTag.PARENT, ""), []).append(run)
     newest: dict[tuple[str, str], RecordedStudy] = {}
     for run in sorted(everything, key=lambda one: (one.info.start_time or 0, one.info.run_id)):
         tags = run.data.tags
-        if tags.get("asyncfl.kind") == "study" and "asyncfl.superseded" not in tags:
+        if tags.get(Tag.KIND) == Kind.STUDY and Tag.SUPERSEDED not in tags:
             study = _study(run, trials.get(run.info.run_id, ()))
             newest[study.scenario, study.strategy] = study
     return tuple(
@@ -111,30 +111,30 @@ def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]])
 
 
 def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
-    def tag(name: str, otherwise: str = "") -> str:
-        return clean(run.data.tags.get(f"asyncfl.{name}", "")) or otherwise
+    def read(tag: Tag, otherwise: str = "") -> str:
+        return clean(run.data.tags.get(tag, "")) or otherwise
 
     space = tuple(
-        one for name, spec in _json(tag("space"), {}).items() if (one := read_parameter(name, spec))
+        one for name, spec in _json(read(Tag.SPACE), {}).items() if (one := read_parameter(name, spec))
     )
-    importance = _json(tag("importance"), {}).items()
-    judged_on, objective = tag("judged_on", "unnamed data"), tag("objective", "final")
-    higher = tag("direction") != "minimize"
+    importance = _json(read(Tag.IMPORTANCE), {}).items()
+    judged_on, objective = read(Tag.JUDGED_ON, "unnamed data"), read(Tag.OBJECTIVE, "final")
+    higher = read(Tag.DIRECTION) != "minimize"
     return RecordedStudy(
         id=run.info.run_id,
         experiment=run.info.experiment_id,
-        scenario=tag("scenario", "(unnamed scenario)"),
-        strategy=tag("strategy", "(unnamed strategy)"),
+        scenario=read(Tag.SCENARIO, "(unnamed scenario)"),
+        strategy=read(Tag.STRATEGY, "(unnamed strategy)"),
         objective=objective,
         measure=_worth(
-            objective, measure(tag("metric", "objective"), from_text(tag("metrics")), higher), judged_on
+            objective, measure(read(Tag.METRIC, "objective"), from_text(read(Tag.METRICS)), higher), judged_on
         ),
         judged_on=judged_on,
-        planned=int(number(tag("trials")) or 0),
-        seeds=tuple(int(one) for one in _json(tag("seeds"), []) if is_number(one)),
-        budget=tag("budget", "no budget recorded"),
-        sampler=tag("sampler", "unknown"),
-        pruner=tag("pruner", "none"),
+        planned=int(number(read(Tag.TRIALS)) or 0),
+        seeds=tuple(int(one) for one in _json(read(Tag.SEEDS), []) if is_number(one)),
+        budget=read(Tag.BUDGET, "no budget recorded"),
+        sampler=read(Tag.SAMPLER, "unknown"),
+        pruner=read(Tag.PRUNER, "none"),
         space=space,
         importance={clean(name): float(share) for name, share in importance if is_number(share)},
         trials=tuple(sorted((_trial(one, space) for one in trials), key=lambda one: one.number)),
@@ -143,10 +143,9 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
 
 def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
     """What the objective is called: metrics named after test data were read on a validation split."""
-    if objective in {"updates_to_target", "time_to_target"}:
-        clock = "Client updates" if objective.startswith("updates") else "Virtual time"
-        return Measure(objective, f"{clock} to target", higher=False)
-    if judged_on == "validation data":
+    if objective in TO_TARGET:
+        return Measure(objective, f"{TO_TARGET[objective].words.capitalize()} to target", higher=False)
+    if judged_on == JudgedOn.VALIDATION:
         own = replace(own, title=own.title.replace("Test ", "Validation "))
     return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own
 
@@ -155,15 +154,15 @@ def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
     tags = run.data.tags
     said = {clean(name): clean(text) for name, text in run.data.params.items()}
     values = {one.name: one.read(said[one.name]) for one in space if one.name in said}
-    objective = run.data.metrics.get("objective")
+    objective = run.data.metrics.get(TrialMetric.OBJECTIVE)
     return Trial(
         id=run.info.run_id,
-        number=int(number(tags.get("asyncfl.trial", "")) or 0),
-        state=TrialState(tags.get("asyncfl.state", "") or TrialState.RUNNING),
-        origin=clean(tags.get("asyncfl.from", "")),
+        number=int(number(tags.get(Tag.TRIAL, "")) or 0),
+        state=TrialState(tags.get(Tag.STATE, "") or TrialState.RUNNING),
+        origin=clean(tags.get(Tag.ORIGIN, "")),
         parameters={name: value for name, value in values.items() if value is not None},
         value=objective if objective is not None and isfinite(objective) else None,
-        diverged=int(number(tags.get("asyncfl.diverged", "")) or 0),
+        diverged=int(number(tags.get(Tag.DIVERGED, "")) or 0),
     )
 
 

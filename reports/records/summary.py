@@ -9,7 +9,7 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 
-from fl_core.schema import Status
+from fl_core.schema import TO_TARGET, Clock, Status
 from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import first_reach
 
@@ -103,7 +103,7 @@ def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Row:
     """One strategy in one scenario."""
     ended = [run for run in cell.runs if run.status.terminated]
     late = {
-        clock: [time_to_target(run, clock, scenario.target) for run in ended] for clock in ("updates", "time")
+        clock: [time_to_target(run, clock, scenario.target) for run in ended] for clock in TO_TARGET.values()
     }
     met = [run.files.staleness for run in ended if run.files.staleness.sum()]
     return Row(
@@ -112,8 +112,8 @@ def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Row:
             one.name: Spread.of([run.final(one.name) for run in cell.finite])
             for one in (*scenario.columns, *scenario.shown)
         },
-        Reach.of_times(late["updates"]),
-        Reach.of_times(late["time"]),
+        Reach.of_times(late[Clock.UPDATES]),
+        Reach.of_times(late[Clock.TIME]),
         float(np.mean([np.average(counts.index, weights=counts) for counts in met])) if met else nan,
         float(max(counts.index[-1] for counts in met)) if met else nan,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fl_core.metrics import from_text
-from fl_core.schema import Status
+from fl_core.schema import Status, Tag
 from reports.records.records import RecordedRun
 from reports.records.values import clean, moment, number, table
 
@@ -16,37 +16,37 @@ def read_run(
 ) -> RecordedRun:
     """A run from what MLflow says of it; files come later."""
 
-    def tag(name: str, otherwise: str = "") -> str:
-        return clean(tags.get(f"asyncfl.{name}", "")) or otherwise
+    def read(tag: Tag, otherwise: str = "") -> str:
+        return clean(tags.get(tag, "")) or otherwise
 
     return RecordedRun(
         id=info.run_id,
-        key=tag("key"),
-        scenario=tag("scenario"),
-        problem=tag("problem"),
-        partition=tag("partition"),
-        timing=tag("timing"),
-        strategy=tag("strategy"),
-        paper=tag("paper"),
-        seed=int(tag("seed")),
-        status=Status(tag("status")),
-        reason=tag("reason"),
-        metric=tag("metric"),
-        higher_is_better=tag("higher_is_better", "true").lower() != "false",
-        target=number(tag("target")),
-        show=tuple(name for part in tag("show").split(",") if (name := part.strip())),
+        key=read(Tag.KEY),
+        scenario=read(Tag.SCENARIO),
+        problem=read(Tag.PROBLEM),
+        partition=read(Tag.PARTITION),
+        timing=read(Tag.TIMING),
+        strategy=read(Tag.STRATEGY),
+        paper=read(Tag.PAPER),
+        seed=int(read(Tag.SEED)),
+        status=Status(read(Tag.STATUS)),
+        reason=read(Tag.REASON),
+        metric=read(Tag.METRIC),
+        higher_is_better=read(Tag.HIGHER_IS_BETTER, "true").lower() != "false",
+        target=number(read(Tag.TARGET)),
+        show=tuple(name for part in read(Tag.SHOW).split(",") if (name := part.strip())),
         params={name: clean(value) for name, value in params.items()},
         totals=dict(metrics),
         started=moment(info.start_time),
         ended=moment(info.end_time),
-        wall_seconds=number(tag("wall_seconds")) or 0.0,
-        version=tag("version"),
-        commit=tag("commit"),
-        versions=table(tag("versions")),
-        data=table(tag("data")),
-        code=table(tag("code")),
-        execution=tag("execution"),
-        machine=tag("machine"),
-        superseded=bool(tag("superseded")),
-        metrics=from_text(tag("metrics")),
+        wall_seconds=number(read(Tag.WALL_SECONDS)) or 0.0,
+        version=read(Tag.VERSION),
+        commit=read(Tag.COMMIT),
+        versions=table(read(Tag.VERSIONS)),
+        data=table(read(Tag.DATA)),
+        code=table(read(Tag.CODE)),
+        execution=read(Tag.EXECUTION),
+        machine=read(Tag.MACHINE),
+        superseded=bool(read(Tag.SUPERSEDED)),
+        metrics=from_text(read(Tag.METRICS)),
     )

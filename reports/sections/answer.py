@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.downloads import download
@@ -187,7 +188,7 @@ def _leaders(results: Results, found: Standings) -> dict[str, Any] | None:
     """Learning curves of the first few over the scenarios of one problem, the others in grey."""
     scenarios = _alike([scenario for scenario, _ in results.scenarios])
     first, measure = scenarios[0], scenarios[0].columns[0]
-    clock = first.cells[0].runs[0].budget_clock or "updates"
+    clock = first.cells[0].runs[0].budget_clock or Clock.UPDATES
     by_strategy = {
         name: [cell for one in scenarios for cell in one.cells if cell.strategy == name]
         for name in found.order

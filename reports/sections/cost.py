@@ -8,6 +8,7 @@ from math import isfinite, nan
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import OF_STRATEGY, STRATEGY_NAME, UPDATES, Name, Total
 from reports import numbers
 from reports.downloads import download
 from reports.records.records import RecordedRun, RecordedScenario
@@ -56,13 +57,13 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
             runs.setdefault(cell.strategy, []).extend(run for run in cell.runs if run.status.terminated)
     runs = {strategy: of for strategy, of in sorted(runs.items(), key=lambda one: one[0].casefold()) if of}
     columns: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
-        "Updates": (lambda run: at_end(run, "updates"), numbers.count),
-        "Not finite": (lambda run: run.totals.get("non_finite_updates", nan), numbers.count),
+        "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
+        "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
         "Local steps": (local_steps, numbers.count),
-        "Sent": (lambda run: at_end(run, "uploads_bytes"), numbers.size),
+        "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
         "Sent to target": (sent_to_target, numbers.size),
-        "Server keeps": (lambda run: run.totals.get("kept_bytes/server", nan), numbers.size),
-        "Clients keep": (lambda run: run.totals.get("kept_bytes/clients", nan), numbers.size),
+        "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
+        "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
         "Wall time": (lambda run: run.wall_seconds or nan, numbers.duration),
     }
     values = {
@@ -120,21 +121,21 @@ def at_end(run: RecordedRun, column: str) -> float:
 
 def sent_to_target(run: RecordedRun) -> float:
     """Bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
-    if run.target is None or "uploads_bytes" not in run.files.curve:
+    if run.target is None or Name.UPLOADS not in run.files.curve:
         return nan
-    return time_to_target(run, "uploads_bytes", run.target)
+    return time_to_target(run, Name.UPLOADS, run.target)
 
 
 def local_steps(run: RecordedRun) -> float:
     """All local steps of all updates; NaN where K is not the same for every update."""
     spec = run.params.get
-    steps = spec("strategy.local.steps", "")
-    changes = ("strategy.local.epochs", "arrangement.most_steps")
+    steps = spec(f"{OF_STRATEGY}local.steps", "")
+    changes = (f"{OF_STRATEGY}local.epochs", "arrangement.most_steps")
     if (
         not steps.isdecimal()
-        or spec("strategy.local.dynamic") == "true"
+        or spec(f"{OF_STRATEGY}local.dynamic") == "true"
         or any(spec(name, "null") not in {"null", "None", ""} for name in changes)
-        or spec("strategy.name") == "asyncfeded"  # it sets K anew for every job
+        or spec(STRATEGY_NAME) == "asyncfeded"  # it sets K anew for every job
     ):
         return nan
-    return int(steps) * at_end(run, "updates")
+    return int(steps) * at_end(run, UPDATES)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import Clock
 from reports.downloads import download
 from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.measures import Measure
-from reports.records.records import CLOCKS, RecordedScenario
+from reports.records.records import RecordedScenario
 from reports.sections.section import Results, Section, Table, mean_over
 from reports.statistics.bands import Band, band
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 TEXT = 0.08  # height of a text at a line, as a share of the axes
 WIDE = 12  # ratio between the ends of two strategies from which on a clock is shown on a log scale
 
-Bands = Mapping[tuple[str, str], Sequence[Band]]  # by scenario and clock
+Bands = Mapping[tuple[str, Clock], Sequence[Band]]  # by scenario and clock
 
 
 def section(results: Results) -> Section | None:
@@ -56,7 +57,7 @@ def section(results: Results) -> Section | None:
 def frame(everything: Mapping[Measure, Bands]) -> pd.DataFrame:
     """The numbers behind all figures of the section."""
     return pd.concat(
-        one.frame(scenario=scenario, strategy=one.cell.strategy, metric=measure.name, clock=clock)
+        one.frame(scenario=scenario, strategy=one.cell.strategy, metric=measure.name, clock=clock.value)
         for measure, bands in everything.items()
         for (scenario, clock), of in bands.items()
         for one in of
@@ -81,7 +82,7 @@ def _bands(measure: Measure, scenarios: Sequence[RecordedScenario]) -> Bands:
         (scenario.label, clock): [band(cell, measure.name, clock) for cell in scenario.cells]
         for scenario in scenarios
         if measure in scenario.shown
-        for clock in CLOCKS
+        for clock in Clock
     }
 
 
@@ -89,14 +90,14 @@ def _block(measure: Measure, scenarios: Sequence[RecordedScenario], bands: Bands
     among = [one for one in scenarios if measure in one.shown]
     cards = []
     for scenario in among:
-        if not any(one.n or one.lost for one in bands[scenario.label, "updates"]):
+        if not any(one.n or one.lost for one in bands[scenario.label, Clock.UPDATES]):
             continue
         same = [one for one in among if one.problem == scenario.problem]
-        axis = scale(measure, same, [line for one in same for line in bands[one.label, "updates"]])
-        plots = [Plot(scenario, measure, clock, bands[scenario.label, clock], axis) for clock in CLOCKS]
+        axis = scale(measure, same, [line for one in same for line in bands[one.label, Clock.UPDATES]])
+        plots = [Plot(scenario, measure, clock, bands[scenario.label, clock], axis) for clock in Clock]
         card = {
             "scenario": scenario.label,
-            "clocks": [(plot.clock, CLOCKS[plot.clock], plot.draw()) for plot in plots],
+            "clocks": [(plot.clock, plot.clock.words, plot.draw()) for plot in plots],
             "legend": [(cell.index, cell.strategy) for cell in scenario.cells],
             "caption": _caption(plots[0].bands),
             "of": scenario,
@@ -142,13 +143,13 @@ class Plot:
 
     scenario: RecordedScenario
     measure: Measure
-    clock: str
+    clock: Clock
     bands: Sequence[Band]
     scale: Scale
 
     def draw(self) -> svg.Drawing:
         """The figure."""
-        about = f"{self.measure.title} against {CLOCKS[self.clock]}, {self.scenario.label}: {self._finding()}"
+        about = f"{self.measure.title} against {self.clock.words}, {self.scenario.label}: {self._finding()}"
         legend = [(cell.index, cell.strategy) for cell in self.scenario.cells]
         said = {one.cell.index: f"{one.cell.strategy}: {self._end(one)}" for one in self.bands}
         return svg.figure(svg.SIZE, svg.MARGINS, self._paint, about, legend, said=said)
@@ -178,7 +179,7 @@ class Plot:
         log = self._scale_clock(axes)
         self.scale.apply(axes)
         axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
-        axes.set_xlabel(CLOCKS[self.clock].capitalize() + (" · log scale" if log else ""))
+        axes.set_xlabel(self.clock.words.capitalize() + (" · log scale" if log else ""))
         svg.heading(axes, measure.heading, self.scale, svg.MARGINS[0])
         lines = levels(self.scenario, measure)
         room = _room(axes, [level for _, level in lines])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import ITERATION, Name
 from reports import numbers
 from reports.downloads import download
 from reports.figures import look, svg
@@ -29,10 +30,10 @@ WIDE = 12  # ratio between the ends of two strategies from which on iterations a
 DEEP = 1e6  # relative to the greatest value, the level of rounding
 
 TERMS = {  # columns of diagnostics
-    "noise_sq": "A · sampling noise",
-    "bias_sq": "B · participation bias",
-    "delay_sq": "C · delay",
-    "gradient_sq": "‖∇F‖²",
+    Name.NOISE: "A · sampling noise",
+    Name.BIAS: "B · participation bias",
+    Name.DELAY: "C · delay",
+    Name.GRADIENT: "‖∇F‖²",
 }
 NOTE = (
     "Each update u of the server departs from the gradient of the present model by u − ∇F = A + B + C. "
@@ -55,10 +56,10 @@ class ErrorLine:
 def line(cell: Cell, term: str) -> ErrorLine | None:
     """Of the runs that recorded it; None if none did."""
     tables = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
-    rows = [table[["iteration", term]].dropna() for table in tables]
+    rows = [table[[ITERATION, term]].dropna() for table in tables]
     if not any(len(table) for table in rows):
         return None
-    means = pd.concat(rows).groupby("iteration")[term].mean()
+    means = pd.concat(rows).groupby(ITERATION)[term].mean()
     parts = np.array_split(np.arange(len(means)), min(len(means), POINTS))
     iteration, value = means.index.to_numpy(float), means.to_numpy(float)
     return ErrorLine(
@@ -83,11 +84,11 @@ def section(results: Results) -> Section | None:
         if not terms:
             continue
         found.append((scenario, terms))
-        errors = {term: of for term, of in terms.items() if term != "gradient_sq"}
+        errors = {term: of for term, of in terms.items() if term != Name.GRADIENT}
         scale = _scale([one for of in errors.values() for one in of])
         panels = []
         for term, of in terms.items():
-            own = _scale(of) if term == "gradient_sq" else scale
+            own = _scale(of) if term == Name.GRADIENT else scale
             drawing = _draw(scenario, term, of, own)
             panels.append(drawing)
             figures.append((f"{scenario.label} {TERMS[term].partition(' ')[0]}", drawing))
@@ -120,7 +121,7 @@ def _caption(scenario: RecordedScenario, errors: dict[str, list[ErrorLine]], sca
     for term, of in errors.items():
         if nil := [one.cell.strategy for one in of if not (one.value > scale.low).any()]:
             parts.append(f"{TERMS[term].partition(' ·')[0]} vanishes for {', '.join(nil)}.")
-    measured = {one.cell.strategy for one in errors.get("noise_sq", [])}
+    measured = {one.cell.strategy for one in errors.get(Name.NOISE, [])}
     if measured and (left := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]):
         parts.append(f"Not measured, since their steps are not linear in the updates: {', '.join(left)}.")
     return " ".join(parts)

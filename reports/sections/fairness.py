@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fl_core.schema import Name
 from reports.figures import svg
 from reports.records.measures import Measure
 from reports.records.records import Cell, RecordedScenario
@@ -38,12 +39,13 @@ def clients(cell: Cell, of: Measure) -> Clients | None:
     """The metric or loss of every client, over the seeds that ended; None if there is none."""
     recorded = [run.files.clients for run in cell.finite if of.short in run.files.clients]
     finite = [table[np.isfinite(table[of.short])] for table in recorded]
-    tables = [table for table in finite if table["importance"].any()]
+    tables = [table for table in finite if table[Name.IMPORTANCE].any()]
     if not tables:
         return None
     columns = [table[of.short].to_numpy(float) for table in tables]
     means = [
-        np.average(column, weights=table["importance"]) for column, table in zip(columns, tables, strict=True)
+        np.average(column, weights=table[Name.IMPORTANCE])
+        for column, table in zip(columns, tables, strict=True)
     ]
     worst = [of.worst(column) for column in columns]
     return Clients(
@@ -88,7 +90,7 @@ def compared_by(scenario: RecordedScenario) -> Measure:
     own = scenario.metric
     recorded = any(own.short in run.files.clients for run in scenario.runs)
     plain = replace(own, title=own.title.removeprefix("Test ").capitalize())
-    return plain if recorded and own.higher is not None else Measure("loss", "Loss", higher=False)
+    return plain if recorded and own.higher is not None else Measure(Name.LOSS, "Loss", higher=False)
 
 
 def _draw(scenario: RecordedScenario, of: Measure, rows: Sequence[Clients]) -> svg.Drawing:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fl_core.schema import Name
 from reports import numbers
 from reports.figures import svg
 from reports.records.records import Cell, RecordedRun
@@ -32,7 +33,7 @@ def shares(cell: Cell) -> Array:
 def _of_run(run: RecordedRun) -> Array:
     counts, table = run.files.participation, run.files.clients
     slowness = np.zeros(len(counts))
-    slowness[table["client"].to_numpy(int)] = table["mean_time"].to_numpy(float)
+    slowness[table[Name.CLIENT].to_numpy(int)] = table[Name.MEAN_TIME].to_numpy(float)
     return counts[np.argsort(slowness, kind="stable")] / counts.sum()
 
 

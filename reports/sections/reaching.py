@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import TO_TARGET, Clock
 from reports import numbers
 from reports.downloads import download
 from reports.figures import svg
-from reports.records.records import CLOCKS, Cell, RecordedScenario
+from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.records.summary import time_to_target
 from reports.sections.rows import draw, paint_names
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW = 30
-SHOWN = ("updates", "time")  # clocks
 WIDE = 12  # ratio between the first and the last seed from which on the scale is logarithmic
 NEVER = 0.1  # of the width, beyond the last run: the place of seeds that never met the target
 
@@ -68,17 +68,17 @@ def section(results: Results) -> Section | None:
         if scenario.target is None:
             continue
         label = f"{scenario.label} · {scenario.metric.round_text(scenario.target)}"
-        by_clock = {clock: _all(scenario, clock) for clock in SHOWN}
+        by_clock = {clock: _all(scenario, clock) for clock in TO_TARGET.values()}
         if not any(isfinite(one.when[0]) for of in by_clock.values() for one in of):
             unmet.append(scenario.label)
             continue
-        drawings = [(clock, CLOCKS[clock], _draw(scenario, clock, of)) for clock, of in by_clock.items()]
+        drawings = [(clock, clock.words, _draw(scenario, clock, of)) for clock, of in by_clock.items()]
         cards.append(
             {
                 "scenario": label,
                 "clocks": drawings,
                 "legend": [],
-                "caption": _caption(by_clock["updates"]),
+                "caption": _caption(by_clock[Clock.UPDATES]),
                 "places": [results.place(scenario)],
                 "runs": len(scenario.runs),
             }
@@ -111,7 +111,7 @@ def _caption(of: Sequence[Reached]) -> str:
     return f"Never met it: {', '.join(never)}." if never else ""
 
 
-def _all(scenario: RecordedScenario, clock: str) -> list[Reached]:
+def _all(scenario: RecordedScenario, clock: Clock) -> list[Reached]:
     assert scenario.target is not None
     found = [reached(cell, clock, scenario.target) for cell in scenario.cells]
     return [one for one in found if one is not None]
@@ -122,26 +122,26 @@ def _ordered(of: Sequence[Reached]) -> list[Reached]:
     return sorted(of, key=lambda one: (one.median, one.when.min(), one.cell.strategy.casefold()))
 
 
-def _frame(scenario: RecordedScenario, clock: str, one: Reached) -> pd.DataFrame:
+def _frame(scenario: RecordedScenario, clock: Clock, one: Reached) -> pd.DataFrame:
     """One row per seed; inf where it never met the target."""
     return pd.DataFrame(
         {
             "scenario": scenario.label,
             "strategy": one.cell.strategy,
             "target": scenario.target,
-            "clock": clock,
+            "clock": clock.value,
             "met at": one.when,
         }
     )
 
 
-def _draw(scenario: RecordedScenario, clock: str, of: Sequence[Reached]) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, clock: Clock, of: Sequence[Reached]) -> svg.Drawing:
     rows = _ordered(of)
     first = rows[0]
     fastest = f"{first.cell.strategy} is the fastest with a median of {numbers.number(first.median, 3)}"
     unmet = "the median seed of no strategy met it"
     finding = fastest if isfinite(first.median) else unmet
-    about = f"When seeds met the target against {CLOCKS[clock]}, {scenario.label}: {finding}"
+    about = f"When seeds met the target against {clock.words}, {scenario.label}: {finding}"
     said = {
         one.cell.index: f"{one.cell.strategy}: median {numbers.number(one.median, 3)}, "
         f"{len(one.met)} of {len(one.when)} seeds"
@@ -150,7 +150,7 @@ def _draw(scenario: RecordedScenario, clock: str, of: Sequence[Reached]) -> svg.
     return draw([one.cell for one in rows], ROW, partial(_paint, clock=clock, of=rows), about, said)
 
 
-def _paint(axes: Axes, clock: str, of: Sequence[Reached]) -> None:
+def _paint(axes: Axes, clock: Clock, of: Sequence[Reached]) -> None:
     times = np.concatenate([one.met for one in of])
     never = any(len(one.ends) for one in of)
     last = float(max([*times, *(end for one in of for end in one.ends)])) or 1.0  # met at time 0, and over
@@ -170,7 +170,7 @@ def _paint(axes: Axes, clock: str, of: Sequence[Reached]) -> None:
         axes.axvline((edge * last) ** 0.5, color=svg.RULE, linewidth=0.8)
     axes.xaxis.set_major_formatter(svg.tick_text(share=False))
     axes.xaxis.set_minor_formatter(svg.no_text)
-    axes.set_xlabel(CLOCKS[clock].capitalize() + (" · log scale" if log else ""))
+    axes.set_xlabel(clock.words.capitalize() + (" · log scale" if log else ""))
     paint_names(axes, [one.cell for one in of])
 
 

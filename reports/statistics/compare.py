@@ -8,15 +8,13 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
-from fl_core.schema import Status
+from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
 from reports.records.measures import Measure
 from reports.records.records import Cell, RecordedRun, RecordedScenario
 from reports.records.steps import value_at
 from reports.records.summary import time_to_target
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 
-# Questions about times to a target, and their clocks.
-REACHES = {"updates_to_target": "updates", "time_to_target": "time"}
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
 
 Pair = tuple[float, float]
@@ -80,7 +78,7 @@ def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metr
     out 0 has p ≤ 0.05 beside it. The reverse need not be true: Holm's steps show more differences than
     intervals that hold together can.
 
-    `metric` is a recorded one, taken at the end of the run, or one of `REACHES`, or `AREA`.
+    `metric` is a recorded one, taken at the end of the run, one of `TO_TARGET`, or `AREA`.
     """
     found = []
     for scenario in scenarios:
@@ -114,7 +112,7 @@ def overall(scenarios: Sequence[RecordedScenario], found: Sequence[Comparison]) 
 
 
 def _in_scenario(scenario: RecordedScenario, first: Cell, second: Cell, metric: str) -> Comparison:
-    reach = metric in REACHES
+    reach = metric in TO_TARGET
     of = measured(scenario, metric)
     pairs, remarks = {}, []
     sides = [{run.seed: run for run in cell.runs} for cell in (first, second)]
@@ -161,9 +159,10 @@ def _sign_test(wins: tuple[int, int]) -> float:
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:
     """The measure in question."""
-    if metric in REACHES:
-        clock = {"updates": "client updates", "time": "units of virtual time"}[REACHES[metric]]
-        return Measure(metric, clock, higher=False)
+    if metric in TO_TARGET:
+        clock = TO_TARGET[metric]
+        title = "units of virtual time" if clock is Clock.TIME else clock.words
+        return Measure(metric, title, higher=False)
     if metric == AREA:
         own = scenario.metric
         return replace(own, title=f"{own.title}, mean over client updates")
@@ -171,8 +170,8 @@ def measured(scenario: RecordedScenario, metric: str) -> Measure:
 
 
 def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario, metric: str) -> Pair:
-    if metric in REACHES:
-        clock = REACHES[metric]
+    if metric in TO_TARGET:
+        clock = TO_TARGET[metric]
         return time_to_target(first, clock, scenario.target), time_to_target(second, clock, scenario.target)
     if metric == AREA:
         return _areas(first, second)
@@ -184,13 +183,13 @@ def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
     curves = [run.files.curve for run in (first, second)]
     if any(curve.empty or first.metric not in curve for curve in curves):
         return nan, nan
-    end = min(curve["updates"].iloc[-1] for curve in curves)
-    grid = np.unique(np.concatenate([curve["updates"].to_numpy(float) for curve in curves] + [[end]]))
+    end = min(curve[UPDATES].iloc[-1] for curve in curves)
+    grid = np.unique(np.concatenate([curve[UPDATES].to_numpy(float) for curve in curves] + [[end]]))
     grid = grid[grid <= end]
     if len(grid) < 2:
         return nan, nan
     steps = [
-        value_at(grid[:-1], curve["updates"].to_numpy(float), curve[first.metric].to_numpy(float))
+        value_at(grid[:-1], curve[UPDATES].to_numpy(float), curve[first.metric].to_numpy(float))
         for curve in curves
     ]
     one, other = (float(np.average(values, weights=np.diff(grid))) for values in steps)

@@ -30,7 +30,7 @@ from benchmarks.suite.suite import load
 from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.store import Store
-from fl_core.schema import Status
+from fl_core.schema import Kind, Status
 from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
@@ -53,7 +53,7 @@ def test_a_record_without_room_leaves_nothing(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOSPC, "x")
 
     outbox = Outbox(tmp_path)
-    result = Result("run", "suite", "k", "a name", Status.DONE, "", 1, 2, 0.5, {})
+    result = Result(Kind.RUN, "suite", "k", "a name", Status.DONE, "", 1, 2, 0.5, {})
     with monkeypatch.context() as patch:
         patch.setattr(parquet, "write", full)
         with pytest.raises(OSError, match="x"):

@@ -7,11 +7,12 @@ import pytest
 
 from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox, Result
-from fl_core.schema import Status
+from fl_core.schema import Kind, Status, Tag
 
 
 def result(key: str = "k", status: Status = Status.DONE, **more: object) -> Result:
-    return Result("run", "suite", key, "a name", status, "", 1, 2, 0.5, {"seed": 0, "target": None}, **more)  # type: ignore[arg-type]
+    about = {Tag.SEED: 0, Tag.TARGET: None}
+    return Result(Kind.RUN, "suite", key, "a name", status, "", 1, 2, 0.5, about, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -141,3 +142,11 @@ def test_the_oldest_goes_first(outbox: Outbox) -> None:
     assert [record.key for record in outbox.waiting()] == list("cab")
     outbox.drop(next(outbox.waiting()))
     assert [record.key for record in outbox.waiting()] == list("ab")
+
+
+def test_a_record_of_an_earlier_version_had_shorter_names_of_tags(outbox: Outbox) -> None:
+    outbox.put(result(), {"seed": 0})
+    (record,) = outbox.waiting()
+    file = record.folder / "result.json"
+    file.write_text(file.read_text().replace('"asyncfl.', '"'))
+    assert record.result == result()

@@ -13,6 +13,7 @@ from benchmarks.runs.tasks import PooledTask, RunTask, Task, tasks
 from benchmarks.suite.suite import load
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from fl_core.recording import recorder as measure
+from fl_core.schema import Tag
 
 
 @pytest.fixture
@@ -51,13 +52,13 @@ def stopped_after(events: int, task: Task, outbox: Outbox) -> dict[str, Finished
 
 def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path)
-    finished = compute(task, outbox, {"version": "7"})
+    finished = compute(task, outbox, {Tag.VERSION: "7"})
     truth = measure.run(task.run.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
     assert record.description == task.run.experiment.model_dump(mode="json")
     result = record.result
-    assert (result.status, result.key, result.about["version"]) == ("done", task.key, "7")
+    assert (result.status, result.key, result.about[Tag.VERSION]) == ("done", task.key, "7")
     assert result.metrics["staleness/mean"] == pytest.approx(sum(truth.arrivals["staleness"]) / 60)
     assert len(result.evaluated) == len(truth.curve) and result.evaluated == sorted(result.evaluated)
     assert result.began <= result.evaluated[0] <= result.evaluated[-1] <= result.ended

@@ -26,6 +26,7 @@ from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.stacked import AllInFlight
 from fl_core.recording import recorder as measure
+from fl_core.schema import Tag
 
 STRATEGIES = "fedbuff, asgd, ace, fedavg, {name: asgd, local: {name: scaffold}}"
 
@@ -90,7 +91,7 @@ def test_each_leaves_what_it_leaves_alone(tmp_path: Path, outbox: Outbox) -> Non
     assert {one.status for one in ended.values()} == {"done"}
     for task in found:
         assert_as_alone(outbox, task)
-    said = [record_of(outbox, task).result.about["execution"] for task in found]
+    said = [record_of(outbox, task).result.about[Tag.EXECUTION] for task in found]
     assert said[:8] == ["all in flight, up to 32 together, 8 runs side by side"] * 8
     folder = outbox.folder / "small"
     assert sorted(path.name for path in folder.iterdir()) == sorted(ended)  # no checkpoint is left
@@ -218,7 +219,7 @@ def test_memory_bounds_how_many_there_are(
     monkeypatch.setattr("benchmarks.runs.jobs.largest", lambda _: 40)
     found = grid(tmp_path, "asgd, fedbuff, ace")
     together(outbox, found)
-    said = {record_of(outbox, task).result.about["execution"] for task in found}
+    said = {record_of(outbox, task).result.about[Tag.EXECUTION] for task in found}
     assert said == {"all in flight, up to 32 together, 3 runs side by side"}
 
 

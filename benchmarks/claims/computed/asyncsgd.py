@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fl_core.schema import Name
 from fl_core.theory import optimum
 from fl_core.theory.jackson import Array
 from fl_core.theory.routing import G, H, Network, balanced, uniform
@@ -162,10 +163,10 @@ def balanced_throughput(*, network: str) -> float:
 def slowest_accuracy(runs: Sequence[Any]) -> float:
     """Accuracy of a recorded run's last model on the data of the slowest client."""
     clients = runs[0].files.clients
-    return float(clients.loc[clients["mean_time"].idxmax(), "accuracy"])
+    return float(clients.loc[clients[Name.MEAN_TIME].idxmax(), "accuracy"])
 
 
 def other_accuracy(runs: Sequence[Any]) -> float:
     """Mean of that accuracy over all other clients."""
     clients = runs[0].files.clients
-    return float(clients.drop(index=clients["mean_time"].idxmax())["accuracy"].mean())
+    return float(clients.drop(index=clients[Name.MEAN_TIME].idxmax())["accuracy"].mean())

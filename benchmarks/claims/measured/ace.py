@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fl_core.schema import Total
 from reports.records.records import RecordedRun
 
 
 def kept_bytes(runs: Sequence[RecordedRun]) -> float:
     """Bytes kept at the end, at the server and at the clients, where ACE's incremental form has its cache."""
     (run,) = runs
-    return run.totals["kept_bytes/server"] + run.totals["kept_bytes/clients"]
+    return run.totals[Total.KEPT_BY_SERVER] + run.totals[Total.KEPT_BY_CLIENTS]

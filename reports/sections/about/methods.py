@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
 from fl_core.text import natural
 from reports.records.records import RecordedRun
 from reports.sections.section import Results, Section
-
-PREFIX = "strategy."
 
 
 def section(results: Results) -> Section:
@@ -34,6 +33,6 @@ def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
     found: dict[str, set[str]] = {}
     for run in runs:
         for name, value in run.params.items():
-            if name.startswith(PREFIX) and name != f"{PREFIX}name" and value not in {"None", ""}:
-                found.setdefault(name.removeprefix(PREFIX), set()).add(value)
+            if name.startswith(OF_STRATEGY) and name != STRATEGY_NAME and value not in {"None", ""}:
+                found.setdefault(name.removeprefix(OF_STRATEGY), set()).add(value)
     return [(name, " | ".join(sorted(found[name], key=natural))) for name in sorted(found, key=natural)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
+from fl_core.schema import TO_TARGET
 from fl_core.text import many
 from reports.downloads import download
 from reports.numbers import duration
@@ -94,7 +95,7 @@ def _record(run: RecordedRun) -> dict[str, object]:
     late = (
         {}
         if run.target is None
-        else {f"{clock} to target": time_to_target(run, clock, run.target) for clock in ("updates", "time")}
+        else {f"{clock} to target": time_to_target(run, clock, run.target) for clock in TO_TARGET.values()}
     )
     who = {"scenario": run.scenario, "strategy": run.strategy, "seed": run.seed, "status": str(run.status)}
     return {**who, **metrics, **late, "wall seconds": run.wall_seconds, "run": run.id, "key": run.key}
