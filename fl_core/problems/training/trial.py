@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,15 +14,30 @@ from torch import Tensor, nn
 from fl_core.lightning import torchmetrics
 from fl_core.metrics import LOSS
 from fl_core.problems.problem import InvalidProblemError
-
-if TYPE_CHECKING:
-    from fl_core.problems.training.own import OwnTask
-    from fl_core.problems.training.task import Batch
+from fl_core.problems.training.task import Batch
 
 SAME = 1e-6  # relative difference of two losses that may be rounding
 
 
-def tried(task: OwnTask, batch: Batch, points: int, test: Iterable[tuple[Batch, int]]) -> None:
+class TriedTask(Protocol):
+    """What a trial needs of a task."""
+
+    @property
+    def network(self) -> nn.Module:
+        """The user's module."""
+
+    @property
+    def called(self) -> str:
+        """The import path of its class."""
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Return the loss of a mini-batch."""
+
+    def tested(self, batches: Iterable[tuple[Batch, int]]) -> dict[str, float]:
+        """Return the metrics of mini-batches, each with its number of data points."""
+
+
+def tried(task: TriedTask, batch: Batch, points: int, test: Iterable[tuple[Batch, int]]) -> None:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
     Training and test step run twice each: the results, what the module remembers and the states of the three
@@ -53,7 +68,7 @@ def tried(task: OwnTask, batch: Batch, points: int, test: Iterable[tuple[Batch, 
             )
 
 
-def _number(task: OwnTask, loss: Any) -> float:
+def _number(task: TriedTask, loss: Any) -> float:
     """The loss; InvalidProblemError unless it is one number with a gradient."""
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
@@ -63,7 +78,7 @@ def _number(task: OwnTask, loss: Any) -> float:
     return float(loss.detach())
 
 
-def _twice(task: OwnTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
+def _twice(task: TriedTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
     """What `call` returns, twice the same; InvalidProblemError if not, or if it draws or remembers."""
     states = _generators()
     first = call()
