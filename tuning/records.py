@@ -6,13 +6,13 @@ a process was killed, is brought by the next `asyncfl tune`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking import database
-from benchmarks.tracking.delivery import failures, what_happened, without_room
+from benchmarks.tracking.delivery import Writer
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
@@ -24,58 +24,42 @@ from tuning.locks import Locks
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-T = TypeVar("T")
-
 WRITING = "mlflow"  # the lock under which experiment and studies are made
 
 
-class Records:
-    """Writes to MLflow; once it is unreachable, it is left alone until the end, and nothing is lost."""
+class Records(Writer):
+    """Writes a campaign to MLflow; whatever fails is made up for at the end, and nothing is lost."""
 
     def __init__(self, store: Store, suite: str, description: str, locks: Locks) -> None:
-        database.check(store.tracking_uri)
-        self.store, self.suite, self.description, self.locks = store, suite, description, locks
-        self.away = ""  # why MLflow cannot be used
-        self.full = ""  # which disk of this machine is full, if that is why
+        super().__init__(store)
+        self.suite, self.description, self.locks = suite, description, locks
         self._tracking: StudyTracking | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
     def open(self, ledgers: Sequence[Ledger]) -> None:
         """Find or make the parents of trials; soon."""
-        self._submit(lambda: self._begin(ledgers))
+
+        def begin() -> None:
+            with self.locks.held(WRITING):
+                self._tracking = self._opened(ledgers)
+
+        self.soon(begin)
 
     def begin(self, study: str, number: int, origin: Origin) -> Future[str | None]:
         """The id of a trial's run, soon; None if MLflow is away."""
-        return self._submit(lambda: self._tracking.begin(study, number, origin) if self._tracking else None)
+        return self.soon(lambda: self._tracking.begin(study, number, origin) if self._tracking else None)
 
     def write(self, ledger: Ledger, number: int) -> None:
         """Bring a trial that has ended into MLflow; soon."""
-        self._submit(lambda: self._write(ledger, number))
+
+        def write() -> None:
+            if self._tracking:
+                self._tracking.write(trial_record(ledger, ledger.trials()[number]))
+
+        self.soon(write)
 
     def close(self, ledgers: Sequence[Ledger], status: StudyStatus) -> None:
         """Bring all that is missing, and how the studies stand; now."""
-        self.away = self.full = ""
-        try:
-            self._submit(lambda: self._finish(ledgers, status)).result()
-        finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def _submit(self, work: Callable[[], T]) -> Future[T | None]:
-        return self._thread.submit(self._unless_away, work)
-
-    def _unless_away(self, work: Callable[[], T]) -> T | None:
-        if self.away:
-            return None
-        try:
-            return work()
-        except failures() as error:
-            self.full = without_room(self.store, error)
-            self.away = self.full or what_happened(error)
-            return None
-
-    def _begin(self, ledgers: Sequence[Ledger]) -> None:
-        with self.locks.held(WRITING):
-            self._tracking = self._opened(ledgers)
+        self.last(lambda: self._finish(ledgers, status))
 
     def _opened(self, ledgers: Sequence[Ledger]) -> StudyTracking:
         """Under the lock: of several processes one makes what is missing, and the others find it."""
@@ -83,10 +67,6 @@ class Records:
         tracking = StudyTracking(self.store, self.suite)
         tracking.open(self.description, [study_record(ledger) for ledger in ledgers])
         return tracking
-
-    def _write(self, ledger: Ledger, number: int) -> None:
-        if self._tracking:
-            self._tracking.write(trial_record(ledger, ledger.trials()[number]))
 
     def _finish(self, ledgers: Sequence[Ledger], status: StudyStatus) -> None:
         with self.locks.held(WRITING):  # throughout, so that two processes do not bring the same trial

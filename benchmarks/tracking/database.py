@@ -19,7 +19,9 @@ from benchmarks.redaction import redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
+PAGE = 1000  # runs a request
 PREFIX = "sqlite:///"  # of the address of a file
 ENCODED = "a password with characters such as / @ [ has to be percent-encoded"
 # What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
@@ -145,6 +147,17 @@ def client(uri: str) -> MlflowClient:
     from mlflow import MlflowClient
 
     return MlflowClient(uri)
+
+
+def runs(client: MlflowClient, experiment: str, which: str = "") -> Iterator[Run]:
+    """All runs of an experiment, or those that a filter of MLflow's selects."""
+    token = None
+    while True:
+        page = client.search_runs([experiment], which, max_results=PAGE, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 @contextmanager

@@ -29,22 +29,59 @@ AGAIN = 30.0  # seconds until a store that does not answer is tried once more
 HOPELESS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
-class Delivery:
+class Writer:
+    """A thread that writes to MLflow; while MLflow cannot be reached it is left alone."""
+
+    def __init__(self, store: Store) -> None:
+        database.check(store.tracking_uri)
+        self.store = store
+        self.away = ""  # why MLflow cannot be used, for now
+        self.full = ""  # which disk of this machine is full, if that is why
+        self._next_try = 0.0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
+
+    def soon(self, work: Callable[[], T]) -> Future[T | None]:
+        """Do some work on the thread; its result is None where MLflow cannot be reached."""
+        return self._thread.submit(self._unless_away, work)
+
+    def last(self, work: Callable[[], T]) -> None:
+        """Do some work now, MLflow away or not, and end the thread."""
+        self._next_try = 0.0
+        try:
+            self.soon(work).result()
+        finally:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def failed(self, error: Exception) -> None:
+        """Called when MLflow failed; may raise UserError where it will not do better another time."""
+
+    def _unless_away(self, work: Callable[[], T]) -> T | None:
+        if monotonic() < self._next_try:
+            return None
+        try:
+            result = work()
+        except failures() as error:
+            self.failed(error)
+            self._next_try = monotonic() + AGAIN
+            self.full = without_room(self.store, error)
+            self.away = self.full or what_happened(error)
+            return None
+        self.away = self.full = ""
+        return result
+
+
+class Delivery(Writer):
     """Sends what waits in the outbox; if the store is unreachable, records wait on, and nothing is lost."""
 
     def __init__(self, store: Store, outbox: Outbox) -> None:
-        database.check(store.tracking_uri)
-        self.store, self.outbox = store, outbox
-        self.away = ""  # why the store cannot be used, for now
-        self.full = ""  # which disk of this machine is full, if that is why
+        super().__init__(store)
+        self.outbox = outbox
         self.unread = False  # whether a group has no sums, since a curve could not be read
         self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
         self._empty = database.is_new(store.tracking_uri)
         self._announced: tuple[str, str, Mapping[str, Place]] | None = None
         self._tracking: Tracking | None = None
         self._heard: Tracking | None = None  # the one that knows what was announced
-        self._next_try = 0.0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._sent: list[Future[None]] = []
 
     def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
@@ -54,8 +91,7 @@ class Delivery:
         """
         if self._empty:
             return set()
-        asked = self._thread.submit(self._ask, lambda tracking: tracking.finished(suite, wanted), set[str]())
-        return asked.result()
+        return self.soon(lambda: self._opened().finished(suite, wanted)).result() or set()
 
     def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:
         """Describe the suite, and select its current runs (see `Tracking.select`)."""
@@ -65,7 +101,7 @@ class Delivery:
 
     def send(self) -> None:
         """Send all that waits, soon."""
-        self._sent.append(self._thread.submit(self._ask, self._send_all, None))
+        self._sent.append(self.soon(self._send_all))
 
     def flush(self) -> None:
         """Wait until what was to be sent is sent, or the store is found unreachable."""
@@ -74,48 +110,35 @@ class Delivery:
 
     def close(self) -> None:
         """Send all that waits, now; raises unforeseen errors."""
-        self._next_try = 0.0
-        self.send()
         try:
-            for future in self._sent:
-                future.result()
+            self.last(self._send_all)
         finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+            self.flush()
 
     @property
     def why_waiting(self) -> str:
         """Why MLflow does not have all; empty if it has."""
         return self.away or next(iter(self.refused.values()), "")
 
-    def _ask(self, question: Callable[[Tracking], T], otherwise: T) -> T:
-        """The store's answer; `otherwise` if it is unreachable."""
-        if monotonic() < self._next_try:
-            return otherwise
-        try:
-            self._tracking = self._tracking or self._open()
-            answer = question(self._tracking)
-        except failures() as error:
-            unopened = self._tracking is None and database.file(self.store.tracking_uri) is not None
-            if unopened or database.is_damage(error):
-                raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
-            self._tracking = None  # its state may be out of date after the failure
-            self._next_try = monotonic() + AGAIN
-            self.full = without_room(self.store, error)
-            self.away = self.full or what_happened(error)
-            return otherwise
-        self.away = self.full = ""
-        self.unread |= self._tracking.unread
-        return answer
+    def failed(self, error: Exception) -> None:
+        """Forget what is known of the store, which may be out of date; UserError where it is unusable."""
+        unopened = self._tracking is None and database.file(self.store.tracking_uri) is not None
+        if unopened or database.is_damage(error):
+            raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
+        self._tracking = None
 
-    def _open(self) -> Tracking:
+    def _opened(self) -> Tracking:
         from benchmarks.tracking.tracking import Tracking
 
-        database.create(self.store.tracking_uri)
-        return Tracking(self.store)
+        if self._tracking is None:
+            database.create(self.store.tracking_uri)
+            self._tracking = Tracking(self.store)
+        return self._tracking
 
-    def _send_all(self, tracking: Tracking) -> None:
+    def _send_all(self) -> None:
         from mlflow.exceptions import MlflowException
 
+        tracking = self._opened()
         if self._announced and self._heard is not tracking:
             suite, description, places = self._announced
             tracking.describe(suite, description)
@@ -136,6 +159,7 @@ class Delivery:
                 self.refused[record.key] = what_happened(error)
             except Exception as error:  # noqa: BLE001 - a damaged record must not hold up the others
                 self.refused[record.key] = summarised(error)
+        self.unread |= tracking.unread
 
 
 def keep_page(store: Store, suite: str, page: Path) -> str:

@@ -8,14 +8,33 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking.entries import ALL, Made
+from benchmarks.tracking.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment, Run
 
 Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
 Pair = tuple[str, str]  # scenario, strategy: a group
+
+
+EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not on language models
+
+
+def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "") -> Experiment:
+    """Return the experiment of that name; if need be it is made, with a note, or restored."""
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        location = None if store.is_server else (store.artifacts / name).as_uri()
+        tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND}
+        if note:
+            tags[MlflowTag.NOTE] = note
+        experiment = client.get_experiment(client.create_experiment(name, location, tags))
+    elif experiment.lifecycle_stage == "deleted":
+        client.restore_experiment(experiment.experiment_id)
+    return experiment
 
 
 class MlflowStatus(StrEnum):

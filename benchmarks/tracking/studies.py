@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking import database
 from benchmarks.tracking.entries import fault_of
-from benchmarks.tracking.experiment import MlflowStatus
+from benchmarks.tracking.experiment import MlflowStatus, open_experiment
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.tracking import EXPERIMENT_KIND, PAGE
 from fl_core.schema import (
     CAMPAIGN,
     JudgedOn,
@@ -98,29 +97,27 @@ class StudyTracking:
 
     def __init__(self, store: Store, suite: str) -> None:
         self._client = database.client(store.tracking_uri)
-        self._artifacts = None if store.is_server else store.artifacts
-        self._name = f"{suite}{CAMPAIGN}"
+        self._store, self._name = store, f"{suite}{CAMPAIGN}"
         self._experiment = ""
         self._studies: dict[str, str] = {}  # name → run id
         self.trials: dict[tuple[str, int], KnownStudies] = {}  # study and number → its run
 
     def open(self, description: str, studies: Sequence[StudyRecord]) -> None:
         """Find or make the experiment and a run for each study; one process at a time."""
-        found = self._client.get_experiment_by_name(self._name)
-        if found is None:
-            location = None if self._artifacts is None else (self._artifacts / self._name).as_uri()
-            tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND, MlflowTag.NOTE: description}
-            self._experiment = self._client.create_experiment(self._name, location, tags)
-        else:
-            self._experiment = found.experiment_id
-            if found.lifecycle_stage == "deleted":
-                self._client.restore_experiment(self._experiment)
+        experiment = open_experiment(self._client, self._store, self._name, description)
+        self._experiment = experiment.experiment_id
         wanted = {record.study: record.identity for record in studies}
-        runs = list(self._runs())
-        replaced = {run.info.run_id for run in runs if self._is_replaced(run, wanted)}
+        runs = list(database.runs(self._client, self._experiment))
+        replaced = set()  # studies whose name another has by now
+        for run in runs:
+            tags = run.data.tags
+            identity = wanted.get(tags.get(Tag.STUDY, ""))
+            if tags.get(Tag.KIND) == Kind.STUDY and identity not in (None, tags.get(Tag.IDENTITY)):
+                replaced.add(run.info.run_id)
         for run in runs:
             if run.info.run_id in replaced or run.data.tags.get(MlflowTag.PARENT) in replaced:
-                self._supersede(run)
+                if Tag.SUPERSEDED not in run.data.tags:
+                    self._client.set_tag(run.info.run_id, Tag.SUPERSEDED, "true")
             else:
                 self._index(run)
         for record in studies:
@@ -173,26 +170,6 @@ class StudyTracking:
         self._client.log_batch(run, best, tags=tags, synchronous=True)
         if record.status is StudyStatus.FINISHED:
             self._client.set_terminated(run, MlflowStatus.FINISHED)
-
-    @staticmethod
-    def _is_replaced(run: Run, wanted: Mapping[str, str]) -> bool:
-        """Whether another study has its name by now."""
-        tags = run.data.tags
-        identity = wanted.get(tags.get(Tag.STUDY, ""))
-        return tags.get(Tag.KIND) == Kind.STUDY and identity not in (None, tags.get(Tag.IDENTITY))
-
-    def _supersede(self, run: Run) -> None:
-        if Tag.SUPERSEDED not in run.data.tags:
-            self._client.set_tag(run.info.run_id, Tag.SUPERSEDED, "true")
-
-    def _runs(self) -> Iterator[Run]:
-        token = None
-        while True:
-            page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
-            yield from page
-            token = page.token
-            if not token:
-                return
 
     def _index(self, run: Run) -> None:
         tags = run.data.tags

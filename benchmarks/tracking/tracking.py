@@ -12,7 +12,7 @@ To be used from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from benchmarks.tracking.experiment import (
     Pair,
     Place,
     TrackedExperiment,
+    open_experiment,
 )
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.parquet import UnreadableTableError
@@ -46,9 +47,6 @@ from fl_core.schema import Kind, MlflowTag, Status, Tag
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
-
-PAGE = 1000  # runs a request
-EXPERIMENT_KIND = "custom_model_development"
 
 # Tags that a group has in common with its seeds.
 SHARED = (
@@ -68,7 +66,7 @@ class Tracking:
 
     def __init__(self, store: Store) -> None:
         places.settle(store)  # before new files go to where the store once was
-        self._artifacts = None if store.is_server else store.artifacts
+        self._store = store
         self._client = database.client(store.tracking_uri)
         self._experiments: dict[str, TrackedExperiment] = {}
         self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
@@ -184,7 +182,7 @@ class Tracking:
         if group and group.of not in ("", of):  # the suite was edited, and a curve cannot be taken back
             self._client.delete_run(experiment.groups.pop(pair).id)
         ids = ", ".join(f"'{seed.id}'" for seed in seeds)
-        runs = list(self._runs(experiment.id, f"attributes.run_id IN ({ids})"))
+        runs = list(database.runs(self._client, experiment.id, f"attributes.run_id IN ({ids})"))
         group = self._group(experiment, runs[0].data.tags, runs[0].info.start_time)
         for known in experiment.runs.values():
             if known.place[:2] == pair and known.parent != group.id:
@@ -244,17 +242,9 @@ class Tracking:
     def _experiment(self, suite: str) -> TrackedExperiment:
         """The suite's experiment with an index of what is in it; made if it is not there."""
         if suite not in self._experiments:
-            found = self._client.get_experiment_by_name(suite)
-            if found is None:
-                location = None if self._artifacts is None else (self._artifacts / suite).as_uri()
-                tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND}
-                id_ = self._client.create_experiment(suite, location, tags)
-            else:
-                id_ = found.experiment_id
-                if found.lifecycle_stage == "deleted":
-                    self._client.restore_experiment(id_)
-            experiment = TrackedExperiment(id_, suite, valid_tags(found.tags) if found else {})
-            for run in self._runs(id_):
+            found = open_experiment(self._client, self._store, suite)
+            experiment = TrackedExperiment(found.experiment_id, suite, valid_tags(found.tags))
+            for run in database.runs(self._client, experiment.id):
                 self._index(experiment, run)
             self._experiments[suite] = experiment
         return self._experiments[suite]
@@ -272,12 +262,3 @@ class Tracking:
             self._client.delete_run(twin.id if better else run.info.run_id)
         if better:
             experiment.add(run)
-
-    def _runs(self, experiment: str, which: str = "") -> Iterator[Run]:
-        token = None
-        while True:
-            page = self._client.search_runs([experiment], which, max_results=PAGE, page_token=token)
-            yield from page
-            token = page.token
-            if not token:
-                return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -39,9 +39,7 @@ from reports.records.values import clean
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Experiment, Run
 
-PAGE = 500  # runs per request
 DOWNLOADS = 8  # at a time, from a server
 
 
@@ -54,7 +52,8 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
     with database.reading(tracking_uri) as client:
         experiment = client.get_experiment_by_name(suite)
         tuning = client.get_experiment_by_name(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
-        found, tried = list(_runs(client, experiment)), list(_runs(client, tuning))
+        found = list(database.runs(client, experiment.experiment_id)) if experiment else []
+        tried = list(database.runs(client, tuning.experiment_id)) if tuning else []
         campaign = _campaign(client, suite)
     faults = {run.info.run_id: fault for run in (*found, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.data.tags.get(Tag.KIND)) for run in found if run.info.run_id not in faults]
@@ -94,16 +93,6 @@ def _warn(suite: RecordedSuite) -> None:
 def _description(tags: Mapping[str, str]) -> str:
     """The suite's description; its note also has links for MLflow's pages."""
     return clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, "")))
-
-
-def _runs(client: MlflowClient, experiment: Experiment | None) -> Iterator[Run]:
-    token = None
-    while experiment is not None:
-        page = client.search_runs([experiment.experiment_id], max_results=PAGE, page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
 
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:

@@ -21,7 +21,6 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path
 from reports.page import write_page
-from reports.records import store as reader
 from reports.records.store import load
 from reports.records.summary import summarise
 
@@ -47,7 +46,7 @@ def test_what_was_written_comes_back(store: str) -> None:
 
 
 def test_many_runs_come_in_pages(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "PAGE", 2)
+    monkeypatch.setattr("benchmarks.tracking.database.PAGE", 2)
     assert len(load(store, "two").runs) == 6
 
 
