@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from statistics import mean
-from time import perf_counter
 
 import torch
 
+from benchmarks.runs.estimate import extrapolated
 from fl_core.recording.interleave import interleave
 from tuning.study import Campaign, Study
 from tuning.trials_job import AT_ONCE, SeedOfTrial, TrialsJob, TrialWorlds
@@ -39,18 +38,9 @@ def _batch(study: Study, size: int, patience: float) -> float:
         worlds.of(study.tried_on.problem, seed)
     places = product(range(len(study.seeds)), trials)
     slots = [SeedOfTrial(job, trial, seed, worlds, set()) for seed, trial in places]
-    events = interleave(slots, AT_ONCE)
-    began = perf_counter()
-    next(events, None)  # with all that is done once, at the start
-    starting, first = perf_counter() - began, _done(slots)
-    began = perf_counter()
-    for _ in events:
-        spent = perf_counter() - began
-        if spent > patience and (done := _done(slots) - first) > 0:
-            return starting + spent * (1 - first) / done
-    return starting + perf_counter() - began
 
+    def share() -> float:
+        """The share of all budgets that is used."""
+        return mean(min(1.0, slot.recorder.simulation.share) if slot.recorder else 0.0 for slot in slots)
 
-def _done(slots: Sequence[SeedOfTrial]) -> float:
-    """The share of all budgets that is used."""
-    return mean(min(1.0, slot.recorder.simulation.share) if slot.recorder else 0.0 for slot in slots)
+    return extrapolated(interleave(slots, AT_ONCE), share, patience)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
 import torch
@@ -65,14 +65,21 @@ def _built(problem: Problem, seed: int) -> tuple[World, float, float, float]:
 
 
 def _simulating(run: PlannedRun, world: World, patience: float) -> float:
-    """Seconds that a run's simulation takes, from the share of its budget that is used after `patience`."""
     simulation = Simulation(run.experiment, world)
-    events = simulate(simulation)
+    return extrapolated(simulate(simulation), lambda: simulation.share, patience)
+
+
+def extrapolated(events: Iterator[object], share: Callable[[], float], patience: float) -> float:
+    """Seconds until events end, from the share of the budget that is used after `patience` seconds.
+
+    What is done once, at the start, is not multiplied.
+    """
     began = perf_counter()
-    next(events, None)  # with all that is done once, at the start
-    starting, first = perf_counter() - began, simulation.share
+    next(events, None)
+    starting, first = perf_counter() - began, share()
     began = perf_counter()
     for _ in events:
-        if perf_counter() - began > patience and simulation.share > first:
-            return starting + (perf_counter() - began) * (1 - first) / (simulation.share - first)
+        spent = perf_counter() - began
+        if spent > patience and (used := share() - first) > 0:
+            return starting + spent * (1 - first) / used
     return starting + perf_counter() - began

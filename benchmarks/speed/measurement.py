@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-import numpy as np
 import torch
 
 from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
 from benchmarks.speed import yardstick
 from benchmarks.speed.noise import Babble, Noise
+from benchmarks.speed.yardstick import Compute
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.experiment import Experiment
@@ -27,18 +28,23 @@ REPEATS = 5
 LONG = 0.5  # seconds of one measurement, at least
 ASGD = {"name": "asgd", "local_lr": 1e-4, "local": {"name": "sgd", "batch": BATCH}}
 
-Compute = Callable[[int], int]  # computes so many updates, or a stack more; returns how many
-
 
 def measure(tell: Callable[[str], None], device: torch.device = CPU) -> list[dict[str, Any]]:
     """Return a row for each model and execution: updates per second, the median of interleaved repeats.
 
     On one thread. On a CPU in processor time, which other processes hardly change; on a GPU in real time.
     """
+    with one_thread():
+        return [row for model in MODELS for row in _measured(model, tell, device)]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch computes on one thread meanwhile."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return [row for model in MODELS for row in _measured(model, tell, device)]
+        yield
     finally:
         torch.set_num_threads(threads)
 
@@ -65,14 +71,8 @@ def plain_loop(problem: Classification, device: torch.device = CPU) -> Compute:
     else:
         inputs = (data.x_train.float() - data.mean[0]) / data.std[0]
         network = problem.model.build(problem.shape, problem.classes)
-    network, inputs, labels = network.to(device), inputs.to(device), data.y_train.to(device)
-    parts = np.array_split(np.arange(len(inputs)), problem.clients)
-
-    def compute(updates: int) -> int:
-        yardstick.simulate(network, inputs, labels, parts, updates=updates, batch=BATCH, lr=1e-4)
-        return updates
-
-    return compute
+    labels = data.y_train.to(device)
+    return yardstick.loop(network.to(device), inputs.to(device), labels, clients=problem.clients, batch=BATCH)
 
 
 def simulations(
@@ -88,7 +88,7 @@ def simulations(
         for _ in events:
             if counted.computed - before >= updates:
                 break
-        return counted.computed - before
+        return max(1, counted.computed - before)  # one that diverged has no more
 
     compute(1)
     while isinstance(execution, Auto) and execution.measuring:
@@ -124,7 +124,7 @@ def _measured(model: str, tell: Callable[[str], None], device: torch.device) -> 
     rates: dict[str, list[float]] = {name: [] for name in arms}
     for _ in range(REPEATS):
         for name, compute in arms.items():
-            rates[name].append(_rate(compute, updates[name], device)[0])
+            rates[name].append(rate(compute, updates[name], device)[0])
     typical = {name: median(each) for name, each in rates.items()}
     return [
         {
@@ -142,12 +142,12 @@ def _measured(model: str, tell: Callable[[str], None], device: torch.device) -> 
 def _enough(compute: Compute, device: torch.device) -> int:
     """So many updates that they take long enough to be measured."""
     updates = 1
-    while _rate(compute, updates, device)[1] < LONG:
+    while rate(compute, updates, device)[1] < LONG:
         updates *= 2
     return updates
 
 
-def _rate(compute: Compute, updates: int, device: torch.device) -> tuple[float, float]:
+def rate(compute: Compute, updates: int, device: torch.device = CPU) -> tuple[float, float]:
     """Updates per second, and the seconds that they took."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -6,11 +6,14 @@ Asynchronous SGD with exponential delays, a heap, one thread: nn.Module, autogra
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+
+Compute = Callable[[int], int]  # computes so many updates, or a stack more; returns how many
 
 
 class CharLSTM(nn.Module):
@@ -26,6 +29,17 @@ class CharLSTM(nn.Module):
         """Symbols [B, T] → logits [B, symbols]."""
         outputs, _ = self.lstm(self.embedding(inputs))
         return self.head(outputs[:, -1])
+
+
+def loop(network: nn.Module, inputs: Tensor, labels: Tensor, *, clients: int, batch: int) -> Compute:
+    """Return the yardstick on these data, divided among clients."""
+    parts = np.array_split(np.arange(len(inputs)), clients)
+
+    def compute(updates: int) -> int:
+        simulate(network, inputs, labels, parts, updates=updates, batch=batch, lr=1e-4)
+        return updates
+
+    return compute
 
 
 def simulate(

@@ -106,7 +106,7 @@ def test_a_measurement_takes_long_enough(monkeypatch: pytest.MonkeyPatch) -> Non
     cpu = torch.device("cpu")
     updates = measurement._enough(compute, cpu)
     assert updates == 512
-    assert measurement._rate(compute, updates, cpu) == pytest.approx((1000, 0.512))
+    assert measurement.rate(compute, updates, cpu) == pytest.approx((1000, 0.512))
 
 
 def test_the_yardstick_of_the_lstm_has_the_same_function() -> None:

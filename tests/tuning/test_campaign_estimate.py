@@ -13,7 +13,7 @@ from tuning import estimate
 def test_nothing_done_yet_does_not_divide_by_zero(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server's clock ticks nine times before a client answers; a second passes at every look at ours."""
     ticks = count()
-    monkeypatch.setattr(estimate, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("benchmarks.runs.estimate.perf_counter", lambda: float(next(ticks)))
     assert estimate.core_seconds(make(strategies=[{"name": "fedfix", "period": 0.1}]), patience=0.0) > 0
 
 
@@ -29,7 +29,7 @@ def test_only_what_a_trial_does_takes_time(make: Make, monkeypatch: pytest.Monke
 
         return timed
 
-    monkeypatch.setattr(estimate, "perf_counter", lambda: now)
+    monkeypatch.setattr("benchmarks.runs.estimate.perf_counter", lambda: now)
     monkeypatch.setattr(QuadraticWorld, "test", taking(1.0, QuadraticWorld.test))
     monkeypatch.setattr(QuadraticWorld, "losses", taking(100.0, QuadraticWorld.losses))
     tuning = {"trials": 8, "seeds": 2, "batch": 4}
