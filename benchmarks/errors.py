@@ -11,7 +11,7 @@ from benchmarks.redaction import one_line
 
 LONGEST = 290  # characters of a message; a line with the word before it has 300
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-GO_ON = "make room, and go on with the same command; what is finished is kept"
+GO_ON = "free disk space and rerun the same command; finished runs are kept"
 IN_UTF8 = "use names in UTF-8, and a locale such as LC_ALL=C.UTF-8"
 
 

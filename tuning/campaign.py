@@ -61,7 +61,7 @@ class Driver:
         """Compute until nothing is left; `show` gets the number of ended trials.
 
         Raises UserError if the storage fails, or a disk has no room for MLflow's records. However it ends,
-        reported results are kept, and trials in progress are taken up again by the others, or by the next
+        reported results are kept, and trials in progress are retried by the others, or by the next
         `asyncfl tune`.
         """
         self.store.make()
@@ -82,11 +82,11 @@ class Driver:
         """UserError where a disk has none for MLflow's records."""
         if self.records.full:
             done = f"{self.ended} of {many(self.campaign.trials, 'trial')} finished and kept"
-            raise UserError(f"{self.records.full}: {done}; make room, and go on with the same command")
+            raise UserError(f"{self.records.full}: {done}; free disk space and rerun the same command")
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """While this lasts, no other process takes up the trials of this one."""
+        """While this lasts, no other process retries the trials of this one."""
         with self.storage.locks.held(f"worker {self.name}"):
             yield
 

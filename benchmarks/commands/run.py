@@ -44,7 +44,7 @@ ENDS = {
 @options.address
 @options.workers
 @options.verbose
-@click.option("--quiet", is_flag=True, help="No progress, only what went wrong and the results.")
+@click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
 @click.option("--no-report", is_flag=True, help="Write no report page.")
 def command(
     *,
@@ -93,7 +93,7 @@ def command(
     except KeyboardInterrupt:
         done = f"{session.finished} of {many(len(session.tasks), 'run')} finished"
         click.echo(f"\nStopped: {done}, what was in progress is saved.")
-        click.echo(f"Go on with: asyncfl {command_line(sys.argv[1:])}")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     sys.exit(1 if session.now[Status.ERROR] or not whole else 0)
 

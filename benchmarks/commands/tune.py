@@ -60,7 +60,7 @@ POSITIVE = click.IntRange(min=1)
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
 @options.verbose
-@click.option("--quiet", is_flag=True, help="No progress, only what came out.")
+@click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
 def command(
     *,
     suite: str,
@@ -117,8 +117,8 @@ def command(
             driver.run(computes, show)
     except KeyboardInterrupt:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
-        click.echo(f"\nStopped: {done}; what was in progress is taken up again.")
-        click.echo(f"Go on with: asyncfl {command_line(sys.argv[1:])}")
+        click.echo(f"\nStopped: {done}; trials in progress will be retried.")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     click.echo(_what_happened(driver, monotonic() - began))
     out = out or elsewhere(loaded, settings, folder)

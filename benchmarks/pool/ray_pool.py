@@ -166,7 +166,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         alive = [node for node in _nodes() if node["Alive"]]
         if self._here not in {node["NodeID"] for node in alive}:
             raise UserError(
-                "--engine ray: Ray has ended on this machine: start it again, and go on with the same command"
+                "--engine ray: Ray has ended on this machine: start it again and rerun the same command"
             )
         self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
         found = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}

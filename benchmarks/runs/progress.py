@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
@@ -26,23 +26,10 @@ ROWS, NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a li
 TaskMessage = tuple[Task, Message] | None
 
 
-class Progress(Protocol):
-    """Shows the messages about tasks, from `with` on to its end."""
-
-    def __enter__(self) -> Self:
-        """Begin."""
-
-    def __exit__(self, *_: object) -> None:
-        """End."""
-
-    def see(self, told: TaskMessage) -> None:
-        """A message has come, or none for a while."""
-
-
 def display(tasks: int, *, quiet: bool) -> Progress:
     """The display that suits the output: a terminal or not."""
     if quiet:
-        return Quiet()
+        return Progress()
     return Bars(tasks) if sys.stdout.isatty() else Lines(tasks)
 
 
@@ -117,9 +104,9 @@ class Board:
 def news(task: Task, message: BegunAnew | Finished | Died) -> str:
     """The outcome of a task, in one line."""
     if isinstance(message, BegunAnew):
-        return f"{task.name}: its checkpoint cannot be taken up ({message.reason}); it begins anew"
+        return f"{task.name}: cannot resume from checkpoint ({message.reason}); restarting from scratch"
     if isinstance(message, Died):
-        return f"{task.name}: its worker was lost ({message.how}); it will be taken up again"
+        return f"{task.name}: worker died ({message.how}); will be retried"
     if message.status is Status.ERROR:
         return f"{task.name}: error: {message.reason}"
     unusual = message.status in {Status.DIVERGED, Status.STALLED}
@@ -127,8 +114,8 @@ def news(task: Task, message: BegunAnew | Finished | Died) -> str:
     return f"{task.name}: {told} ({message.seconds:.1f} s)"
 
 
-class Quiet(Progress):
-    """Prints only what went wrong."""
+class Progress:
+    """Prints only what goes wrong; others show more, from `with` on to its end."""
 
     def __enter__(self) -> Self:
         return self
@@ -137,6 +124,7 @@ class Quiet(Progress):
         pass
 
     def see(self, told: TaskMessage) -> None:
+        """Show a message; None if none has come for a while."""
         if told is None:
             return
         task, message = told
@@ -146,7 +134,7 @@ class Quiet(Progress):
             sys.stderr.write(news(task, message) + "\n")
 
 
-class Lines(Quiet):
+class Lines(Progress):
     """A line for each task that ends, and a status line in between."""
 
     def __init__(self, total: int) -> None:

@@ -173,7 +173,7 @@ class Session:
     def _no_room(self, where: str) -> UserError:
         """The end of a session for which a disk has no room."""
         done = f"{self.finished} of {many(len(self.tasks), 'run')} finished and kept"
-        return UserError(f"{where}: {done}; make room, and go on with the same command")
+        return UserError(f"{where}: {done}; free disk space and rerun the same command")
 
 
 def check(left: Sequence[Task]) -> None:

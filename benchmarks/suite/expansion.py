@@ -133,7 +133,9 @@ def _refused(spec: SuiteFile) -> Iterator[Complaint]:
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 reason = detail["msg"].removeprefix("Value error, ")
-                yield Complaint(("strategies", number), f"{strategy.label()} does not go with this: {reason}")
+                yield Complaint(
+                    ("strategies", number), f"{strategy.label()} is incompatible with this scenario: {reason}"
+                )
 
 
 def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[Complaint]:

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.suite.document import as_part
-from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.scenario import Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
-
-class HasStrategies(Protocol):
-    """What the labels of strategies depend on."""
-
-    @property
-    def local(self) -> LocalWork:
-        """The local work of every strategy that has none of its own."""
-
-    @property
-    def strategies(self) -> Sequence[Strategy]:
-        """All strategies of the suite."""
+if TYPE_CHECKING:
+    from benchmarks.suite.file import SuiteFile
 
 
 def first_line(documented: object) -> str:
@@ -49,9 +39,11 @@ def timing(scenario: Scenario) -> str:
 
 def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
     """A label each, from what the scenarios are and from `places`, the values of the grid's keys there."""
-    base = [" · ".join(filter(None, _words(one))) for one in of]
-    for extra in (_unsaid, list):  # where these do not tell them apart, all keys do
-        told = [_with(label, place, extra(place)) for label, place in zip(base, places, strict=True)]
+    said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
+    base = [" · ".join(filter(None, _words(scenario))) for scenario in of]
+    unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
+    for axes in (unsaid, places):  # where keys that are not shown do not tell them apart, all do
+        told = [_with(label, place, keys) for label, place, keys in zip(base, places, axes, strict=True)]
         if len(set(told)) == len(told):
             break
     return told
@@ -63,13 +55,7 @@ def _words(scenario: Scenario) -> tuple[str, ...]:
     return problem(scenario), partition(scenario), when, arrangement.label() if arrangement else ""
 
 
-def _unsaid(place: Mapping[str, Any]) -> list[str]:
-    """The keys of the grid that problem, partition, timing and arrangement do not show."""
-    said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
-    return [axis for axis in place if not said.fullmatch(axis)]
-
-
-def _with(label: str, place: Mapping[str, Any], axes: Sequence[str]) -> str:
+def _with(label: str, place: Mapping[str, Any], axes: Iterable[str]) -> str:
     return " · ".join([label, *(f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes)])
 
 
@@ -82,7 +68,7 @@ def value(written: Any) -> str:
     return "none" if written is None else str(written)
 
 
-def strategies(suite: HasStrategies) -> list[str]:
+def strategies(suite: SuiteFile) -> list[str]:
     """A label each: the title, what differs from the paper's defaults, and whatever else tells them apart."""
     told = [_strategy(one, suite) for one in suite.strategies]
     twins = {
@@ -95,7 +81,7 @@ def strategies(suite: HasStrategies) -> list[str]:
     ]
 
 
-def _strategy(strategy: Strategy, suite: HasStrategies) -> str:
+def _strategy(strategy: Strategy, suite: SuiteFile) -> str:
     label = strategy.label()
     siblings = [one for one in suite.strategies if type(one) is type(strategy)]
     own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()

@@ -25,7 +25,7 @@ from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, Finished
-from benchmarks.runs.progress import Quiet
+from benchmarks.runs.progress import Progress
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
@@ -98,7 +98,7 @@ class SimulatedNodes:
         return SimulatedPool(self.nodes * CORES, self.answers)
 
 
-class Clock(Quiet):
+class Clock(Progress):
     """Times the computing alone, without what MLflow takes before and after it."""
 
     seconds = 0.0
@@ -147,7 +147,7 @@ def feed(nodes: int, runs: int, tracking_uri: str | None) -> None:
         if tracking_uri is None:
             database.create(there.store.tracking_uri)
         began = time.monotonic()
-        there.run(engine, lambda _: Quiet())
+        there.run(engine, lambda _: Progress())
         assert not there.waiting, there.why_waiting
         say(f"{RECORDED / (time.monotonic() - began):.1f} runs a second recorded in MLflow")
 

@@ -12,7 +12,7 @@ from recorded import runs, write_suite
 from benchmarks.commands.run import command
 from benchmarks.engine import Local
 from benchmarks.errors import users_mistake
-from benchmarks.runs.progress import Quiet
+from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
@@ -34,7 +34,7 @@ def test_a_partition_that_cannot_be_made(tmp_path: Path, store: Store) -> None:
     with pytest.raises(
         InvalidProblemError, match="always had fewer than 1 data points; raise alpha"
     ) as refused:
-        session.run(Local(1), lambda _: Quiet())
+        session.run(Local(1), lambda _: Progress())
     assert users_mistake(refused.value) == (str(refused.value),)
     assert "\n" not in str(refused.value)
     assert not runs(store)

@@ -17,7 +17,7 @@ from recorded import write_suite
 from benchmarks.commands import baseline, check
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
-from benchmarks.runs.progress import Quiet
+from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.speed import strategies
 from benchmarks.suite.suite import load
@@ -32,7 +32,7 @@ PROGRAM = "from benchmarks.cli import main; main()"
 
 def run(suite: Path, store: Store) -> None:
     """Compute and record a suite."""
-    Session(load(str(suite)), store).run(Local(2), lambda _: Quiet())
+    Session(load(str(suite)), store).run(Local(2), lambda _: Progress())
 
 
 def invoke(command: object, *words: object) -> Result:

@@ -22,7 +22,7 @@ from sqlalchemy import Pool, event
 from benchmarks.commands.group import asyncfl
 from benchmarks.engine import Local
 from benchmarks.errors import UserError, users_mistake
-from benchmarks.runs.progress import Quiet
+from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.runs.sync import Synced, sync
 from benchmarks.runs.tasks import tasks
@@ -42,9 +42,9 @@ SIZE = 6_000_000  # bytes; MLflow's empty database has one of them
 
 def test_a_full_disk_is_one_line() -> None:
     (line,) = users_mistake(OSError(errno.ENOSPC, "x", "/results/a")) or ()
-    assert line.startswith("/results/a: No space left on device: make room, and go on with the same command")
+    assert line.startswith("/results/a: No space left on device: free disk space and rerun the same command")
     (line,) = users_mistake(OSError(errno.EDQUOT, "x")) or ()
-    assert line.startswith("Disk quota exceeded: make room")
+    assert line.startswith("Disk quota exceeded: free disk space")
     assert users_mistake(OSError(errno.EIO, "x")) is None
 
 
@@ -95,14 +95,14 @@ def test_a_database_without_room_ends_the_session(
     """MLflow's own database is the first to be full: as where the outbox is, in one line."""
     path = write_suite(tmp_path)
     session = Session(load(str(path)), store)
-    line = rf"{store.database}: No space left on device: \d of 6 runs finished and kept; make room, and go on"
+    line = rf"{store.database}: No space left on device: \d of 6 runs finished and kept; free disk space"
     room(1)
     with pytest.raises(UserError, match=line):
-        session.run(Local(2), lambda _: Quiet())
+        session.run(Local(2), lambda _: Progress())
     assert "Traceback" not in "".join(capfd.readouterr())
 
     room(10_000)
-    Session(load(str(path)), store).run(Local(2), lambda _: Quiet())
+    Session(load(str(path)), store).run(Local(2), lambda _: Progress())
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
     assert not list(Outbox(store.outbox).waiting())
@@ -121,9 +121,7 @@ def test_a_database_without_room_ends_a_campaign(
         return trials(into)
 
     room(1)
-    line = (
-        rf"^{store.database}: No space left on device: \d of 6 trials finished and kept; make room, and go on"
-    )
+    line = rf"^{store.database}: No space left on device: \d of 6 trials finished and kept; free disk space"
     with pytest.raises(UserError, match=line):
         tune(store)
     assert "Traceback" not in "".join(capfd.readouterr())
@@ -238,7 +236,7 @@ def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: 
     filler.write_bytes(bytes(SIZE - 2_500_000))
 
     code, said = command(tmp_path, *words)
-    line = r"^Error: .*No space left on device: \d+ of 12 runs finished and kept; make room"
+    line = r"^Error: .*No space left on device: \d+ of 12 runs finished and kept; free disk space"
     assert code == 2 and re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
     assert not list(store.outbox.glob("*/*.partial"))
 
@@ -269,7 +267,7 @@ def test_a_campaign_whose_disk_fills_up(
     filler.write_bytes(bytes(SIZE - used - left))
 
     code, said = command(tmp_path, *words, storage)
-    line = r"^Error: .*No space left on device: .*make room, and go on with the same"
+    line = r"^Error: .*No space left on device: .*free disk space and rerun the same"
     assert code == 2 and re.search(line, said, re.MULTILINE) and "Traceback" not in said, said
 
     filler.unlink()

@@ -16,7 +16,7 @@ from benchmarks import engine, logs
 from benchmarks.errors import warn
 from benchmarks.pool.job import DEATHS
 from benchmarks.pool.local import LocalPool
-from benchmarks.runs.progress import Quiet
+from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
@@ -94,7 +94,7 @@ def test_workers_that_die_are_in_it(tmp_path: Path) -> None:
 def test_a_session_tells_its_phases_and_what_ended_unusually(tmp_path: Path, store: Store) -> None:
     write_suite(tmp_path, "asgd, {name: asgd, local_lr: 9}", updates=400, seeds=1)
     session = Session(load(str(tmp_path / "small.yaml")), store, baselines=False)
-    session.run(engine.engine("local", None, 1), lambda tasks: Quiet())
+    session.run(engine.engine("local", None, 1), lambda tasks: Progress())
     text = store.session_log.read_text()
     assert "small: 2 runs, 2 of them left" in text
     assert re.search(r"computing: \d+\.\d s", text) and "diverged" in text

@@ -66,7 +66,7 @@ def test_ctrl_c_and_going_on(tmp_path: Path, store: Store, start: Start, newest:
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does
     output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
-    assert output.splitlines()[-1] == f"Go on with: asyncfl {' '.join(command)}"
+    assert output.splitlines()[-1] == f"Resume with: asyncfl {' '.join(command)}"
     assert "Traceback" not in output
     stopped = re.search(r"^Stopped: (\d) of 4 runs finished", output, re.MULTILINE)
     assert stopped is not None

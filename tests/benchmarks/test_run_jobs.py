@@ -146,7 +146,7 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     )
 
 
-@pytest.mark.parametrize("display", [progress.Quiet(), progress.Lines(1), progress.Bars(1)])
+@pytest.mark.parametrize("display", [progress.Progress(), progress.Lines(1), progress.Bars(1)])
 def test_a_run_that_begins_anew_is_seen_in_the_terminal(
     display: progress.Progress, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,7 +154,7 @@ def test_a_run_that_begins_anew_is_seen_in_the_terminal(
     with display:
         display.see((one_run(tmp_path), BegunAnew("ValueError: x.checkpoint is damaged (EOFError)")))
     said = " ".join("".join(capsys.readouterr()).split())
-    assert "cannot be taken up (ValueError: x.checkpoint is damaged (EOFError)); it begins anew" in said
+    assert "resume from checkpoint (ValueError: x.checkpoint is damaged (EOFError)); restarting" in said
 
 
 def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> None:

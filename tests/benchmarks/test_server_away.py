@@ -18,7 +18,7 @@ from recorded import computed, keys, runs, trials, write_campaign, write_suite
 
 from benchmarks.engine import Local
 from benchmarks.runs.messages import Finished
-from benchmarks.runs.progress import Quiet, TaskMessage
+from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session
 from benchmarks.runs.sync import sync
 from benchmarks.suite.suite import load
@@ -112,7 +112,7 @@ def line(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line
     found.close()
 
 
-class Watching(Quiet):
+class Watching(Progress):
     """Does something after so many runs."""
 
     def __init__(self, line: Line, after: int) -> None:
@@ -167,7 +167,7 @@ def test_a_line_that_is_cut_at_random(tmp_path: Path, line: Line) -> None:
     store = Store(tmp_path / "results", line.uri)
     line.share = 1 / 6
     session = Session(load(str(suite)), store)
-    session.run(Local(1), lambda _: Quiet())
+    session.run(Local(1), lambda _: Progress())
     assert session.now == {"done": 18}
     for _ in range(20):
         if not session.waiting or not sync(store).waiting:
@@ -208,7 +208,7 @@ def test_a_database_that_another_process_holds(tmp_path: Path, store: Store) -> 
     session = Session(load(str(suite)), store)
     with closing(sqlite3.connect(store.database)) as other:
         other.execute("BEGIN IMMEDIATE")
-        session.run(Local(1), lambda _: Quiet())
+        session.run(Local(1), lambda _: Progress())
         assert session.now == {"done": 3} and session.waiting == 3
         assert "database is locked" in session.why_waiting
         other.rollback()

@@ -17,7 +17,7 @@ from recorded import held, keys, runs, tables, undisturbed, write_suite
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.runs.messages import Advanced
-from benchmarks.runs.progress import Quiet, TaskMessage
+from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session
 from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import load
@@ -30,7 +30,7 @@ from reports.records.summary import summarise
 pytestmark = pytest.mark.usefixtures("fork_server")
 
 
-class Listener(Quiet):
+class Listener(Progress):
     """Does something with what is heard."""
 
     def __init__(self, hear: Callable[[TaskMessage], None]) -> None:

@@ -306,10 +306,8 @@ class TestWorkers:
         found = session(tmp_path / "small.yaml", store, hear=hear)
         assert found.now["done"] == 2  # with the baseline
         (line,) = said
-        assert line.startswith(
-            f"{task.name}: its checkpoint cannot be taken up (ValueError: {saved} is damaged"
-        )
-        assert line.endswith("; it begins anew")
+        assert line.startswith(f"{task.name}: cannot resume from checkpoint (ValueError: {saved} is damaged")
+        assert line.endswith("; restarting from scratch")
 
     @pytest.mark.slow
     def test_a_worker_killed_in_company_costs_nobody_a_record(self, tmp_path: Path, store: Store) -> None:

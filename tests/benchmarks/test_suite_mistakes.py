@@ -120,7 +120,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (
             {"strategies": "[{name: async_fedavg, weights: [1, 2, 3]}]"},
-            "s.yaml: strategies.0: Async FedAvg (weights (1.0, 2.0, 3.0)) does not go with this: weights: 3 ",
+            "s.yaml: strategies.0: Async FedAvg (weights (1.0, 2.0, 3.0)) is incompatible with this ",
         ),
         (
             {"strategies": "['no_such_module:Mine']"},

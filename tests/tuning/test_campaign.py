@@ -309,7 +309,7 @@ def test_interrupted_and_continued_it_has_what_was_planned(
     said = first.communicate(timeout=PATIENCE)[0]
     assert first.returncode == (130 if end is signal.SIGINT else -end), said
     if end is signal.SIGINT:
-        assert "trials finished; what was in progress is taken up again." in said
+        assert "trials finished; trials in progress will be retried." in said
 
     go.touch()
     second = start(*command)

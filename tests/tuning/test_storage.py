@@ -70,15 +70,18 @@ def test_half_a_line_in_a_journal_damages_nothing_that_follows(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "--storage x: No space left on device: make room"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "--storage x: No space left on device: free disk space",
+        ),
         (
             OperationalError("INSERT …", {}, sqlite3.OperationalError("database or disk is full")),
-            "--storage x: database or disk is full: make room",
+            "--storage x: database or disk is full: free disk space",
         ),
     ],
 )
 def test_a_full_disk_comes_with_advice(error: Exception, line: str) -> None:
-    with pytest.raises(UserError, match=f"^{line}, and go on"), storage_errors_explained("x"):
+    with pytest.raises(UserError, match=f"^{line} and rerun"), storage_errors_explained("x"):
         raise error
 
 

@@ -102,7 +102,7 @@ def command(
             failed += [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
     except KeyboardInterrupt:
         click.echo("\nStopped: what was in progress is saved.")
-        click.echo(f"Go on with: asyncfl {command_line(sys.argv[1:])}")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     sys.exit(1 if any(failed) else 0)
 

@@ -103,7 +103,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does
     output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130 and "Traceback" not in output
-    assert output.splitlines()[-1] == f"Go on with: asyncfl {' '.join(run)}"
+    assert output.splitlines()[-1] == f"Resume with: asyncfl {' '.join(run)}"
     stored = kept.read(kept.path("toy", "small", toy / "results"))
     assert {one.seed for one in stored} == finished_seeds(store) != {0, 1, 2}
 
