@@ -36,11 +36,10 @@ Damage = Callable[[Store], object]
 Column = list[Any]  # of a table of a run
 
 
-def fill(folder: Path) -> Store:
-    """A store with four runs and a study of two trials; beside it the suite they are of."""
-    suite = folder / "small.yaml"
+def fill(store: Store) -> None:
+    """Four runs and a study of two trials; beside the store lies the suite they are of."""
+    suite = store.folder.with_name("small.yaml")
     suite.write_text(yaml.safe_dump(SUITE))
-    store = Store(folder / "store")
     found = tasks(load(str(suite)).runs())
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
@@ -58,7 +57,6 @@ def fill(folder: Path) -> Store:
     for number in range(2):
         tracking.write(trial(number))
     tracking.summarise(STUDY)
-    return store
 
 
 STUDY = StudyRecord(
@@ -228,13 +226,15 @@ def rewrite(store: Store, name: str, other: Callable[[pa.Table], pa.Table], *, b
     """Write another table in the place of a run's; as a bomb, a few kilobytes that say so many rows."""
     path = first(store, name)
     table = other(pq.read_table(path))
-    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
-        if not bomb:
-            writer.write_table(table)
-            return
-        million = table.take([0] * 1_000_000)
-        for _ in range(ROWS_OF_A_BOMB // 1_000_000):
-            writer.write_table(million)
+    pq.write_table(table.take([0] * 1_000_000) if bomb else table, path, compression="zstd")
+    if bomb:
+        said, million, content = path.with_name("said"), pq.read_metadata(path), path.read_bytes()
+        footer = 8 + int.from_bytes(content[-8:-4], "little")
+        for _ in range(ROWS_OF_A_BOMB // 1_000_000 - 1):
+            million.append_row_groups(pq.read_metadata(path))
+        million.write_metadata_file(said)
+        path.write_bytes(content[:-footer] + said.read_bytes()[4:])
+        said.unlink()
 
 
 def without(column: str) -> Callable[[pa.Table], pa.Table]:

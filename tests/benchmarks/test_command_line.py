@@ -199,7 +199,7 @@ def test_show_counts_runs_and_estimates_their_time(here: AsyncFL) -> None:
     assert "Estimated time: less than a second on the " in done.stdout
 
 
-def test_batch_norm_is_refused_before_anything_starts(asyncfl: AsyncFL, tmp_path: Path) -> None:
+def test_batch_norm_is_refused_before_anything_starts(here: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "nets.py").write_text(
         "from torch import nn\n"
         "from fl_core.problems.models.model import Model\n"
@@ -212,9 +212,9 @@ def test_batch_norm_is_refused_before_anything_starts(asyncfl: AsyncFL, tmp_path
         "budget: {updates: 9}, strategies: [asgd], lr: 0.1, seeds: 2}"
     )
     reason = "the network's layer 1 (BatchNorm1d) keeps running statistics, which no server averages"
-    shown = asyncfl("show", "normed.yaml")
+    shown = here("show", "normed.yaml")
     assert shown.returncode == 2 and f"{reason}: use GroupNorm" in shown.stderr
-    ran = asyncfl("run", "normed.yaml", "--store", "results")
+    ran = here("run", "normed.yaml", "--store", "results")
     assert ran.returncode == 2 and reason in ran.stderr and "Traceback" not in ran.stderr
     assert not list((tmp_path / "results" / "outbox").glob("*/*"))
 

@@ -20,7 +20,8 @@ SHIPPED = Path(kept.__file__).parents[1]
 
 
 def rewritten_baseline(path: Path) -> Callable[[], object]:
-    baseline.write(baseline.read(SHIPPED / "baselines/ci.json"), path)
+    whole = baseline.read(SHIPPED / "baselines/ci.json")
+    baseline.write(whole.model_copy(update={"runs": whole.runs[:4]}), path)
     return lambda: baseline.read(path)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -62,21 +62,16 @@ def test_what_cannot_be_had_is_said_in_a_line(
     assert device.chosen() == torch.device("cpu")
 
 
-def test_from_the_shell(tmp_path: Path) -> None:
+def test_from_the_shell(
+    tmp_path: Path, typed: Callable[..., subprocess.CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line, exit code 2; the environment says the same as the option."""
     if torch.backends.cuda.is_built():
         pytest.skip("this PyTorch has CUDA")
-    main = "from benchmarks.cli import main; main()"
-    command = [sys.executable, "-c", main, "run", "quickstart", "--store", str(tmp_path / "store")]
     told = "Error: --device cuda: this PyTorch has no CUDA; use --device cpu\n"
     for more, variable in ((["--device", "cuda"], "cpu"), ([], "cuda")):
-        done = subprocess.run(
-            [*command, *more],
-            env={**os.environ, "ASYNCFL_DEVICE": variable},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        monkeypatch.setenv("ASYNCFL_DEVICE", variable)
+        done = typed("run", "quickstart", "--store", str(tmp_path / "store"), *more)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
     assert not (tmp_path / "store").exists()
 

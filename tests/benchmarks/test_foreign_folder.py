@@ -57,7 +57,10 @@ Started = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with modules that leave a mark when they are imported, and strategies of the user's own."""
+    """A folder with modules that leave a mark when they are imported, and strategies of the user's own.
+
+    And with a package of the name of one of ours.
+    """
     folder = tmp_path / "shared"
     folder.mkdir()
     for name in [*OPTIONAL.split(), *SHADOWING.split(), "evil"]:
@@ -65,6 +68,8 @@ def folder(tmp_path: Path) -> Path:
     (folder / "evil-1.0.dist-info").mkdir()
     (folder / "evil-1.0.dist-info" / "entry_points.txt").write_text(PLUGIN)
     (folder / "evil-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1\n")
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").write_text(MARK.format(marks=str(tmp_path / "marks")))
     (folder / "mine").mkdir()
     (folder / "mine" / "area.py").write_text(OWN)
     (folder / "mine" / "steps.py").write_text(STEPS)
@@ -105,30 +110,38 @@ def without_shadows(folder: Path) -> None:
         (folder / f"{name}.py").unlink()
 
 
+RUN = ("run", "tiny.yaml", "--workers", "1", "--quiet")
+
+
 def test_nothing_is_imported_but_what_the_suite_names(folder: Path, asyncfl: Started) -> None:
-    for command in (
-        ["list"],
-        ["run", "tiny.yaml", "--workers", "1", "--quiet"],
-        ["report", "tiny"],
-        ["tune", "tiny.yaml", "--workers", "1"],
-    ):
+    done = asyncfl(folder, *RUN)
+    assert (done.returncode, marks(folder)) == (0, ""), done.stderr
+    assert "died" not in done.stderr
+
+
+@pytest.mark.slow
+def test_nor_by_other_commands(folder: Path, asyncfl: Started) -> None:
+    for command in (["list"], RUN, ["report", "tiny"], ["tune", "tiny.yaml", "--workers", "1"]):
         done = asyncfl(folder, *command)
         assert (done.returncode, marks(folder)) == (0, ""), (command, done.stderr)
     assert "mine.area:Mine" in (folder / "tuned-tiny.yaml").read_text()
 
 
-def test_nor_where_pythonpath_has_empty_entries(folder: Path, asyncfl: Started) -> None:
+@pytest.mark.parametrize("command", [("show", "tiny.yaml"), pytest.param(RUN, marks=pytest.mark.slow)])
+def test_nor_where_pythonpath_has_empty_entries(
+    folder: Path, asyncfl: Started, command: tuple[str, ...]
+) -> None:
     """`PYTHONPATH=$PYTHONPATH:…` has one wherever the variable was empty."""
     without_shadows(folder)  # Python imports some of them before this package gets to work
     path = os.pathsep.join([str(ROOT), "", "."])
-    done = asyncfl(folder, "run", "tiny.yaml", "--workers", "1", "--quiet", path=path)
+    done = asyncfl(folder, *command, path=path)
     assert (done.returncode, marks(folder)) == (0, ""), done.stderr
 
 
 @pytest.mark.slow
 def test_the_pages_of_mlflow_import_nothing_either(folder: Path, asyncfl: Started) -> None:
     """Its server is other processes, which search the folder on their own account."""
-    assert asyncfl(folder, "run", "tiny.yaml", "--workers", "1", "--quiet").returncode == 0
+    assert asyncfl(folder, *RUN).returncode == 0
     shutil.rmtree(folder / "evil-1.0.dist-info")
     for path in folder.glob("*.py"):
         if path.stem != "org":  # a server that imported some of the others would not start

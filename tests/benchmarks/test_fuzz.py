@@ -210,7 +210,7 @@ KINDS = {
         1_000,
     ),
 }
-QUICK = 150
+QUICK = 60
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
 
 
 def test_a_command_line_begins_or_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    typed(tmp_path, monkeypatch, 150)
+    typed(tmp_path, monkeypatch, QUICK)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def test_drivers_that_make_one_database_at_once_lose_no_record(tmp_path: Path, e
     """The last one's had replaced those of the others: their records were gone, or refused as read-only."""
     wanted = {name: record_runs(tmp_path, name) for name in "abcd"}
     databases = [tmp_path / f"{number}.db" for number in range(DATABASES)]
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")  # it has imported MLflow
     together = context.Barrier(len(wanted), timeout=PATIENCE)
     drivers = [
         context.Process(target=deliver, args=(tmp_path / name, databases, empty_database, together))

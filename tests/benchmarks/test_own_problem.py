@@ -87,10 +87,13 @@ def test_tuning_searches_by_it(folder: Path) -> None:
     assert "test/mae, minimize" in done.stdout
 
 
-def test_a_module_with_batch_norm_is_refused_by_show(folder: Path) -> None:
+def test_a_module_with_batch_norm_is_refused_by_show(
+    folder: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     text = (folder / "mine.py").read_text().replace("nn.Linear(5, 1)", "nn.BatchNorm1d(5)", 1)
     (folder / "normed.py").write_text(text)
-    done = asyncfl(folder, "show", "mine.yaml", "--set", "problem.module=normed:Arrival")
+    done = typed("show", "mine.yaml", "--set", "problem.module=normed:Arrival")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert "problem.module: the network's layer line (BatchNorm1d) keeps running statistics" in line

@@ -4,8 +4,6 @@ import ast
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +11,10 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE
-from recorded import write_suite
 from toy import Count, Counted, Deadly, Parts, Saving, Sociable, Sum
 
 from benchmarks.pool.job import DEATHS, Died, Final, GivenUp, Message, PoolJob
 from benchmarks.pool.local import LocalPool
-from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,29 +163,6 @@ def test_jobs_of_a_kind_go_on_side_by_side(tmp_path: Path, log: Path) -> None:
     assert len(ended) == 4
     assert [one.beside for one in ended.values()] == [2, 2, 2, 2]
     assert len({one.process for one in ended.values()}) == 2
-
-
-def test_a_foreign_package_in_the_working_directory_is_not_ours(tmp_path: Path, store: Store) -> None:
-    """`asyncfl` as installed, in a folder with a package `benchmarks` and a strategy of the user's."""
-    foreign = tmp_path / "benchmarks"
-    foreign.mkdir()
-    (foreign / "__init__.py").write_text("raise RuntimeError('the wrong package')\n")
-    (tmp_path / "sluggish.py").write_text((Path(__file__).parent / "sluggish.py").read_text())
-    script = tmp_path / "bin" / "asyncfl"
-    script.parent.mkdir()
-    script.write_text("from benchmarks.cli import main\nif __name__ == '__main__':\n    main()\n")
-    write_suite(tmp_path, "{name: 'sluggish:Slow'}", seeds=1)
-    arguments = ["run", "small.yaml", "--store", str(store.folder), "--workers", "1", "--no-report"]
-    done = subprocess.run(
-        [sys.executable, script, *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 run and 1 centralised baseline" in done.stdout and "died" not in done.stderr
 
 
 def test_the_pool_knows_nothing_of_what_it_computes() -> None:

@@ -91,15 +91,18 @@ def test_ctrl_c_and_going_on(tmp_path: Path, store: Store, start: Start, newest:
     assert len(runs(store)) == 2
 
 
-def test_errors_and_mistakes(tmp_path: Path, store: Store, start: Start) -> None:
+@pytest.mark.usefixtures("fork_server")
+def test_errors_and_mistakes(
+    tmp_path: Path, store: Store, typed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     write_suite(tmp_path, f"{{name: 'sluggish:Failing', mended: '{tmp_path / 'mended'}'}}", seeds=1)
-    failed = start("run", "small.yaml", "--store", str(store.folder), "--no-report")
-    foreign = start("run", "small.yaml", "--store", str(tmp_path), "--tracking-uri", "mlruns")
-    output, _ = foreign.communicate(timeout=PATIENCE)
+    foreign = typed("run", "small.yaml", "--store", str(tmp_path), "--tracking-uri", "mlruns")
     assert foreign.returncode == 2
-    assert output.startswith("Error: --tracking-uri mlruns: must be ") and output.count("\n") == 1
+    assert foreign.stderr.startswith("Error: --tracking-uri mlruns: must be ")
+    assert foreign.stderr.count("\n") == 1
 
-    output, _ = failed.communicate(timeout=PATIENCE)
+    failed = typed("run", "small.yaml", "--store", str(store.folder), "--no-report")
+    output = failed.stdout + failed.stderr
     assert failed.returncode == 1
     assert "error: RuntimeError: the twentieth update\n" in output
     assert "1 done, 1 ended in error" in output and "Traceback" not in output
