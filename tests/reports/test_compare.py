@@ -102,12 +102,12 @@ def test_intervals_hold_together_over_the_scenarios() -> None:
 
 @pytest.mark.parametrize("n", [4, 12])
 def test_intervals_that_hold_together_miss_the_truth_in_one_case_of_twenty(n: int) -> None:
-    """Of five true means in 300 samples: any miss in at most 5 %, within three standard errors."""
+    """Of five true means in 200 samples: any miss in at most 5 %, within three standard errors."""
     rng = np.random.default_rng(1)
     level = 1 - 0.05 / 5
-    samples = rng.normal(size=(300, 5, n))
+    samples = rng.normal(size=(200, 5, n))
     missed = [any(effect(list(one), level).significant for one in sample) for sample in samples]
-    assert np.mean(missed) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+    assert np.mean(missed) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
 def test_only_seeds_of_both_are_paired_and_the_others_are_named() -> None:

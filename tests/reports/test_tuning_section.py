@@ -250,8 +250,7 @@ def test_a_real_campaign_end_to_end(tuned: Path) -> None:
         assert "5 trials × 2 seeds × 20 client updates, the same for every strategy" in page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [375, 1200])
+@pytest.mark.parametrize(("width", "scheme"), [(375, "dark"), (1200, "light")])
 def test_it_fits_every_window(browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
     suite = campaign(
         *(runs(f"{name} {'x' * 40}", [tried(0.5, **rate(0.1))]) for name in "ab"),

@@ -45,7 +45,7 @@ def recorded(store: Store, kind: str, suite: str = "small") -> list[Run]:
 
 def test_the_best_rate_of_gradient_descent_is_found(make: Make, store: Store) -> None:
     # One step a round for both clients: θ − 1 shrinks by |1 − η λ| with λ = (2 + 6)/2, so η = 1/4 is best.
-    driver = tune(make(tuning={"trials": 40, "seeds": 1, "batch": 2, "last": 1, "space": RATE}), store)
+    driver = tune(make(tuning={"trials": 25, "seeds": 1, "batch": 2, "last": 1, "space": RATE}), store)
     (ledger,) = driver.ledgers
     best = ledger.best()
     assert best is not None and best.params["local_lr"] == pytest.approx(0.25, rel=0.1)
@@ -179,11 +179,11 @@ def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
 @pytest.mark.parametrize(("pruner", "seeds"), [("median", 2), ("wilcoxon", 6), ("hyperband", 2)])
 def test_pruned_trials_count_and_are_never_best(make: Make, store: Store, pruner: str, seeds: int) -> None:
     problem = {**QUADRATIC, "noise": 0.3}
-    tuning = {"trials": 20, "seeds": seeds, "batch": 2, "pruner": pruner, "sampler": "random", "space": RATE}
+    tuning = {"trials": 12, "seeds": seeds, "batch": 2, "pruner": pruner, "sampler": "random", "space": RATE}
     (ledger,) = tune(make(problem=problem, evaluations=10, tuning=tuning), store).ledgers
     states = Counter(one.state.name for one in ledger.ended())
     best = ledger.best()
-    assert sum(states.values()) == 20 and states["PRUNED"] > 0 and best is not None
+    assert sum(states.values()) == 12 and states["PRUNED"] > 0 and best is not None
     assert best.state.name == "COMPLETE"
     assert Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial")) == {
         "complete": states["COMPLETE"],
