@@ -173,7 +173,7 @@ def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Pa
     assert finished.status == "error"
     assert finished.reason == (
         "RuntimeError: Scribbling changes the server's model in place, a version that others hold: "
-        "server.step(...) makes a new one, and .clone() a copy to write into"
+        "make a new version with server.step(...), or write into a .clone()"
     )
 
 
