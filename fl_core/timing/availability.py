@@ -21,19 +21,24 @@ NEVER: Iterator[tuple[Fraction, Fraction | None]] = iter(())  # one for all clie
 
 
 class Availability(Part):
-    """Base of all availability laws."""
+    """Base of all availability laws: when clients are absent."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.availability",)
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
-        """When `client` leaves and returns (None: never), in virtual time.
+        """Yield when a client leaves and returns (None: never), in virtual time.
 
         Intervals increase, with time present between them; there may be infinitely many.
+
+        Args:
+            client: 0 … n − 1.
+            n: The number of clients.
+            seed: The seed of the run.
         """
         raise NotImplementedError
 
     def times(self) -> tuple[Fraction, ...]:
-        """Times that the clock must hit exactly, so that every absence is a whole number of ticks."""
+        """Return times that the clock must hit exactly, so that every absence is a whole number of ticks."""
         return ()
 
     def label(self) -> str:
@@ -61,7 +66,7 @@ class Dropouts(Availability):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.back is not None and self.back <= self.at:
-            raise ValueError(f"back: must come after the time of leaving, {self.at}, not at {self.back}")
+            raise ValueError(f"back: must be later than the time of leaving, {self.at}, not {self.back}")
         return self
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:

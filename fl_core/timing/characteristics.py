@@ -21,7 +21,7 @@ RARE = 0.99  # a job longer than this share of the client's is one of the tail
 
 @dataclass(frozen=True, slots=True)
 class Characteristics:
-    """Speeds of the clients, lengths of their jobs, absences."""
+    """Four numbers about a population of clients: speeds, lengths of jobs, absences."""
 
     spread: float  # standard deviation of log mean lengths over clients
     slowest: float  # log of the slowest client's mean length over the median client's
@@ -29,19 +29,27 @@ class Characteristics:
     absence: float  # −log of the share of time that clients are present
 
     def distance(self, other: Characteristics) -> float:
-        """Euclidean."""
+        """Return the Euclidean distance from another population."""
         return math.dist(astuple(self), astuple(other))
 
 
 def characteristics(
     durations: Durations, availability: Availability, n: int, seeds: Sequence[int], horizon: float
 ) -> Characteristics:
-    """Of n clients, averaged over seeds; absences up to `horizon` in virtual time.
+    """Return the characteristics of n clients, averaged over seeds.
 
-    Raises ValueError where a law does not fit n clients, or no client is present before the horizon.
+    Args:
+        durations: The law of the lengths of jobs.
+        availability: The law of absences.
+        n: The number of clients.
+        seeds: Seeds to average over.
+        horizon: Virtual time up to which absences count.
+
+    Raises:
+        ValueError: A law does not fit n clients, or no client is present before the horizon.
     """
-    found = [astuple(_under(seed, durations, availability, n, horizon)) for seed in seeds]
-    return Characteristics(*np.mean(found, axis=0).tolist())
+    rows = [astuple(_under(seed, durations, availability, n, horizon)) for seed in seeds]
+    return Characteristics(*np.mean(rows, axis=0).tolist())
 
 
 def _under(
@@ -54,7 +62,7 @@ def _under(
     away = sum(sum(_absences(availability, client, n, seed, horizon)) for client in range(n))
     present = 1 - away / (n * horizon)
     if present <= 0:
-        raise ValueError(f"no client is present before time {horizon:g}")
+        raise ValueError(f"availability: no client is present before time {horizon:g}")
     return Characteristics(
         spread=float(np.log(means).std()),
         slowest=float(np.log(means.max() / np.median(means))),
@@ -64,6 +72,6 @@ def _under(
 
 
 def _absences(availability: Availability, client: int, n: int, seed: int, horizon: float) -> Iterator[float]:
-    """Lengths of a client's absences before the horizon."""
-    for left, back in takewhile(lambda one: one[0] < horizon, availability.absences(client, n, seed)):
+    """Yield the lengths of a client's absences before the horizon."""
+    for left, back in takewhile(lambda span: span[0] < horizon, availability.absences(client, n, seed)):
         yield min(horizon, math.inf if back is None else float(back)) - float(left)

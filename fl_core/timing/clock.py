@@ -14,7 +14,7 @@ MICRO = Fraction(1, 1_000_000)
 
 
 class Clock:
-    """Counts virtual time in ticks of length `unit`."""
+    """Virtual time in ticks of length `unit`."""
 
     def __init__(self, unit: Fraction) -> None:
         if unit <= 0:
@@ -23,25 +23,33 @@ class Clock:
         self._numerator, self._denominator = unit.as_integer_ratio()
 
     def ticks(self, time: Fraction) -> int:
-        """`time` in ticks, exactly; ValueError if it is not a whole number."""
+        """Return `time` in ticks, exactly.
+
+        Raises:
+            ValueError: `time` is not a whole number of ticks.
+        """
         ticks, rest = divmod(time.numerator * self._denominator, time.denominator * self._numerator)
         if rest:
             raise ValueError(f"time {time} is no whole number of ticks of {self.unit}")
         return ticks
 
     def round(self, time: float | Fraction) -> int:
-        """`time` in ticks, to the nearest (a half up), and at least one."""
+        """Return `time` in ticks, to the nearest (a half up), and at least one."""
         numerator, denominator = time.as_integer_ratio()
         dividend, divisor = 2 * numerator * self._denominator, denominator * self._numerator
         return max(1, (dividend + divisor) // (2 * divisor))
 
     def time(self, ticks: int) -> float:
-        """Ticks as virtual time, to the nearest float."""
+        """Return ticks as virtual time, to the nearest float."""
         return ticks * self._numerator / self._denominator
 
 
 def common_unit(times: Iterable[Fraction]) -> Fraction:
-    """The largest unit of which all `times` are whole multiples; ValueError if all are 0."""
+    """Return the largest unit of which all `times` are whole multiples.
+
+    Raises:
+        ValueError: All times are 0.
+    """
     fractions = set(times)
     unit = Fraction(
         math.gcd(*(time.numerator for time in fractions)),

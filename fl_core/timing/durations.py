@@ -26,7 +26,7 @@ from fl_core.timing.laws import chosen, label, plain
 
 
 class Durations(Part):
-    """Base of all duration laws."""
+    """Base of all duration laws: how long jobs take."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.durations",)
     unit: ClassVar[Fraction] = MICRO  # the tick on which a random law rounds; exact laws derive theirs
@@ -36,29 +36,37 @@ class Durations(Part):
 
     @property
     def random(self) -> bool:
-        """Whether each job's length is drawn; if not, lengths are known beforehand and exact."""
+        """True if each job's length is drawn; otherwise lengths are known beforehand and exact."""
         return type(self).draw is not Durations.draw
 
     @property
     def constant(self) -> bool:
-        """Whether all jobs of a client take the same time, at the same number of steps."""
+        """True if all jobs of a client take equally long, for equal numbers of steps."""
         return not self.random and type(self).cycles is Durations.cycles
 
     @property
     def memoryless(self) -> bool:
-        """Whether lengths are exponential, so that a job in progress takes as long again as a new one."""
+        """True if lengths are exponential: a job in progress takes as long again as a new one."""
         return False
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
-        """Mean length of each client's jobs [n], in virtual time; ValueError if the law does not fit n."""
+        """Return each client's mean job length [n], in virtual time.
+
+        Args:
+            n: The number of clients.
+            seed: The seed of the run, for laws that draw the means.
+
+        Raises:
+            ValueError: The law does not fit n clients.
+        """
         raise NotImplementedError
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
-        """The length of one job of a client whose jobs take `mean` on average."""
+        """Return the length of one job, in virtual time, of a client whose jobs take `mean` on average."""
         return mean
 
     def cycles(self, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...]:
-        """For laws that are not random: the lengths of each client's jobs in turn, over and over."""
+        """Return the lengths of each client's jobs in turn, over and over, for laws that are not random."""
         return tuple((mean,) for mean in self.means(n, seed))
 
     def label(self) -> str:
@@ -66,21 +74,25 @@ class Durations(Part):
 
 
 def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
-    """A law's mean lengths [n]; ValueError unless there is one for each client, positive and finite."""
-    found = law.means(n, seed)
-    if len(found) != n:
-        raise ValueError(f"durations: {law.reference()} gives {len(found)} means for {n} clients")
-    for client, mean in enumerate(found):
+    """Return a law's mean lengths [n], checked.
+
+    Raises:
+        ValueError: There is not one for each client, positive and finite.
+    """
+    lengths = law.means(n, seed)
+    if len(lengths) != n:
+        raise ValueError(f"durations: {law.reference()} gives {len(lengths)} means for {n} clients")
+    for client, mean in enumerate(lengths):
         if not 0 < mean < math.inf:
             raise ValueError(
                 f"durations: {law.reference()} gives client {client} jobs of mean length {mean}; "
                 "a mean is a finite number above 0"
             )
-    return found
+    return lengths
 
 
 class Lengths:
-    """A law under one seed and n clients: the length of every job, in ticks, in any order of calls.
+    """Lengths of all jobs under one law, seed and n clients, in ticks, in any order of calls.
 
     `clock` has the law's own unit, divided so that each of `exact_times` (FedFix's Δt, say) is a whole number
     of ticks. A job takes the same virtual time whatever they are, so strategies stay paired.
@@ -100,7 +112,7 @@ class Lengths:
         self._streams = Streams(seed, "duration")
 
     def __call__(self, client: int, job: int, steps: int = 1) -> int:
-        """Length of a client's job in ticks, at least one; `steps` matters if the law is per step."""
+        """Return a job's length in ticks, at least one; `steps` matters if the law is per step."""
         if self._cycles:
             cycle = self._cycles[client]
             ticks = cycle[job % len(cycle)]
@@ -347,16 +359,20 @@ class Scipy(Drawn):
 
 @functools.cache
 def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
-    """A law of `scipy.stats` at unit scale, and its mean; ValueError if it is not one of positive lengths."""
+    """Return a law of `scipy.stats` at unit scale, and the law's mean.
+
+    Raises:
+        ValueError: There is no such law, or its values are not positive lengths of a finite mean.
+    """
     from scipy import stats
 
-    found = getattr(stats, law, None)
-    if not isinstance(found, stats.rv_continuous):
+    family = getattr(stats, law, None)
+    if not isinstance(family, stats.rv_continuous):
         raise ValueError(f"law: scipy.stats has no continuous law '{law}'; it has gamma, lognorm, pareto, …")
-    if len(shape) != found.numargs:
-        wanted = f"({found.shapes})" if found.shapes else "none"
-        raise ValueError(f"shape: {law} has {found.numargs} shape parameters {wanted}, {len(shape)} given")
-    distribution = found(*shape)
+    if len(shape) != family.numargs:
+        wanted = f"({family.shapes})" if family.shapes else "none"
+        raise ValueError(f"shape: {law} has {family.numargs} shape parameters {wanted}, {len(shape)} given")
+    distribution = family(*shape)
     mean, least = float(distribution.mean()), float(distribution.support()[0])
     if not (least >= 0 and 0 < mean < math.inf):  # invalid parameters give mean nan
         raise ValueError(
@@ -366,7 +382,11 @@ def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
 
 
 def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
-    """`times` for n clients, as given or one repeated; ValueError if there are neither 1 nor n."""
+    """Return `times` for n clients [n], as given or one repeated.
+
+    Raises:
+        ValueError: There are neither 1 nor n times.
+    """
     if len(times) not in (1, n):
         raise ValueError(
             f"times: {len(times)} given for {many(n, 'client')}; give one for all, or one for each"
@@ -375,6 +395,6 @@ def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
 
 
 def on_unit(times: np.ndarray, unit: Fraction) -> tuple[Fraction, ...]:
-    """Drawn times [n], each on the nearest whole number of units, at least one."""
+    """Return drawn times [n], each rounded to a whole number of units, at least one."""
     clock = Clock(unit)
     return tuple(clock.round(time) * unit for time in times.tolist())

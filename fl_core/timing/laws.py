@@ -15,7 +15,7 @@ from fl_core.streams import stream
 
 @functools.lru_cache(maxsize=32)
 def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
-    """⌊share · n + ½⌋ of the clients 0 … n−1, at random.
+    """Return ⌊share · n + ½⌋ of the clients 0 … n−1, at random.
 
     Shares are nested: under one seed, a client among 30 % is also among 50 %.
     """
@@ -24,7 +24,7 @@ def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
 
 
 def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
-    """`head` (or the name) and each field that differs from its default, unless the head has `said` it."""
+    """Return a label: `head` (or the name), and fields that differ from defaults, except those `said`."""
     words = [head or part.reference().rpartition(":")[2].replace("_", "-")]
     for key, field in type(part).model_fields.items():
         value = getattr(part, key)
@@ -34,7 +34,7 @@ def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value in plain notation; for more than four numbers, the least and the greatest."""
+    """Return a value in plain notation; for more than four numbers, the least and the greatest."""
     if isinstance(value, tuple) and len(value) > 4:
         return f"{float(min(value)):.3g} … {float(max(value)):.3g}"
     if isinstance(value, tuple):

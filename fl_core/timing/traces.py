@@ -21,27 +21,43 @@ from fl_core.text import many
 
 
 def digest(path: Path) -> str:
-    """What identifies the content of a trace file; ValueError if it cannot be read as one."""
-    found = _digest(_content(path))
-    _jobs(path, found)
-    return found
+    """Return the digest of a trace file's content.
+
+    Raises:
+        ValueError: The file cannot be read as a trace.
+    """
+    identity = _digest(_content(path))
+    _jobs(path, identity)
+    return identity
 
 
 def clients(path: Path) -> int:
-    """How many clients a trace file has; ValueError if it cannot be read as one."""
+    """Return the number of clients in a trace file.
+
+    Raises:
+        ValueError: The file cannot be read as a trace.
+    """
     return len(_jobs(path, digest(path)))
 
 
 def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tuple[Fraction, ...], ...]:
-    """The lengths of the jobs of n clients, in order: clients 0 … n−1, or drawn from all under a seed.
+    """Return the lengths of the jobs of n clients, in order.
 
     Further clients of the file are left out. Draws are nested: under one seed, the clients of a smaller n are
-    among those of a larger one. Raises ValueError if the file's content has another digest, has fewer clients
-    than n, or, without a seed, lacks one of 0 … n−1.
+    among those of a larger one.
+
+    Args:
+        path: The trace file.
+        digest: The digest of its content.
+        n: The number of clients.
+        seed: Draws n of the file's clients; None takes clients 0 … n − 1.
+
+    Raises:
+        ValueError: The file has another digest, fewer clients than n or, without a seed, lacks one of them.
     """
     jobs = _jobs(path, digest)
     if len(jobs) < n:
-        raise ValueError(f"trace file {path}: it has jobs of {many(len(jobs), 'client')}, and {n} are wanted")
+        raise ValueError(f"trace file {path}: has jobs of {many(len(jobs), 'client')}, and {n} are wanted")
     if seed is not None:
         drawn = stream(seed, "trace").permutation(sorted(jobs))[:n]
         return tuple(tuple(jobs[client]) for client in drawn.tolist())
@@ -69,7 +85,7 @@ def _digest(content: bytes) -> str:
 def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
     content = _content(path)
     if _digest(content) != digest:
-        raise ValueError(f"trace file {path}: its content is not the one described, {digest}")
+        raise ValueError(f"trace file {path}: the content is not the one described, of digest {digest}")
     jobs: dict[str, list[Fraction]] = defaultdict(list)
     for number, row in _rows(path, content.decode("utf-8-sig", "replace")):
         cells = [cell.strip() for cell in row]
@@ -89,7 +105,7 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and cells of each row."""
+    """Yield the number and the cells of each row."""
     rows = csv.reader(text.splitlines())
     try:
         yield from enumerate(rows, 1)
@@ -98,13 +114,13 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _numbered(jobs: Mapping[str, Sequence[Fraction]]) -> Mapping[int, Sequence[Fraction]]:
-    """By the clients' numbers or, unless all are numbers, by their order."""
+    """Return jobs by the clients' numbers or, unless all are numbers, by order of appearance."""
     if not all(client.isdecimal() for client in jobs):
         return dict(enumerate(jobs.values()))
-    found: dict[int, list[Fraction]] = defaultdict(list)
+    numbered: dict[int, list[Fraction]] = defaultdict(list)
     for client, lengths in jobs.items():  # 7 and 07 are one client
-        found[int(client)] += lengths
-    return found
+        numbered[int(client)] += lengths
+    return numbered
 
 
 def _is_number(cell: str) -> bool:

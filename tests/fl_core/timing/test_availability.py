@@ -159,7 +159,7 @@ def test_never_there_and_always_there() -> None:
     [
         (
             {"name": "dropouts", "share": 0.3, "at": 5, "back": 5},
-            "back: must come after the time of leaving, 5, not",
+            "back: must be later than the time of leaving, 5, not",
         ),
         ({"name": "dropouts", "share": 30, "at": 5}, "share\n  Input should be less than or equal to 1"),
         ({"name": "dropouts", "share": 0.3}, "at\n  Field required"),

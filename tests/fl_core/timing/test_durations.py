@@ -236,7 +236,7 @@ def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> 
     assert Trace(path=path) != first
     other = Durations.model_validate(described | {"digest": "0123456789abcdef"})
     with pytest.raises(
-        ValueError, match=r"phones.csv: its content is not the one described, 0123456789abcdef"
+        ValueError, match=r"phones.csv: the content is not the one described, of digest 0123456789abcdef"
     ):
         Lengths(other, 1, 0)
 
@@ -265,7 +265,7 @@ def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
         Trace(path=tmp_path / "phones.csv")
     assert found.value.error_count() == 1
     path = traced(tmp_path, "0,1\n2,1\n")
-    with pytest.raises(ValueError, match="it has jobs of 2 clients, and 3 are wanted"):
+    with pytest.raises(ValueError, match="has jobs of 2 clients, and 3 are wanted"):
         Lengths(Trace(path=path), 3, 0)
     complaint = "no job of client 1; it has 2 clients, numbered from 0 to 2, and 'clients: random' draws 2"
     with pytest.raises(ValueError, match=complaint):
