@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Arrangement(Part):
-    """Replaces the strategy's `next`: the strategy aggregates, the arrangement sends."""
+    """A scenario's rule for sends, in the place of the strategy's `next`: the strategy only aggregates."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.arrangements",)
 
     history: Count = 1  # versions kept, the newest included
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """Which client gets which version now."""
+        """Return the clients that work next, and the versions they get."""
         raise NotImplementedError

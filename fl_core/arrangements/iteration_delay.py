@@ -25,7 +25,7 @@ class IterationDelay(Arrangement):
     history: Count = 500
 
     def label(self) -> str:
-        """The delay, in words."""
+        """Return the delay in words."""
         return f"Exp({self.mean:g}) iterations late"
 
     def next(self, server: Server) -> Iterable[Send]:

@@ -30,7 +30,7 @@ class Rounds(Arrangement):
     most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
 
     def label(self) -> str:
-        """The rounds, in words."""
+        """Return the rounds in words."""
         rounds = f"rounds of {self.workers}"
         age = f"{rounds} from the last {self.history} models" if self.history > 1 else f"synchronous {rounds}"
         dynamic = f"1 … {self.most_steps} steps" if self.most_steps else ""

@@ -29,7 +29,15 @@ class Constants:
 def constants(
     world: World, model: Tensor, batch: int, rng: np.random.Generator, draws: int = 32
 ) -> Constants:
-    """All of them, σ² from `draws` mini-batches per client; costs about 100 passes over all data."""
+    """Return the constants at one model; costs about 100 passes over all data.
+
+    Args:
+        world: Data and clients.
+        model: w [d].
+        batch: Data points of a mini-batch.
+        rng: Start directions of the power iterations.
+        draws: Mini-batches of each client for σ².
+    """
     share = torch.from_numpy(world.p).to(model)
     table = torch.stack([world.full_gradient(model, client) for client in range(world.n)])
     apart = (table - share @ table).square().sum(1)
@@ -49,7 +57,7 @@ def constants(
 
 
 def noise(world: World, model: Tensor, client: int, batch: int, draws: int) -> float:
-    """E‖g − ∇F_i(w)‖² of a client's stochastic gradients, the mean of `draws` of them."""
+    """Return E‖g − ∇F_i(w)‖² of a client's stochastic gradients, a mean over `draws` mini-batches."""
     mean = world.full_gradient(model, client)
     samples = world.samples(client, UNUSED_JOB, draws, batch).to(model.device).unbind()
     squares = [(world.gradient(model, client, sample) - mean).square().sum().item() for sample in samples]
@@ -64,19 +72,25 @@ def smoothness(
     tolerance: float = 1e-3,
     most: int = 50,
 ) -> float:
-    """The largest |eigenvalue| of the Hessian at `model` [d], by power iteration on differences of gradients.
+    """Return the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients.
 
-    Approached from below, until a step changes it by a relative `tolerance` at most, or after `most` steps.
-    On a quadratic the differences are exact.
+    Approached from below; on a quadratic the differences are exact.
+
+    Args:
+        gradient: Model [d] → gradient [d].
+        model: Where the Hessian is taken [d].
+        rng: Start direction.
+        tolerance: The iteration ends at a relative change of at most this.
+        most: Steps at most.
     """
     reach = torch.finfo(model.dtype).eps ** (1 / 3) * (1 + float(model.norm()))
     direction = torch.from_numpy(rng.normal(size=model.shape)).to(model)
-    found = 0.0
+    eigenvalue = 0.0
     for _ in range(most):
         direction = direction / direction.norm()
         curved = (gradient(model + reach * direction) - gradient(model - reach * direction)) / (2 * reach)
-        before, found = found, float(curved.norm())
-        if found == 0.0 or abs(found - before) <= tolerance * found:
+        before, eigenvalue = eigenvalue, float(curved.norm())
+        if eigenvalue == 0.0 or abs(eigenvalue - before) <= tolerance * eigenvalue:
             break
         direction = curved
-    return found
+    return eigenvalue

@@ -16,18 +16,18 @@ from fl_core.streams import stream
 
 
 class Diagnostics(Frozen):
-    """What is measured beside the curve, every so many server iterations; no part of a run's identity."""
+    """Measurements beside the curve, every so many server iterations; no part of a run's identity."""
 
     errors: Count | None = None  # every so many iterations: the error terms A, B, C of the update, and ‖∇F‖²
     gradient: Count | None = None  # every so many iterations: ‖∇F‖² alone
     constants: Count | None = None  # every so many iterations: L, σ², σ_G²
 
     def refuses(self, experiment: Experiment) -> str | None:
-        """One sentence why these cannot be measured in this experiment, or None."""
+        """Return why the error terms cannot be measured in an experiment, in one sentence, or None."""
         return refuses(experiment) if self.errors else None
 
     def possible(self, experiment: Experiment) -> Diagnostics:
-        """The same without the terms that cannot be measured in this experiment."""
+        """Return the diagnostics without the terms that cannot be measured in an experiment."""
         return self.model_copy(update={"errors": None}) if self.refuses(experiment) else self
 
     def __bool__(self) -> bool:
@@ -35,7 +35,7 @@ class Diagnostics(Frozen):
 
 
 class Diagnosis:
-    """Follows every event of a run; a row for each server iteration t in which something is measured.
+    """Diagnostics of a run, event by event: a row for each server iteration t in which something is measured.
 
     iteration t, updates received, the time at which w^t was made and `round_time` until w^{t+1}; then what
     was requested, at w^t: gradient_sq ‖∇F(w^t)‖²; update_sq ‖u^t‖², error_sq ‖u^t − ∇F(w^t)‖², noise_sq ‖A‖²,
@@ -54,7 +54,7 @@ class Diagnosis:
         self._model = self.simulation.server.model
 
     def see(self, event: Event) -> dict[str, float] | None:
-        """Follow the run through an event that just happened; a row if something was measured."""
+        """Follow the run through an event that just happened; return a row if something was measured."""
         terms = self.terms.see(event) if self.terms else None
         if not event.stepped:
             return None
@@ -62,30 +62,30 @@ class Diagnosis:
         self.resume()
         self.since = time
         version = event.version - 1
-        found: dict[str, float] = {}
+        row: dict[str, float] = {}
         if terms is not None:
-            found |= squares(terms)
+            row |= squares(terms)
         elif due(self.asked.gradient, version):
-            found[Name.GRADIENT] = square(full_gradient(self.simulation.world, model))
+            row[Name.GRADIENT] = square(full_gradient(self.simulation.world, model))
         if due(self.asked.constants, version):
-            found |= self._constants(model, version)
-        if not found:
+            row |= self._constants(model, version)
+        if not row:
             return None
         updates = self.simulation.server.updates
         clocks = {ITERATION: version, UPDATES: updates, TIME: since, Name.ROUND_TIME: time - since}
-        return {**clocks, **found}
+        return {**clocks, **row}
 
     @property
     def shadows(self) -> dict[str, Simulation]:
-        """The simulations in lock step with the run."""
+        """The simulations in lock step with the run, by name."""
         return self.terms.shadows if self.terms else {}
 
     def state(self) -> dict[str, Any]:
-        """The whole state except the simulations in lock step."""
+        """Return the whole state except the simulations in lock step."""
         return {"since": self.since, "terms": self.terms.state() if self.terms else None}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state; the simulations must be restored before."""
+        """Restore a saved state; the simulations in lock step must be restored before."""
         self.since = state["since"]
         if self.terms:
             self.terms.restore(state["terms"])
@@ -93,25 +93,25 @@ class Diagnosis:
 
     def _constants(self, model: Tensor, version: int) -> dict[str, float]:
         rng = stream(self.simulation.experiment.seed, "diagnostics", version)
-        found = constants(self.simulation.world, model, self.simulation.local.batch, rng)
+        measured = constants(self.simulation.world, model, self.simulation.local.batch, rng)
         return {
-            "smoothness": found.smoothness,
-            "client_smoothness": found.client_smoothness,
-            "noise_variance": found.noise,
-            "dissimilarity": found.dissimilarity,
-            "worst_dissimilarity": found.worst_dissimilarity,
+            "smoothness": measured.smoothness,
+            "client_smoothness": measured.client_smoothness,
+            "noise_variance": measured.noise,
+            "dissimilarity": measured.dissimilarity,
+            "worst_dissimilarity": measured.worst_dissimilarity,
         }
 
 
 def due(every: int | None, version: int) -> bool:
-    """Whether something is measured at this version."""
+    """Return whether something is measured at a version."""
     return every is not None and version % every == 0
 
 
 def squares(terms: Terms) -> dict[str, float]:
-    """The squared lengths of an update's terms, and the number of participating clients."""
+    """Return the squared lengths of an update's terms, and the number of participating clients."""
     errors = terms.errors
-    found = {
+    row = {
         Name.GRADIENT: square(terms.gradient),
         "update_sq": square(terms.update),
         "error_sq": square(terms.update - terms.gradient),
@@ -120,10 +120,10 @@ def squares(terms: Terms) -> dict[str, float]:
         Name.DELAY: square(errors.delay),
     }
     if terms.drift is not None:
-        found["drift_sq"] = square(terms.drift)
-    return {**found, Name.PARTICIPANTS: terms.participants}
+        row["drift_sq"] = square(terms.drift)
+    return {**row, Name.PARTICIPANTS: terms.participants}
 
 
 def square(vector: Tensor) -> float:
-    """‖x‖²."""
+    """Return ‖x‖²."""
     return vector.square().sum().item()

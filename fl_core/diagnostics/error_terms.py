@@ -57,7 +57,7 @@ class Terms:
 
 
 def refuses(experiment: Experiment) -> str | None:
-    """One sentence why the error terms of this experiment cannot be measured, or None."""
+    """Return why the error terms of an experiment cannot be measured, in one sentence, or None."""
     if experiment.scenario.non_finite == "refuse":
         return "which updates are refused depends on their content"
     linear = (experiment.strategy.linear, experiment.strategy.local.linear)
@@ -65,7 +65,7 @@ def refuses(experiment: Experiment) -> str | None:
 
 
 def full_gradient(world: World, model: Tensor) -> Tensor:
-    """∇F(w) = Σ p_i ∇F_i(w) [d]; one pass over all data."""
+    """Return ∇F(w) = Σ p_i ∇F_i(w) [d]; one pass over all data."""
     total = torch.zeros_like(model)
     for client, share in enumerate(world.p.tolist()):
         total += share * world.full_gradient(model, client)
@@ -73,10 +73,13 @@ def full_gradient(world: World, model: Tensor) -> Tensor:
 
 
 class ErrorTerms:
-    """Follows a run event by event from its first, and decomposes every `every`-th update.
+    """Error terms of a run, followed event by event from the first; every `every`-th update is decomposed.
 
     Costs a full-batch gradient per arrival (K if clients take K steps), n for every update decomposed, and
-    the memory of n gradients and of two or three servers. ValueError if the run cannot be followed.
+    the memory of n gradients and of two or three servers.
+
+    Raises:
+        ValueError: The error terms of the experiment cannot be measured.
     """
 
     def __init__(self, simulation: Simulation, every: int = 1) -> None:
@@ -98,7 +101,7 @@ class ErrorTerms:
         self._model, self._lr = self.simulation.server.model, self.simulation.server.local_lr
 
     def see(self, event: Event) -> Terms | None:
-        """Follow the run through the event that just happened; the terms of its update, if due."""
+        """Follow the run through the event that just happened; return the terms of its update, if due."""
         server = self.simulation.server
         before, lr = self._model, self._lr
         self.resume()
@@ -120,12 +123,12 @@ class ErrorTerms:
 
     @property
     def shadows(self) -> dict[str, Simulation]:
-        """The simulations in lock step, for a checkpoint."""
+        """The simulations in lock step, by name, for a checkpoint."""
         named = {"first": self.first, "drifting": self.drifting, "counting": self.counting}
         return {name: shadow.simulation for name, shadow in named.items() if shadow}
 
     def state(self) -> dict[str, Any]:
-        """The rest of what a checkpoint needs."""
+        """Return the rest of the state, for a checkpoint."""
         return {"stale": self.stale, "steps": self.steps}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -134,18 +137,18 @@ class ErrorTerms:
         self.resume()
 
     def _hear_of_everyone(self, first: Tensor) -> None:
-        """Before its first update a client's stale model is w^0."""
+        """Set the stale gradients at the start: before its first update a client's stale model is w^0."""
         if self.stale is None:
             world = self.simulation.world
             self.stale = torch.stack([world.full_gradient(first, client) for client in range(world.n)])
 
     def _mean_steps(self) -> float:
-        """K, the mean over the clients' last updates."""
-        heard = [steps for steps in self.steps if steps]
-        return sum(heard) / len(heard) if heard else 1.0
+        """Return K, the mean over the clients' last updates."""
+        steps = [count for count in self.steps if count]
+        return sum(steps) / len(steps) if steps else 1.0
 
     def _follow(self, event: Event, job: Job | None) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor]]:
-        """The steps of the three shadows; the last as the weights of each client's Δ and mean gradient."""
+        """Return the steps of the three shadows; the last as weights of each client's Δ and mean gradient."""
         model = self.simulation.server.model
         nowhere = self.counting.simulation.world.initial()
         if job is None:
@@ -174,7 +177,7 @@ class ErrorTerms:
         return expected, drifted, halves(counted)
 
     def _descend(self, job: Job, first: Tensor) -> Content:
-        """K full-batch steps from the gradient `first`: the expectation of noisy ones on a quadratic."""
+        """Return K full-batch steps from the gradient `first`: on a quadratic, the mean of noisy steps."""
         world, local = self.simulation.world, self.simulation.local
         y, g, total, state = job.start, first, torch.zeros_like(first), dict[str, Any]()
         for step in range(job.steps):

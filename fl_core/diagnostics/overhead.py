@@ -12,7 +12,7 @@ from fl_core.server.state import attributes
 
 
 def overhead(simulation: Simulation) -> dict[str, int]:
-    """Bytes of tensors kept now, beside models and updates: at the server, at all clients together."""
+    """Return the bytes of tensors kept beside models and updates: at the server, at all clients together."""
     server = simulation.server
     memory, local = attributes(server.memory), attributes(server.local)
     kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
@@ -22,7 +22,7 @@ def overhead(simulation: Simulation) -> dict[str, int]:
 
 
 def tensor_bytes(value: Any) -> int:
-    """Bytes of all tensors in nested dicts, lists and namespaces."""
+    """Return the bytes of all tensors in nested dicts, lists and namespaces."""
     if isinstance(value, Tensor):
         return value.numel() * value.element_size()
     if isinstance(value, SimpleNamespace):

@@ -38,15 +38,25 @@ class Shadow:
         self._events = self.simulation.events()
 
     def follow(self, event: Event, content: Content | None, model: Tensor) -> Tensor:
-        """The step [d] of the run's next event if its update had this content; then go on from `model`.
+        """Return the step of the run's next event as another update would cause it; then go on from `model`.
 
-        Zero if the server makes none. RuntimeError if the event would be another: then the strategy's choice
-        of clients depends on the content of updates.
+        Args:
+            event: The run's event.
+            content: What the event's update holds here; None if no update arrives.
+            model: The version from which the shadow goes on [d].
+
+        Returns:
+            The step [d]; zero if the server makes none.
+
+        Raises:
+            RuntimeError: The event would be another: the choice of clients depends on the content of updates.
         """
         state, before = self.simulation.state, self.simulation.state.model
         if self._next(content) != event:
             name = self.simulation.strategy.reference()
-            raise RuntimeError(f"{name} sends to other clients when updates hold something else")
+            raise RuntimeError(
+                f"{name} sends to other clients if updates hold something else: there are no error terms"
+            )
         step = state.model - before
         state.versions[state.version] = model
         return step
@@ -61,7 +71,7 @@ class Shadow:
 
 
 def unrounded(strategy: Strategy) -> Strategy:
-    """The strategy with its tables of updates in full precision: rounding error counts as noise."""
+    """Return the strategy with tables of updates in full precision: rounding error counts as noise."""
     fields = type(strategy).model_fields
     tables = [name for name, field in fields.items() if field.annotation == TABLE]
     return strategy.model_copy(update=dict.fromkeys(tables, "full"))
@@ -81,6 +91,6 @@ class OneHot(World):
 
 
 def halves(model: Tensor) -> tuple[Tensor, Tensor]:
-    """The two halves [n] of a `OneHot` model: for the updates' Δ, and for their mean gradients."""
+    """Return the halves [n] of a `OneHot` model: for the updates' Δ, and for the mean gradients."""
     n = len(model) // 2
     return model[:n], model[n:]

@@ -22,9 +22,14 @@ from fl_core.timing.durations import Exponential
 
 
 def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:
-    """Columns: updates, their share, mean and largest staleness, mean relative delay; one row per client.
+    """Return the columns of a table with a row per client.
 
-    `arrivals` is that of a Record. A client without updates has staleness nan.
+    Args:
+        arrivals: Clients and staleness of all arrivals, `Record.arrivals`.
+        n: The number of clients.
+
+    Returns:
+        Updates, their share, mean and largest staleness (nan without updates), mean relative delay; [n] each.
     """
     client = np.asarray(arrivals[Name.CLIENT], int)
     staleness = np.asarray(arrivals[Name.STALENESS], float)
@@ -42,7 +47,7 @@ def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:
 
 
 def one_job_each(mean_time: Sequence[Fraction]) -> Array:
-    """Mean staleness of each client's updates [n] if all are always busy and every arrival is a step.
+    """Return each client's mean staleness [n] if all are always busy and every arrival is a step.
 
     Every arrival falls within exactly one job of client i, or ends one: (Σ_j 1/τ_j − 1/τ_i) τ_i, whatever the
     law of the durations.
@@ -53,15 +58,15 @@ def one_job_each(mean_time: Sequence[Fraction]) -> Array:
 
 
 def queued(p: Array, mean_time: Sequence[Fraction], tasks: int) -> Array:
-    """Mean staleness of each client's updates [n]: `tasks` routed with p [n], exponential service."""
+    """Return each client's mean staleness [n] for `tasks` routed with p [n] and exponential service."""
     speeds = np.array([float(1 / time) for time in mean_time])
     return Network(np.asarray(p), speeds, tasks).staleness
 
 
 def predicted(simulation: Simulation) -> Array | None:
-    """Mean staleness of each client's updates [n] as theory predicts; None if no formula here applies.
+    """Return each client's mean staleness [n] as theory predicts; None if no formula here applies.
 
-    One applies if no client was ever absent and every arrival is a step, except for fewer than n at the
+    A formula applies if no client was ever absent and every arrival is a step, except for fewer than n at the
     start: with one job per client at all times, or with jobs routed to queues and exponential service.
     """
     state, server, strategy = simulation.state, simulation.server, simulation.strategy

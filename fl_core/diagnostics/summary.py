@@ -12,28 +12,28 @@ CLOCKS = {*Clock, Name.ROUND_TIME}
 
 
 def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
-    """The mean of every column over the rows [t] that have it, and two further statistics.
+    """Return every column's mean over the rows [t] that have a value, and two further statistics.
 
     gradient_sq_time_weighted: (1/(T+1)) Σ 𝔱_t ‖∇F(w^t)‖²; part_share: share of iterations in which fewer than
     the n clients had a weight.
     """
     columns = dict.fromkeys(name for row in rows for name in row if name not in CLOCKS)
-    found = {name: float(np.mean([row[name] for row in rows if name in row])) for name in columns}
+    means = {name: float(np.mean([row[name] for row in rows if name in row])) for name in columns}
     if Name.GRADIENT in columns:
         measured = [(row[Name.GRADIENT], row[Name.ROUND_TIME]) for row in rows if Name.GRADIENT in row]
-        found["gradient_sq_time_weighted"] = time_weighted(*zip(*measured, strict=True))
+        means["gradient_sq_time_weighted"] = time_weighted(*zip(*measured, strict=True))
     if Name.PARTICIPANTS in columns:
-        found["part_share"] = part_share(
+        means["part_share"] = part_share(
             [row[Name.PARTICIPANTS] for row in rows if Name.PARTICIPANTS in row], n
         )
-    return found
+    return means
 
 
 def part_share(participants: Sequence[float], n: int) -> float:
-    """Share of server iterations in which only part of the n clients had a weight."""
+    """Return the share of server iterations in which only part of the n clients had a weight."""
     return float(np.mean(np.asarray(participants) < n))
 
 
 def time_weighted(gradient_sq: Sequence[float], round_time: Sequence[float]) -> float:
-    """(1/(T+1)) Σ 𝔱_t ‖∇f(w_t)‖², 𝔱_t the length of round t (Alahyane et al., arXiv 2502.08206, eq. 12)."""
+    """Return (1/(T+1)) Σ 𝔱_t ‖∇f(w_t)‖², 𝔱_t the length of round t (Alahyane et al., 2502.08206, eq. 12)."""
     return float(np.mean(np.asarray(gradient_sq) * np.asarray(round_time)))

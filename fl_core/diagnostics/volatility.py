@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Volatility:
-    """Steps v_{k+1} − v_k of a curve, and its spikes.
+    """The steps v_{k+1} − v_k of a curve, and its spikes.
 
     A spike is a point above both its neighbours, or below both, by more than three times the curve's median
     |step|. Its height is the lesser of the two differences: a lasting drop is no spike.
@@ -26,10 +26,17 @@ TIMES = 3.0  # of the median |step|
 
 
 def volatility(values: Sequence[float]) -> Volatility:
-    """Of a curve [k] at equal distances; ValueError if it has fewer than 3 points or is not finite."""
+    """Return the volatility of a curve.
+
+    Args:
+        values: The curve at equal distances [k].
+
+    Raises:
+        ValueError: The curve has fewer than 3 points, or is not finite.
+    """
     curve = np.asarray(values, float)
     if len(curve) < 3 or not np.isfinite(curve).all():
-        raise ValueError("volatility needs three finite points at least")
+        raise ValueError("volatility: a curve needs at least three points, all finite")
     steps = np.diff(curve)
     before, after = steps[:-1], steps[1:]
     lesser = np.where(before * after < 0, np.minimum(np.abs(before), np.abs(after)), 0.0)

@@ -47,7 +47,7 @@ class Choice:
 
     @property
     def measuring(self) -> bool:
-        """Whether widths are left to try."""
+        """True if widths are left to try."""
         return bool(self._challengers)
 
     def narrow(self, widest: float) -> None:
@@ -56,7 +56,14 @@ class Choice:
         self._meet()
 
     def saw(self, width: int, jobs: int, seconds: float, wasted: int = 0) -> None:
-        """A call of this width computed `jobs` jobs; `wasted` were dismissed since the previous call."""
+        """Take note of a call.
+
+        Args:
+            width: The most jobs that the call computed together.
+            jobs: The jobs computed.
+            seconds: How long the call took.
+            wasted: Jobs that were computed and dismissed since the previous call.
+        """
         self._computed[width] += jobs
         self._wasted[width] += wasted
         if not self.measuring:
@@ -64,7 +71,7 @@ class Choice:
         elif width in self._calls:  # or another run has ended the comparison meanwhile
             self._seconds[width] += seconds if self._calls[width] else 0
             self._calls[width].append(seconds / jobs)
-            self.width = min(self._calls, key=lambda one: len(self._calls[one]))
+            self.width = min(self._calls, key=lambda tried: len(self._calls[tried]))
             if all(map(self._settled, self._calls)):
                 self._decide()
 
@@ -87,7 +94,7 @@ class Choice:
         self._meet()
 
     def _paid(self, width: int) -> float:
-        """The cost per used update."""
+        """Return the cost per used update."""
         used = 1 - min(1, self._wasted[width] / max(1, self._computed[width]))
         return self._cost[width] / used if used else float("inf")
 
@@ -109,7 +116,7 @@ class Auto:
 
     @property
     def label(self) -> str:
-        """What was chosen, for the record."""
+        """The choice, for the record."""
         if self._choice is None:
             return "auto"
         if self.measuring:
@@ -119,12 +126,12 @@ class Auto:
 
     @property
     def measuring(self) -> bool:
-        """Whether the choice is still open."""
+        """True if the choice is still open."""
         return self._choice is None or self._choice.measuring
 
     @property
     def pays(self) -> bool:
-        """Whether more jobs to choose from would help: a stack is faster, or none was possible."""
+        """True if more jobs to choose from would help: a stack is faster, or none was possible."""
         choice = self._choice
         return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
 
@@ -145,9 +152,9 @@ class Auto:
         return computed
 
     def _now(self, requests: Sequence[ComputeRequest]) -> float:
-        """Seconds; on a CPU the thread's own, so that other processes do not count.
+        """Return the time in seconds; on a CPU the thread's own, so that other processes do not count.
 
-        Once nothing is left to measure it returns 0: a system call can take as long as the work.
+        Once nothing is left to measure, the time is 0: a system call can take as long as the work.
         """
         if not (self._choice and self._choice.measuring):
             return 0.0
@@ -155,7 +162,7 @@ class Auto:
         return clock()
 
     def _begin(self, requests: Sequence[ComputeRequest]) -> int:
-        """The first call: the choice for work like this, or a new one, of widths that can be filled."""
+        """Make the first call: take up the choice for work like this, or begin one among possible widths."""
         room = sum(len(list(islice(request.jobs(), WIDTHS[-1]))) for request in requests)
         widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]
         self._stackable = len(widths) > 1
@@ -179,7 +186,7 @@ class Auto:
 
 
 def largest(model: Tensor) -> float:
-    """How many numbers a stack may hold: models and the activations kept for their gradients."""
+    """Return how many numbers a stack may hold: models, and activations kept for gradients."""
     if model.device.type == "cpu":
         return LARGEST
     return torch.cuda.mem_get_info(model.device)[1] / 4 / model.element_size()

@@ -29,7 +29,7 @@ class OneByOne:
 
 
 def work(job: Job, world: World, local: LocalWork) -> None:
-    """K local steps from the model that was sent; writes `delta`, `gradient` and `finite` of the job."""
+    """Make K local steps from the model that was sent; write `delta`, `gradient` and `finite` of the job."""
     if not job.steps:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return

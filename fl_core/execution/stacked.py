@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class AllInFlight:
-    """Up to `max_batch` jobs per call, those that arrive first."""
+    """Stacked execution: up to `max_batch` jobs per call, the earliest arrivals first."""
 
     def __init__(self, max_batch: int = 32) -> None:
         self.max_batch = max_batch
 
     @property
     def label(self) -> str:
-        """For the record."""
+        """The way of computing, for the record."""
         return f"all in flight, up to {self.max_batch} together"
 
     def execute(self, requests: Sequence[ComputeRequest]) -> int:
-        """Compute what each simulation needs and, up to `max_batch` jobs in all, what they will need next.
+        """Compute the requested jobs and, up to `max_batch` jobs in all, the next ones of each simulation.
 
         Jobs share a stack if their worlds are of one kind and on one device, and their local work is equal.
         """
@@ -60,14 +60,14 @@ class AllInFlight:
 
 
 def _in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
-    """The first missing job of each simulation, with its place, then the second of each, and so on."""
+    """Yield the first missing job of each simulation, with its place, then the second, and so on."""
     for rank in zip_longest(*(request.jobs() for request in requests)):
         yield from ((job, place) for place, job in enumerate(rank) if job is not None)
 
 
 @dataclass(slots=True)
 class Stack:
-    """What `LocalWork.correct` may look at, for J jobs at once."""
+    """Inputs of `LocalWork.correct` for J jobs at once."""
 
     start: Tensor  # [J, d]
     broadcast: dict[str, Tensor]
@@ -75,10 +75,11 @@ class Stack:
 
 
 def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
-    """The same as `work` for J jobs, stacked [J, d]; equal up to the last bits of a sum.
+    """Compute J jobs as `work` does, stacked [J, d]; equal up to the last bits of a sum.
 
-    Each job comes with its world; all are of one kind. Those with the most steps come first: the stack
-    shrinks from its end as jobs finish.
+    Args:
+        pairs: Jobs with their worlds, all of one kind; the most steps first: the stack shrinks from its end.
+        local: The local work of all jobs.
     """
     if len(pairs) == 1:
         return work(*pairs[0], local)
@@ -119,7 +120,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
 
 
 def _first(count: int, *parts: Any) -> list[Any]:
-    """The parts of the first jobs of a stack: rows of tensors; numbers are shared by all."""
+    """Return the parts of the first jobs of a stack: rows of tensors; numbers are shared by all."""
     return [_rows(count, part) for part in parts]
 
 

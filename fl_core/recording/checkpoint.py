@@ -27,9 +27,16 @@ DIGEST = hashlib.sha256().digest_size  # bytes
 
 
 def save(recorder: Recorder, path: Path, extra: Any = None) -> None:
-    """Write the run to `path`, atomically; TypeError if the strategy keeps something that cannot be saved.
+    """Write a run to a file, atomically.
 
-    `extra` is plain data of the caller, which `load` returns.
+    Args:
+        recorder: The run between two events.
+        path: The file.
+        extra: Plain data of the caller, which `load` returns.
+
+    Raises:
+        TypeError: The strategy keeps something that cannot be saved.
+        OSError: The file cannot be written; an older checkpoint stays.
     """
     parts = {
         "key": recorder.simulation.experiment.key,
@@ -55,9 +62,10 @@ def save(recorder: Recorder, path: Path, extra: Any = None) -> None:
 
 
 def load(recorder: Recorder, path: Path) -> Any:
-    """Put a fresh recorder and its simulation into the saved state; returns the caller's `extra`.
+    """Put a fresh recorder and its simulation into the saved state; return the caller's `extra`.
 
-    ValueError if the file is damaged, or of another run or version, or if the user's code was edited since.
+    Raises:
+        ValueError: The file is damaged, or of another run or version, or the user's code was edited since.
     """
     with path.open("rb") as file:
         digest = file.read(DIGEST)

@@ -47,7 +47,7 @@ def metrics(
     surrogate: np.ndarray | None = None,
     of_clients: Sequence[Metric] = (),
 ) -> dict[str, float]:
-    """All metrics of one evaluated model.
+    """Return all metrics of one evaluated model.
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (Fraboni et al., JMLR
@@ -56,27 +56,27 @@ def metrics(
     to first order, fp/std_se = (Σ (p_i (L_i − fp/loss) / fp/std)² e_i²)^½.
     worst_client/* is the worst value over clients of a metric in `of_clients`.
     """
-    found = dict(evaluation.metrics)
+    values = dict(evaluation.metrics)
     losses = evaluation.client_loss
     if losses is not None:
         importances = {"fp": p} if surrogate is None else {"fp": p, "sp": surrogate}
         for prefix, weights in importances.items():
             loss = float(weights @ losses)
-            found[f"{prefix}/loss"] = loss
+            values[f"{prefix}/loss"] = loss
             spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
-            found[f"{prefix}/std"] = std = float(np.sqrt(weights @ spread**2))
+            values[f"{prefix}/std"] = std = float(np.sqrt(weights @ spread**2))
             if (errors := evaluation.client_error) is not None:
-                found[f"{prefix}/loss_se"] = float(np.linalg.norm(weights * errors))
+                values[f"{prefix}/loss_se"] = float(np.linalg.norm(weights * errors))
                 slopes = weights * spread / std if std > 0 else weights
-                found[f"{prefix}/std_se"] = float(np.linalg.norm(slopes * errors))
+                values[f"{prefix}/std_se"] = float(np.linalg.norm(slopes * errors))
     for metric in of_clients:
         if metric.name in evaluation.client_metrics and metric.higher is not None:
-            found[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
-    return found
+            values[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
+    return values
 
 
 def surrogate_weights(simulation: Simulation) -> np.ndarray | None:
-    """s_i [n], sums to 1 (Fraboni et al., JMLR 2023, eq. 6); None where no formula says what they are."""
+    """Return s_i [n], of sum 1 (Fraboni et al., JMLR 2023, eq. 6); None where no formula is known."""
     participation = simulation.experiment.participation
     if participation is None:
         return None
@@ -110,18 +110,18 @@ class Marks:
 
     @property
     def reached(self) -> int:
-        """How many marks were passed."""
+        """The number of marks passed."""
         return self._reached
 
     @reached.setter
     def reached(self, count: int) -> None:
-        """Go on from there."""
+        """Go on from `count` marks passed."""
         self._reached = count
         # No smaller value passes the next mark; compared at every event, an integer is ten times as fast.
         self._next = inf if self.step is None else ceil(self.step * (count + 1))
 
     def passed(self, now: int) -> bool:
-        """Whether a mark was passed since the last call."""
+        """Return whether a mark was passed since the last call."""
         if self.step is None or now < self._next:
             return False
         reached = ceil(now / self.step) - 1 if self.before else floor(now / self.step)
@@ -131,13 +131,16 @@ class Marks:
 
 
 class Recorder:
-    """Watches a simulation event by event and evaluates it at its marks (docs/architecture.md, rule 13).
+    """Evaluation of a simulation, event by event, at its marks (docs/architecture.md, rule 13).
 
     Marks lie at k/E of every budget; a version is evaluated once, at the first that sees it; the last row is
     the end of the run. With `evaluate` "test", rows before the last have no training losses (fp/*, sp/*),
     unless these cost nothing; with a sample they have estimates, and their standard errors beside them. The
     last row is exact.
-    Evaluation and diagnostics do not change the run; ValueError if it cannot be diagnosed.
+    Evaluation and diagnostics do not change the run.
+
+    Raises:
+        ValueError: The run cannot be diagnosed.
     """
 
     def __init__(
@@ -169,7 +172,7 @@ class Recorder:
         self._evaluate(*self._now())
 
     def see(self, event: Event) -> bool:
-        """Take note of an event; True if the model was evaluated."""
+        """Take note of an event; return True if the model was evaluated."""
         server, record = self.simulation.server, self.record
         rows = len(record.curve)
         if self.diagnosis is not None and (row := self.diagnosis.see(event)) is not None:
@@ -203,7 +206,7 @@ class Recorder:
             record.curve.append({**record.curve[-1], **end})
 
     def finish(self) -> Record:
-        """The same, with the clients' training losses on all of their data; the whole record."""
+        """Evaluate the end, with the clients' training losses on all their data; return the record."""
         self.end()
         simulation, record = self.simulation, self.record
         whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
@@ -243,7 +246,7 @@ class Recorder:
             self.simulation.diverge(f"version {version} is not finite")
 
     def _judged(self, model: Tensor) -> Evaluation:
-        """The model as it is evaluated at a mark."""
+        """Evaluate a model as at a mark."""
         world = self.simulation.world
         if isinstance(self.evaluate, Sample):
             return world.estimate(model, self.evaluate.sample)
@@ -254,7 +257,7 @@ class Recorder:
 
     @cached_property
     def surrogate(self) -> np.ndarray | None:
-        """The weights s_i of the surrogate problem [n], once they are needed."""
+        """The weights s_i of the surrogate problem [n], computed when first used."""
         return surrogate_weights(self.simulation)
 
     def _clients(self, end: Evaluation) -> dict[str, list[float]]:
@@ -285,7 +288,16 @@ def run(
     *,
     evaluate: Evaluate = "clients",
 ) -> Record:
-    """Run an experiment to its end and record it; `watch` is called after every evaluation."""
+    """Run an experiment to its end; return its record.
+
+    Args:
+        experiment: Scenario, strategy, seed.
+        world: Built from the problem if left out.
+        execution: What computes jobs; one by one if left out.
+        watch: Called after every evaluation.
+        diagnostics: What is measured beside the curve.
+        evaluate: What is evaluated at marks before the last.
+    """
     recorder = Recorder(Simulation(experiment, world), diagnostics, evaluate)
     recorder.start()
     for event in simulate(recorder.simulation, execution):
