@@ -44,7 +44,7 @@ class CIFAR(Classification):
     @model_validator(mode="after")
     def _crops_fit(self) -> Self:
         if self.augment and self.resize:
-            raise ValueError("augment is meant for images 32×32: leave out resize")
+            raise ValueError("augment: crops images 32×32 only; leave out resize")
         return self
 
     @property
@@ -113,7 +113,7 @@ def _data(
 
 
 def resized(images: Tensor, size: int) -> Tensor:
-    """Images [N, C, H, W] of bytes, bilinearly with antialiasing, as torchvision's Resize does it."""
+    """Return byte images [N, C, H, W] resized bilinearly with antialiasing, as torchvision's Resize does."""
     pieces = [
         interpolate(piece.float(), (size, size), mode="bilinear", antialias=True, align_corners=False)
         for piece in torch.split(images, 5000)
@@ -122,7 +122,7 @@ def resized(images: Tensor, size: int) -> Tensor:
 
 
 def _folder(name: str, folder: str, files: list[str], where: tuple[Path, ...]) -> Path:
-    """The folder that holds the files; downloaded into the first of `where` if none does."""
+    """Return the folder that holds the files, downloaded into the first of `where` if none does."""
     candidates = [place / folder for place in where]
     for candidate in candidates:
         if all((candidate / file).is_file() for file in files):
@@ -140,18 +140,18 @@ def _folder(name: str, folder: str, files: list[str], where: tuple[Path, ...]) -
 
 
 def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[Tensor, Tensor]:
-    """Images [N, 3, 32, 32] and labels [N] of some files, each unpickled only if its MD5 is right."""
+    """Return images [N, 3, 32, 32] and labels [N] of some files, each unpickled only if its MD5 is right."""
     images: list[np.ndarray] = []
-    found: list[int] = []
+    targets: list[int] = []
     for file, md5 in files.items():
         content = reading.content(folder / file, MOST_BYTES)
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
         if digest != md5:
             raise DataDamagedError(
-                f"{name}: {folder / file} is damaged: its MD5 is {digest}, that of the published file {md5}; "
-                "delete it, and it will be fetched again where there is a network"
+                f"{name}: {folder / file} is damaged: its MD5 is {digest}, not {md5} as published; delete "
+                "the file, and it is downloaded again where there is a network"
             )
         batch: dict[str, Any] = pickle.loads(content, encoding="latin1")
         images.append(batch["data"])
-        found += batch[labels]
-    return torch.from_numpy(np.concatenate(images)).view(-1, 3, 32, 32), torch.tensor(found)
+        targets += batch[labels]
+    return torch.from_numpy(np.concatenate(images)).view(-1, 3, 32, 32), torch.tensor(targets)

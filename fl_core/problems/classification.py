@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Classification(Modelled):
-    """Base of classification problems: a subclass defines the shape of the data and loads them."""
+    """Base of classification problems: a subclass defines the shape of the data and `load`."""
 
     metric: str = "test/accuracy"
 

@@ -30,7 +30,7 @@ class Digits(Classification):
 
 @functools.cache
 def _digits() -> Data:
-    """From scikit-learn's file, as `sklearn.datasets.load_digits` reads it, without a second of imports."""
+    """Read scikit-learn's file as `sklearn.datasets.load_digits` does, without a second of imports."""
     scikit = importlib.util.find_spec("sklearn")
     assert scikit is not None and scikit.origin is not None
     rows = np.loadtxt(Path(scikit.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")

@@ -6,7 +6,7 @@ from torch import nn
 
 
 def hidden_state(network: nn.Module) -> str | None:
-    """One sentence that names the layer and a remedy, or None.
+    """Return a sentence that names a layer with hidden state and a remedy, or None.
 
     Masks of dropout must follow from the keys that travel with the sample (`KeyedDropout`), never from
     torch's or vmap's own generator. The running statistics of BatchNorm would have to travel and be averaged

@@ -74,7 +74,7 @@ def _attributes() -> Data:
 
 
 def attributes(digits: Tensor) -> Tensor:
-    """Which attributes each digit has [N, attributes], 0 or 1, float32."""
+    """Return the attributes of each digit [N, attributes], 0 or 1, float32."""
     table = torch.zeros(10, len(ATTRIBUTES))
     for column, members in enumerate(ATTRIBUTES.values()):
         table[list(members), column] = 1

@@ -53,7 +53,7 @@ def _data(where: tuple[Path, ...], reader: Transformer | None) -> Data:
 
 @functools.cache
 def _texts(where: tuple[Path, ...]) -> list[tuple[list[str], Tensor]]:
-    """Posts and groups of both halves; raises DataMissingError or DataDamagedError."""
+    """Return posts and groups of both halves; raise DataMissingError or DataDamagedError."""
     folders = [place / "20news" for place in where]
     folder = next((folder for folder in folders if all((folder / half).is_dir() for half in HALVES)), None)
     if folder is None:
@@ -65,7 +65,7 @@ def _texts(where: tuple[Path, ...]) -> list[tuple[list[str], Tensor]]:
 
 
 def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
-    """Posts and groups [N] of one half, in the order of their names."""
+    """Return posts and groups [N] of one half, in the order of their names."""
     groups = sorted(path for path in folder.iterdir() if path.is_dir())
     posts = [(post, label) for label, group in enumerate(groups) for post in sorted(group.iterdir())]
     if len(groups) != GROUPS or len(posts) != count:
@@ -77,7 +77,7 @@ def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
 
 
 def hashed(texts: list[str]) -> Tensor:
-    """Word counts of each text in WORDS hash buckets [N, WORDS], at most 255 each."""
+    """Return the word counts of each text in WORDS hash buckets [N, WORDS], at most 255 each."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     vectorizer = HashingVectorizer(n_features=WORDS, norm=None, alternate_sign=False, stop_words="english")

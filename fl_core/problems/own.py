@@ -56,7 +56,7 @@ class Own(Supervised):
 
     def metrics(self) -> tuple[Metric, ...]:
         declared = tuple(getattr(imported(self.module), "metrics", ()))
-        return *declared, *([] if LOSS.name in (one.name for one in declared) else [LOSS])
+        return *declared, *([] if LOSS.name in (metric.name for metric in declared) else [LOSS])
 
     def client_metrics(self) -> tuple[Metric, ...]:
         return self.metrics()  # recorded where each client has test data of its own
@@ -74,7 +74,7 @@ class Own(Supervised):
 
     @property
     def has_baseline(self) -> bool:
-        """Only where the module says how it is trained."""
+        """True if the module says how it is trained."""
         from fl_core.lightning import pl
 
         return imported(self.module).configure_optimizers is not pl.LightningModule.configure_optimizers
@@ -85,7 +85,7 @@ class Own(Supervised):
 
 @functools.cache
 def _fault(path: str) -> str | None:
-    """One sentence on why the class at `path` cannot be trained here, or None."""
+    """Return why the class at `path` cannot be trained here, in one sentence, or None."""
     from fl_core.lightning import pl
 
     module = imported(path)
@@ -97,16 +97,16 @@ def _fault(path: str) -> str | None:
         return f"'{path}': {reason}"
     try:
         with torch.random.fork_rng(devices=[]):
-            made = module()
+            network = module()
     except Exception as error:  # noqa: BLE001 - a user's class may fail in any way
         return f"'{path}' cannot be made without arguments: {type(error).__name__}: {error}"
-    if not any(p.requires_grad for p in made.parameters()):
+    if not any(p.requires_grad for p in network.parameters()):
         return f"'{path}' has no parameters to train"
-    return hidden_state(made)
+    return hidden_state(network)
 
 
 def _undeclared(module: type[pl.LightningModule]) -> str | None:
     declared: Any = getattr(module, "metrics", ())
-    if not isinstance(declared, tuple | list) or not all(isinstance(one, Metric) for one in declared):
+    if not isinstance(declared, tuple | list) or not all(isinstance(entry, Metric) for entry in declared):
         return "its attribute `metrics` must be a tuple of asyncfl.Metric"
     return None

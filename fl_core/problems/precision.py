@@ -18,7 +18,7 @@ Precision = Literal["float32", "tf32", "bfloat16"]
 
 
 def forward(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """A context for the forward pass; the backward pass uses the same types."""
+    """Return a context for the forward pass; the backward pass then uses equal types."""
     if precision != "bfloat16":
         return nullcontext()
     # Casts are not cached: under `vmap` they would outlive the tensors that they were made from.

@@ -25,7 +25,7 @@ class InvalidProblemError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The evaluation of one model: overall `metrics`, and values for each client."""
+    """Metrics of one model: overall, and for each client."""
 
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
     client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None where it is left out
@@ -64,57 +64,67 @@ class World:
         self.first = torch.zeros(d, dtype=torch.float64)
 
     def to(self, device: torch.device) -> Self:
-        """Move all tensors there, in place, as `nn.Module.to`; returns itself."""
+        """Move all tensors to a device, in place, as `nn.Module.to` does; return the world."""
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 setattr(self, name, value.to(device))
         return self
 
     def initial(self) -> Tensor:
-        """The first model [d], from the stream "init" where it is random."""
+        """Return the first model [d], from the stream "init" where it is random."""
         return self.first.clone()
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Samples [steps, ...] of client's job-th job, from the stream ("batches", client, job)."""
+        """Return the samples of a job, from the stream ("batches", client, job).
+
+        Args:
+            client: 0 … n − 1.
+            job: The job's number among the client's.
+            steps: K.
+            batch: Data points of a mini-batch.
+
+        Returns:
+            A sample for each local step [steps, ...].
+        """
         return torch.zeros(steps, self.d, dtype=self.first.dtype)
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """The same, but drawn without replacement, epoch after epoch of the client's data."""
+        """Return a job's samples [steps, ...] drawn without replacement, epoch after epoch of the data."""
         return self.samples(client, job, steps, batch)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Stochastic gradient [d] of client's loss at model [d] on one sample."""
+        """Return the stochastic gradient [d] of a client's loss at `model` [d] on one sample."""
         raise NotImplementedError
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """The same for J independent jobs at once: models [J, d], clients [J], samples [J, ...] → [J, d]."""
+        """Return the gradients [J, d] of J independent jobs: models [J, d], clients [J], samples [J, ...]."""
         jobs = zip(models, clients.tolist(), samples, strict=True)
         return torch.stack([self.gradient(*job) for job in jobs])
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
-        """Gradient [d] of client's loss on all of its data."""
+        """Return the gradient [d] of a client's loss on all of its data."""
         return self.gradient(model, client, torch.zeros_like(model))
 
     def evaluate(self, model: Tensor) -> Evaluation:
-        """Evaluate this model [d] on test data and for each client."""
+        """Evaluate a model [d] on test data and for each client."""
         raise NotImplementedError
 
     def test(self, model: Tensor) -> Evaluation:
-        """The same without the clients' training losses, where these cost a pass over the training data."""
+        """Evaluate a model [d] without the clients' training losses, unless these cost nothing."""
         return self.evaluate(model)
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
-        """The same with training losses on a fixed sample of so many data points, and their standard errors.
+        """Evaluate a model [d], training losses estimated on a fixed sample of data points.
 
-        Exact where they cost nothing, or where a sample's error is not known.
+        Losses are exact where they cost nothing, or where a sample's error is not known.
         """
         return self.evaluate(model)
 
     def losses(self, model: Tensor) -> np.ndarray:
-        """L_i(θ) [n] of this model [d] on each client's training data."""
-        found = self.evaluate(model).client_loss
-        assert found is not None
-        return found
+        """Return L_i(θ) [n] of a model [d] on each client's training data."""
+        losses = self.evaluate(model).client_loss
+        assert losses is not None
+        return losses
 
 
 class Problem(Part):
@@ -141,7 +151,7 @@ class Problem(Part):
 
     @model_validator(mode="after")
     def _metric_is_recorded(self) -> Self:
-        known = [one.name for one in self.recorded()]
+        known = [metric.name for metric in self.recorded()]
         if self.metric not in known:
             raise ValueError(f"metric: there is no '{self.metric}'. Known: {', '.join(known)}")
         if self.ranking.higher is None:
@@ -151,16 +161,16 @@ class Problem(Part):
         return self
 
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of its evaluations."""
+        """Return the metrics of the problem's evaluations."""
         return ()
 
     def client_metrics(self) -> tuple[Metric, ...]:
-        """Those that also have a value for every client."""
+        """Return the metrics that also have a value for every client."""
         return ()
 
     def recorded(self) -> tuple[Metric, ...]:
-        """All metrics of its learning curves."""
-        return (*self.metrics(), *FEDERATED, *(one.worst_client for one in self.client_metrics()))
+        """Return all metrics of learning curves."""
+        return (*self.metrics(), *FEDERATED, *(metric.worst_client for metric in self.client_metrics()))
 
     @property
     def ranking(self) -> Metric:
@@ -168,23 +178,23 @@ class Problem(Part):
         return named(self.metric, self.recorded())
 
     def check(self, seed: int) -> None:
-        """Raise the errors of `world` that a user can fix, as far as they are known without building it."""
+        """Raise the errors of `world` that a user can fix, as far as known without building the world."""
 
     def world(self, seed: int) -> World:
-        """Build the world of this problem under one seed, on the CPU."""
+        """Return the world of this problem under one seed, on the CPU."""
         raise NotImplementedError
 
     @property
     def has_baseline(self) -> bool:
-        """Whether there is a centralised baseline."""
+        """True if there is a centralised baseline."""
         return type(self).pooled is not Problem.pooled
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
-        """Metrics of the centralised baseline: one model trained on all clients' data together."""
+        """Return the metrics of the centralised baseline: one model trained on all clients' data together."""
         raise NotImplementedError
 
     def weights(self, sizes: np.ndarray) -> np.ndarray:
-        """Importance p [n] of clients that hold `sizes` data points; sums to 1."""
+        """Return the importance p [n], of sum 1, of clients that hold `sizes` [n] data points."""
         if self.importance == "equal":
             return np.full(self.clients, 1 / self.clients)
         given = np.asarray(sizes if self.importance == "data" else self.importance, float)
@@ -193,10 +203,10 @@ class Problem(Part):
 
 @functools.cache
 def shipped_metrics() -> dict[str, Metric]:
-    """The metrics of the problems in this package, by name, without those of users' own problems."""
+    """Return the metrics of the problems in this package, by name."""
     whole = [
         member
         for member in Problem.members().values()
         if not any(field.is_required() for field in member.model_fields.values())
     ]
-    return {one.name: one for member in whole for one in member().recorded()}
+    return {metric.name: metric for member in whole for metric in member().recorded()}

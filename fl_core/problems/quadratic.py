@@ -66,7 +66,7 @@ class Quadratic(Problem):
 
 
 class QuadraticWorld(World):
-    """The quadratics under one seed; only the gradient noise depends on it.
+    """The quadratics under one seed, which determines the gradient noise only.
 
     What the theorems assume holds with equality for some client and model: ∇L_i is L-Lipschitz, L the
     `smoothness`; E‖g_i − ∇L_i‖² = σ², the `variance`; ‖∇L_i − ∇Σ p_j L_j‖² ≤ σ_G², the `dissimilarity`, which
@@ -95,21 +95,21 @@ class QuadraticWorld(World):
         self.kind = ("quadratic", digest)
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Gradient noise [steps, d] of a job; the size of the mini-batch has no effect."""
+        """Return the gradient noise [steps, d] of a job; the size of the mini-batch has no effect."""
         if not self.noise:
             return torch.zeros(steps, self.d, dtype=torch.float64)
         return torch.from_numpy(self._streams.at(client, job).normal(0, self.noise, (steps, self.d)))
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """λ_i (θ − c_i) + noise [d]."""
+        """Return λ_i (θ − c_i) + noise [d]."""
         return self.curvature[client] * (model - self.centres[client]) + sample
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """The same for stacked jobs [J, d]."""
+        """Return λ_i (θ − c_i) + noise of stacked jobs [J, d]."""
         return self.curvature[clients] * (models - self.centres[clients]) + samples
 
     def evaluate(self, model: Tensor) -> Evaluation:
-        """Excess loss Σ p_i L_i(θ) − Σ p_i L_i(θ*) and distance ‖θ − θ*‖."""
+        """Return the excess loss Σ p_i L_i(θ) − Σ p_i L_i(θ*) and the distance ‖θ − θ*‖."""
         losses = self._losses(model)
         excess = float(self.p @ (losses - self.least))
         distance = float((model - self.optimum).norm())

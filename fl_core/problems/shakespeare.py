@@ -91,7 +91,12 @@ def _data(where: tuple[Path, ...], clients: int, stride: int) -> Data:
 
 @functools.cache
 def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
-    """The text of each (play, role); raises DataMissingError or DataDamagedError."""
+    """Return the text of each (play, role).
+
+    Raises:
+        DataMissingError: No folder holds plays.
+        DataDamagedError: Plays are missing, or cannot be read.
+    """
     folders = [place / "shakespeare" / "plays" for place in where]
     folder = next((folder for folder in folders if folder.is_dir()), None)
     if folder is None:
@@ -102,40 +107,40 @@ def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
     plays = sorted(folder.glob("*.txt"))
     if len(plays) != PLAYS:
         raise DataDamagedError(f"shakespeare: {folder} holds {len(plays)} plays, not {PLAYS}")
-    found: dict[tuple[str, str], list[str]] = {}
+    spoken: dict[tuple[str, str], list[str]] = {}
     for play in plays:
         try:
             text = reading.text(play)
         except (OSError, UnicodeDecodeError) as error:
             raise DataDamagedError(f"shakespeare: {play} cannot be read: {error}") from None
         for role, speech in speeches(text):
-            found.setdefault((play.stem, role), []).append(speech)
-    return {key: " ".join(spoken) for key, spoken in sorted(found.items())}
+            spoken.setdefault((play.stem, role), []).append(speech)
+    return {key: " ".join(speeches_) for key, speeches_ in sorted(spoken.items())}
 
 
 def speeches(play: str) -> list[tuple[str, str]]:
-    """Role and text of every speech whose tags are balanced, restricted to the alphabet, single blanks."""
+    """Return role and text of every speech whose tags are balanced, in the alphabet's characters."""
     return [
-        (found[1], " ".join(filter(None, map(known, " ".join(spoken).split()))))
-        for found in SPEECH.finditer(play)
-        if (spoken := DIALOGUE.findall(found[2]))
+        (match[1], " ".join(filter(None, map(known, " ".join(lines).split()))))
+        for match in SPEECH.finditer(play)
+        if (lines := DIALOGUE.findall(match[2]))
     ]
 
 
 def known(text: str) -> str:
-    """The text without characters outside the alphabet."""
+    """Return the text without characters outside the alphabet."""
     return "".join(letter for letter in text if letter in ALPHABET)
 
 
 def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
-    """The `count` longest texts, longest first, ties broken by play and role."""
+    """Return the `count` longest texts, longest first, ties broken by play and role."""
     if count > len(texts):
         raise InvalidProblemError(f"shakespeare: {count} clients, but there are only {len(texts)} roles")
     return sorted(texts.values(), key=len, reverse=True)[:count]
 
 
 def windows(text: str, stride: int) -> Tensor:
-    """Indices into the alphabet [N, 81]: the characters read, and the one that follows."""
+    """Return indices into the alphabet [N, 81]: the characters read, and the next character."""
     symbols = torch.tensor([ALPHABET.index(letter) for letter in text], dtype=torch.uint8)
     if len(symbols) <= LENGTH:
         return symbols.new_empty(0, LENGTH + 1)

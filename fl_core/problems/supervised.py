@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Supervised(Problem):
-    """Base of the problems with data: a subclass loads them and makes the task."""
+    """Base of the problems with data: a subclass defines `load` and `task`."""
 
     pooled_steps: ClassVar[int] = 1000  # of the centralised baseline, on mini-batches of 128
 
@@ -46,19 +46,19 @@ class Supervised(Problem):
     evaluate_on: Literal["test", "validation"] = "test"
 
     def load(self) -> Data:
-        """The data set, loaded once per process; raises DataMissingError or DataDamagedError."""
+        """Return the data set, loaded once per process; raise DataMissingError or DataDamagedError."""
         raise NotImplementedError
 
     def task(self) -> Task:
-        """The task with its network, its parameters drawn from torch's global generator."""
+        """Return the task with its network, parameters drawn from torch's global generator."""
         raise NotImplementedError
 
     def architecture(self) -> Hashable:
-        """What determines the loss as a function of parameters and batch, besides the task's class."""
+        """Return what determines the loss of parameters and batch, besides the task's class."""
         raise NotImplementedError
 
     def split(self) -> Data:
-        """The data for clients and evaluation: as published, or the training data with a tenth held out."""
+        """Return the data for clients and evaluation: as published, or with a tenth of the training data."""
         return self.load() if self.evaluate_on == "test" else held_out(self.load())
 
     def check(self, seed: int) -> None:
@@ -72,7 +72,7 @@ class Supervised(Problem):
         self.partition.divide(self.split(), self.clients, seed)
 
     def first_task(self, seed: int) -> Task:
-        """The task with its first parameters, drawn from the stream "init"."""
+        """Return the task with its first parameters, drawn from the stream "init"."""
         with torch.random.fork_rng(devices=[]):
             # The initialisers of torch's layers use the global generator only.
             torch.set_rng_state(torch_stream(seed, "init").get_state())
@@ -87,7 +87,7 @@ class Supervised(Problem):
         return self
 
     def shares(self, seed: int) -> Shares:
-        """The data as dealt out under this seed."""
+        """Return the data as dealt out under a seed."""
         data = self.split()
         parts = self.partition.divide(data, self.clients, seed)
         return Shares(data, parts, by_owner=self.partition.by_owner)
@@ -97,7 +97,7 @@ class Supervised(Problem):
         return self.world_of(self.first_task(seed), shares, self.weights(shares.sizes), seed)
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
-        """The world of this task and these shares."""
+        """Return the world of a task and the clients' shares of the data."""
         from fl_core.problems.training.own import OwnTask, OwnWorld
         from fl_core.problems.training.world import SupervisedWorld
 
@@ -126,21 +126,21 @@ class Modelled(Supervised):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one input: channels, height, width of an image; the length of a text or vector."""
+        """The shape of one input: channels, height, width of an image; the length of a text or vector."""
         raise NotImplementedError
 
     @property
     def outputs(self) -> int:
-        """Number of outputs of the network: a logit for each class."""
+        """The number of outputs of the network: a logit for each class."""
         return self.classes
 
     @property
     def pooled_steps(self) -> int:  # type: ignore[override]
-        """Those of the model."""
+        """The steps of the centralised baseline, as the model says."""
         return self.model.pooled_steps
 
     def task_of(self, network: nn.Module) -> Task:
-        """The task with this network."""
+        """Return the task with a network."""
         raise NotImplementedError
 
     def task(self) -> Task:
@@ -158,11 +158,11 @@ class Modelled(Supervised):
         return self.model, self.dtype
 
     def keyed(self) -> bool:
-        """Whether training is random beyond the choice of mini-batches."""
+        """Return whether training is random beyond the choice of mini-batches."""
         return self.augments() or self.model.keyed()
 
     def augments(self) -> bool:
-        """Whether images are cropped and flipped at random in training."""
+        """Return whether images are cropped and flipped at random in training."""
         return False
 
     @model_validator(mode="after")
@@ -189,9 +189,9 @@ class Modelled(Supervised):
     def split(self) -> Data:
         data = super().split()
         if tuple(data.x_train.shape[1:]) != self.shape or data.classes != self.classes:
-            found = f"{tuple(data.x_train.shape[1:])}, {data.classes} classes"
+            loaded = f"{tuple(data.x_train.shape[1:])}, {data.classes} classes"
             raise InvalidProblemError(
-                f"{self.reference()}: data are {found}, not {self.shape}, {self.classes}"
+                f"{self.reference()}: data are {loaded}, not {self.shape}, {self.classes}"
             )
         return data
 
@@ -219,6 +219,6 @@ class Modelled(Supervised):
 
 @functools.cache
 def _fault(model: Model, shape: tuple[int, ...], outputs: int) -> str | None:
-    """One sentence on why a user's network cannot be trained here, or None."""
+    """Return why a user's network cannot be trained here, in one sentence, or None."""
     with torch.random.fork_rng(devices=[]):
         return hidden_state(model.build(shape, outputs))

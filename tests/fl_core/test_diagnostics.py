@@ -505,7 +505,7 @@ def test_volatility_by_hand() -> None:
     fall = volatility([10, 9, 8, 1, 0, -1, -2])  # stays
     assert (fall.spikes, fall.highest) == (0, 0)
     assert volatility([1.0, 1.0, 1.0]).step_std == 0
-    with pytest.raises(ValueError, match="three finite"):
+    with pytest.raises(ValueError, match="at least three points, all finite"):
         volatility([1.0, float("nan"), 2.0])
 
 

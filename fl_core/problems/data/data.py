@@ -28,9 +28,9 @@ class DataDamagedError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Data as it is stored; `mean` and `std` are in units of the stored bytes.
+    """A data set as stored; `mean` and `std` are in units of the stored bytes.
 
-    Symbols, counts and plain numbers have none: the network gets them as they are.
+    Symbols, counts and plain numbers have neither: the network gets them as they are.
     """
 
     x_train: Tensor  # [N, channels, height, width] of bytes; [N, length] of symbols, counts or numbers
@@ -48,7 +48,7 @@ class Data:
 
     @property
     def published(self) -> int:
-        """How many training data points there are before any is held out for tuning."""
+        """The number of training data points before any is held out for tuning."""
         return len(self.y_train) + (0 if self.rows is None else len(self.y_test))
 
     @property
@@ -58,12 +58,12 @@ class Data:
 
     @property
     def labels_test(self) -> Tensor:
-        """The same for the test data [M]."""
+        """The labels of the test data [M], int64, 0 … classes − 1."""
         return self.y_test if self.kind_test is None else self.kind_test
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of all data: SHA-256, the first 16 characters."""
+        """The hex digest of all data: SHA-256, the first 16 characters."""
         digest = hashlib.sha256()
         known = (self.owner_train, self.owner_test, self.kind_train, self.kind_test)
         rest = (part for part in known if part is not None)
@@ -74,30 +74,30 @@ class Data:
 
 
 def data_dir() -> Path | None:
-    """The folder of the user's data sets, ASYNCFL_DATA; None where it is not set."""
+    """Return the folder of the user's data sets, ASYNCFL_DATA; None if the variable is not set."""
     folder = os.environ.get("ASYNCFL_DATA")
     return Path(folder).expanduser().absolute() if folder else None
 
 
 def cache_dir() -> Path:
-    """The folder for downloads where no data folder is given."""
+    """Return the folder for downloads where no data folder is given."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "asyncfl-bench"
 
 
 def places() -> list[Path]:
-    """Folders searched for data sets, in order."""
+    """Return the folders searched for data sets, in order."""
     own = data_dir()
     return [cache_dir()] if own is None else [own, cache_dir()]
 
 
 def stratified(x: Tensor, y: Tensor, share: float, purpose: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Split data that come without a test set, as `drawn` says: x_train, y_train, x_test, y_test."""
+    """Split data that come without a test set, as `drawn` does: x_train, y_train, x_test, y_test."""
     test = drawn(y, share, purpose)
     return x[~test], y[~test], x[test], y[test]
 
 
 def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
-    """Which data points [N] are in the share that is kept for testing; the order of the data is kept.
+    """Return a mask [N] of the share of data points that is kept for testing.
 
     Of each class ⌊share · n_class + ½⌋ data points are drawn from the stream (0, `purpose`, class): the same
     whatever the seed of a run.
@@ -111,14 +111,14 @@ def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
 
 
 def deciles(values: Tensor, of: Tensor | None = None) -> Tensor:
-    """The decile of each of `values` [N] among all of them (or those in `of`): 0 … 9, int64."""
+    """Return the decile of each of `values` [N] among all values, or among `of`: 0 … 9, int64."""
     edges = np.quantile((values if of is None else of).double().numpy(), np.arange(0.1, 0.95, 0.1))
     return torch.from_numpy(np.searchsorted(edges, values.double().numpy()))
 
 
 @functools.cache
 def placed(data: Data, device: torch.device) -> Data:
-    """Inputs and targets on another device, copied once per process; owners are needed on the CPU only."""
+    """Return data with inputs and targets on another device, copied once per process; owners stay."""
     parts = (data.x_train, data.y_train, data.x_test, data.y_test)
     x_train, y_train, x_test, y_test = (part.to(device) for part in parts)
     return replace(data, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
@@ -126,7 +126,7 @@ def placed(data: Data, device: torch.device) -> Data:
 
 @functools.cache
 def held_out(data: Data) -> Data:
-    """The training data alone, a tenth of it held out in place of the published test set.
+    """Return the training data alone, a tenth held out in place of the published test set.
 
     The tenth of each class is drawn as in `stratified`, from the stream "validation"; where owners are
     known, it is the last tenth of each owner's data, since neighbours in a text overlap.
@@ -150,9 +150,9 @@ def held_out(data: Data) -> Data:
 
 
 def _last(owner: Tensor, share: float) -> Tensor:
-    """Which data points [N] are in the last share of their owner's data."""
+    """Return a mask [N] of the last share of each owner's data points."""
     mask = torch.zeros(len(owner), dtype=torch.bool)
-    for one in range(int(owner.max()) + 1):
-        members = torch.nonzero(owner == one).flatten()
+    for number in range(int(owner.max()) + 1):
+        members = torch.nonzero(owner == number).flatten()
         mask[members[len(members) - int(share * len(members) + 0.5) :]] = True
     return mask

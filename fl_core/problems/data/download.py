@@ -14,7 +14,9 @@ PATIENCE = 20  # seconds without an answer after which a download is given up
 def download(name: str, folder: str, root: Path) -> None:
     """Put torchvision's data set `name` into `folder` under `root`, complete files only.
 
-    Raises what torchvision raises where there is no network: OSError or RuntimeError.
+    Raises:
+        OSError: There is no network, or the disk is full.
+        RuntimeError: Likewise, as torchvision says it.
     """
     repair()
     from torchvision import datasets

@@ -44,22 +44,28 @@ MD5: dict[str, dict[str, tuple[str, str | None]]] = {
 
 
 def load(name: str, half: tuple[str, str], where: Sequence[Path]) -> tuple[Tensor, Tensor]:
-    """Images [N, 1, 28, 28] uint8 and labels [N] int64 of one `half`, TRAIN or TEST, of a data set.
+    """Return the images [N, 1, 28, 28] uint8 and labels [N] int64 of one half of a data set.
 
-    Searched for in NAME/raw under each folder of `where`, as torchvision lays it out; if not found,
-    downloaded into the first. Raises DataMissingError or DataDamagedError.
+    Args:
+        name: MNIST, FashionMNIST or KMNIST.
+        half: TRAIN or TEST.
+        where: Folders in which NAME/raw is searched, torchvision's layout; downloads go into the first.
+
+    Raises:
+        DataMissingError: The files are nowhere, and the download failed.
+        DataDamagedError: A file differs from the published one.
     """
     folders = [place / name / "raw" for place in where]
-    found = next((folder for folder in folders if _holds(folder, half)), None)
-    if found is None:
+    folder = next((folder for folder in folders if _holds(folder, half)), None)
+    if folder is None:
         try:
             _download(name, where[0])
         except (OSError, RuntimeError) as error:
             raise DataMissingError(_missing(name, half, folders, error)) from None
-        found = folders[0]
-    images, labels = (_read(name, file, found) for file in half)
+        folder = folders[0]
+    images, labels = (_read(name, file, folder) for file in half)
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max() > 9:
-        files = f"{name}: the files {' and '.join(half)} in {found}"
+        files = f"{name}: the files {' and '.join(half)} in {folder}"
         shapes = f"images {images.shape}, labels {labels.shape}, the largest {labels.max()}"
         raise DataDamagedError(f"{files} do not go together ({shapes})")
     return torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
@@ -70,7 +76,7 @@ def _holds(folder: Path, half: tuple[str, str]) -> bool:
 
 
 def _read(name: str, file: str, folder: Path) -> np.ndarray:
-    """One file; it and its .gz are checked where they exist, and the unpacked one is read."""
+    """Return the content of one file, unpacked; the file and its .gz are checked where they exist."""
     unpacked, packed = folder / file, folder / f"{file}.gz"
     content = None
     for path, md5 in zip((packed, unpacked), MD5[name][file], strict=True):
@@ -84,16 +90,16 @@ def _read(name: str, file: str, folder: Path) -> np.ndarray:
 
 
 def _check(name: str, path: Path, content: np.ndarray, md5: str | None) -> None:
-    found = hashlib.md5(content.data, usedforsecurity=False).hexdigest()
-    if md5 is not None and found != md5:
+    digest = hashlib.md5(content.data, usedforsecurity=False).hexdigest()
+    if md5 is not None and digest != md5:
         raise DataDamagedError(
-            f"{name}: {path} is damaged: its MD5 is {found}, that of the published file {md5}; "
-            "delete it, and it will be fetched again where there is a network"
+            f"{name}: {path} is damaged: its MD5 is {digest}, not {md5} as published; delete the file, and "
+            "it is downloaded again where there is a network"
         )
 
 
 def _parse(name: str, content: np.ndarray, path: Path) -> np.ndarray:
-    """idx: two zero bytes, 8 for unsigned bytes, the number of axes, their lengths big-endian, the data."""
+    """Read idx: two zero bytes, 8 (unsigned bytes), the number of axes, big-endian lengths, the data."""
     axes = int(content[3]) if len(content) > 3 else 0
     header = 4 + 4 * axes
     shape = tuple(int(length) for length in content[4:header].view(">u4")) if len(content) >= header else ()

@@ -34,57 +34,65 @@ EXPECTED = (
 
 @functools.cache
 def load(path: str, clients: int) -> Data:
-    """The data of the function at `path`, called once per process; raises InvalidProblemError if invalid."""
+    """Return the data of a user's function, called once per process.
+
+    Args:
+        path: The function, package.module:function.
+        clients: The number of clients.
+
+    Raises:
+        InvalidProblemError: The function fails, or returns something else than the forms above.
+    """
     function: Callable[[], Any] = imported(path)
     try:
-        found = function()
+        returned = function()
     except Exception as error:
         reason = " ".join(str(error).split())
         raise InvalidProblemError(f"data {path} failed: {type(error).__name__}: {reason}") from error
-    if not isinstance(found, list):
-        return _whole(path, *_halves(path, found))
-    if len(found) != clients:
+    if not isinstance(returned, list):
+        return _whole(path, *_halves(path, returned))
+    if len(returned) != clients:
         raise InvalidProblemError(
-            f"data {path} returns {len(found)} data sets, and there are {clients} clients"
+            f"data {path} returns {len(returned)} data sets, and there are {clients} clients"
         )
-    return _by_client(path, [_halves(f"{path}, client {at}", one) for at, one in enumerate(found)])
+    return _by_client(path, [_halves(f"{path}, client {at}", own) for at, own in enumerate(returned)])
 
 
-def _halves(path: str, found: Any) -> tuple[Pair, Pair | None]:
-    """Training data, and test data where there are any."""
-    if isinstance(found, tuple) and len(found) == 4:
-        return _pair(path, found[:2]), _pair(path, found[2:])
-    if isinstance(found, tuple) and len(found) == 2 and not _is_array(found[0]):
-        return _pair(path, found[0]), _pair(path, found[1])
-    return _pair(path, found), None
+def _halves(path: str, returned: Any) -> tuple[Pair, Pair | None]:
+    """Return training data, and test data where there are any."""
+    if isinstance(returned, tuple) and len(returned) == 4:
+        return _pair(path, returned[:2]), _pair(path, returned[2:])
+    if isinstance(returned, tuple) and len(returned) == 2 and not _is_array(returned[0]):
+        return _pair(path, returned[0]), _pair(path, returned[1])
+    return _pair(path, returned), None
 
 
-def _pair(path: str, found: Any) -> Pair:
-    if isinstance(found, Dataset):
-        items = [found[at] for at in range(len(found))]  # type: ignore[arg-type]
+def _pair(path: str, returned: Any) -> Pair:
+    if isinstance(returned, Dataset):
+        items = [returned[at] for at in range(len(returned))]  # type: ignore[arg-type]
         if not items or not all(isinstance(item, tuple | list) and len(item) == 2 for item in items):
             raise InvalidProblemError(
                 f"data {path}: the items of a Dataset must be pairs of input and target"
             )
-        found = tuple(
+        returned = tuple(
             torch.stack([torch.as_tensor(part) for part in half]) for half in zip(*items, strict=True)
         )
-    if not (isinstance(found, tuple) and len(found) == 2 and all(map(_is_array, found))):
-        raise InvalidProblemError(f"data {path} returns {_called(found)}, not {EXPECTED}")
-    x, y = (_stored(torch.as_tensor(part)) for part in found)
+    if not (isinstance(returned, tuple) and len(returned) == 2 and all(map(_is_array, returned))):
+        raise InvalidProblemError(f"data {path} returns {_called(returned)}, not {EXPECTED}")
+    x, y = (_stored(torch.as_tensor(part)) for part in returned)
     if not len(x) or len(x) != len(y):
         raise InvalidProblemError(f"data {path} returns {len(x)} inputs and {len(y)} targets")
     return x, y.long() if y.dtype is torch.uint8 else y
 
 
-def _is_array(found: Any) -> bool:
-    return isinstance(found, Tensor | np.ndarray) and found.ndim > 0
+def _is_array(returned: Any) -> bool:
+    return isinstance(returned, Tensor | np.ndarray) and returned.ndim > 0
 
 
-def _called(found: Any) -> str:
-    if isinstance(found, tuple):
-        return f"a tuple of {', '.join(type(part).__name__ for part in found) or 'nothing'}"
-    return f"a {type(found).__name__}"
+def _called(returned: Any) -> str:
+    if isinstance(returned, tuple):
+        return f"a tuple of {', '.join(type(part).__name__ for part in returned) or 'nothing'}"
+    return f"a {type(returned).__name__}"
 
 
 def _stored(part: Tensor) -> Tensor:
@@ -97,12 +105,12 @@ def _whole(path: str, train: Pair, test: Pair | None) -> Data:
     return _data(*(_kept(path, train, _kinds(train[1], train[1])) if test is None else (train, test)))
 
 
-def _by_client(path: str, found: list[tuple[Pair, Pair | None]]) -> Data:
+def _by_client(path: str, sets: list[tuple[Pair, Pair | None]]) -> Data:
     halves = [
         _kept(f"{path}, client {at}", train, torch.full((len(train[0]),), at))
         if test is None
         else (train, test)
-        for at, (train, test) in enumerate(found)
+        for at, (train, test) in enumerate(sets)
     ]
     trains, tests = zip(*halves, strict=True)
     owners = [
@@ -112,9 +120,9 @@ def _by_client(path: str, found: list[tuple[Pair, Pair | None]]) -> Data:
     return _data(_joined(path, trains), _joined(path, tests), *owners)
 
 
-def _kept(path: str, found: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
-    """Training and test data, a fifth of each kind."""
-    kept, (x, y) = drawn(kinds, TEST, "own"), found
+def _kept(path: str, pair: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
+    """Return training and test data, a fifth of each kind kept for testing."""
+    kept, (x, y) = drawn(kinds, TEST, "own"), pair
     if kept.all() or not kept.any():
         raise InvalidProblemError(f"data {path}: of {len(kept)} data points none can be kept for testing")
     return (x[~kept], y[~kept]), (x[kept], y[kept])
@@ -122,7 +130,7 @@ def _kept(path: str, found: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
 
 def _joined(path: str, parts: Sequence[Pair]) -> Pair:
     try:
-        x, y = (torch.cat(of) for of in zip(*parts, strict=True))
+        x, y = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     except RuntimeError as error:
         raise InvalidProblemError(f"data {path}: the clients' data do not have one shape: {error}") from None
     return x, y
@@ -132,7 +140,7 @@ def _data(
     train: Pair, test: Pair, owner_train: Tensor | None = None, owner_test: Tensor | None = None
 ) -> Data:
     kinds = _kinds(train[1], train[1]), _kinds(test[1], train[1])
-    classes = int(max(of.max() for of in kinds)) + 1
+    classes = int(max(labels.max() for labels in kinds)) + 1
     return Data(
         *train,
         *test,
@@ -145,7 +153,7 @@ def _data(
 
 
 def _kinds(y: Tensor, of: Tensor) -> Tensor:
-    """Labels for partitions [N]: integers as they are, else the decile among `of`."""
+    """Return labels for partitions [N]: integers as they are, else the decile among `of`."""
     if y.ndim > 1:
         return torch.zeros(len(y), dtype=torch.int64)
     return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)

@@ -11,7 +11,7 @@ LEAST = 2  # data points of a client at least, where it has so many: one alone s
 
 
 class StratifiedSample:
-    """About `size` training data points, of each client in proportion to what it holds.
+    """About `size` training data points, of each client in proportion to its data.
 
     Drawn once under a seed, without replacement, from the streams ("evaluation", client): all models of a
     run, and all runs of a world, are judged on the same points.
@@ -28,7 +28,7 @@ class StratifiedSample:
         self.points = np.concatenate(parts)  # indices into the training data, client after client
 
     def estimate(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Each client's mean [n] of a value given for each of `points`, and its standard error [n].
+        """Return each client's mean [n] of values given for `points`, and the standard errors [n].
 
         Both are 0 for a client without data. The error is s_i · √((1 − m_i/n_i) / m_i), s_i the standard
         deviation of the m_i of n_i values (Cochran, Sampling Techniques, 1977, §2.6).

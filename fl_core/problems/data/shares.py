@@ -11,7 +11,7 @@ from fl_core.problems.data.data import Data
 
 
 class Shares:
-    """The clients' shares of the training data, and how the test data represent each of them.
+    """The clients' shares of the training data, and of the test data.
 
     All clients share one test set, reweighted to the client's own mix of labels. Where clients are the owners
     of the data (`by_owner`), each has test data of its own.
@@ -33,19 +33,19 @@ class Shares:
         self._mix = self.labels * (self._tested > 0)
 
     def of(self, client: int) -> np.ndarray:
-        """Indices of the client's training data."""
+        """Return the indices of a client's training data."""
         return self.held[self.starts[client] : self.starts[client] + self.sizes[client]]
 
     def on_training(self, values: np.ndarray) -> np.ndarray:
-        """Each client's mean [n] of a value for each training data point [N]; 0 without data."""
+        """Return each client's mean [n] of values of the training data points [N]; 0 without data."""
         client = np.repeat(np.arange(self.n), self.sizes)
         total = np.bincount(client, weights=values[self.held], minlength=self.n)
         return total / np.maximum(self.sizes, 1)
 
     def on_test(self, values: np.ndarray) -> np.ndarray:
-        """Each client's mean [n] of a value for each test data point [M].
+        """Return each client's mean [n] of values of the test data points [M].
 
-        That of client i is Σ_c (n_ic / n_i) · v_c over the classes c that the test set holds, v_c the mean
+        Client i's is Σ_c (n_ic / n_i) · v_c over the classes c that the test set holds, v_c the mean
         over the test data of class c; or the mean over its own test data. A client without any gets the
         mean of all.
         """

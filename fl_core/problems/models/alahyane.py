@@ -33,7 +33,7 @@ class AlahyaneCNN(Convolutional):
 
 
 class Blocks(nn.Module):
-    """Images [B, channels, height, width], and dropout keys [B] → logits [B, classes]."""
+    """The network: images [B, channels, height, width] and dropout keys [B] → logits [B, classes]."""
 
     def __init__(self, shape: tuple[int, ...], classes: int, share: float) -> None:
         super().__init__()

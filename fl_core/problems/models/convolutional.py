@@ -10,7 +10,7 @@ from fl_core.problems.models.model import Model
 
 
 class Convolutional(Model):
-    """Base of networks for images: the minimum height and width."""
+    """Base of networks for images of a minimum height and width."""
 
     least: ClassVar[int]
     channels_last: ClassVar[bool] = True

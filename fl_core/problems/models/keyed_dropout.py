@@ -9,7 +9,7 @@ WORD = 0xFFFFFFFF
 
 
 class KeyedDropout(nn.Module):
-    """Drop each unit with probability `share` (Srivastava et al., JMLR 2014), inverted.
+    """Inverted dropout of each unit with probability `share` (Srivastava et al., JMLR 2014).
 
     Whether unit u of a data point is dropped follows from the data point's key, the layer's number and u
     alone. So the mask travels with the sample, needs no generator, and is the same under `torch.func.vmap`.
@@ -20,7 +20,12 @@ class KeyedDropout(nn.Module):
         self.share, self.layer = share, layer
 
     def forward(self, inputs: Tensor, keys: Tensor | None = None) -> Tensor:
-        """Inputs [B, ...] and keys [B], int64 in 0 … 2³² − 1; without keys nothing is dropped."""
+        """Return the inputs with units dropped; all of them without keys.
+
+        Args:
+            inputs: [B, ...].
+            keys: [B], int64 in 0 … 2³² − 1.
+        """
         if keys is None or not self.share:
             return inputs
         units = torch.arange(inputs[0].numel(), device=inputs.device) + (self.layer << 24)
@@ -30,7 +35,7 @@ class KeyedDropout(nn.Module):
 
 
 def mixed(words: Tensor) -> Tensor:
-    """A bijection of 0 … 2³² − 1 that makes neighbours look independent (Wellons, "lowbias32", 2018)."""
+    """Return words of 32 bits mixed, a bijection by which neighbours look independent (Wellons, 2018)."""
     words = ((words ^ (words >> 16)) * 0x7FEB352D) & WORD
     words = ((words ^ (words >> 15)) * 0x846CA68B) & WORD
     return words ^ (words >> 16)

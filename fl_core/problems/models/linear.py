@@ -48,7 +48,7 @@ class Linear(Model):
 
 
 class UnitLength(nn.Module):
-    """Counts [B, F] → log(1 + count), scaled to unit length."""
+    """A layer without parameters: counts [B, F] → log(1 + count), scaled to unit length."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         return normalize(torch.log1p(inputs), dim=-1)

@@ -36,7 +36,7 @@ class LSTM(Model):
 
 
 class NextSymbolNetwork(nn.Module):
-    """Symbols [B, T] → logits [B, symbols] of the next symbol."""
+    """The network: symbols [B, T] → logits [B, symbols] of the next symbol."""
 
     def __init__(self, symbols: int, embedding: int, layers: list[Layer]) -> None:
         super().__init__()
@@ -63,18 +63,20 @@ class Layer(nn.Module):
         self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh = first
 
     def forward(self, inputs: Tensor) -> list[Tensor]:
-        """Inputs [B, T, width] → T outputs [B, hidden]."""
+        """Return T outputs [B, hidden] for inputs [B, T, width]."""
         weights: list[Tensor] = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
         if isinstance(self.weight_ih, nn.Parameter):  # not stacked: torch's kernel takes half the time
             zeros = inputs.new_zeros(1, len(inputs), self.hidden)
-            found = torch.lstm(inputs, (zeros, zeros), weights, True, 1, 0.0, self.training, False, True)
-            return list(found[0].unbind(1))
+            outputs, *_ = torch.lstm(
+                inputs, (zeros, zeros), weights, True, 1, 0.0, self.training, False, True
+            )
+            return list(outputs.unbind(1))
         driven = linear(inputs, self.weight_ih, self.bias_ih + self.bias_hh)
         h = c = inputs.new_zeros(len(inputs), self.hidden)
-        outputs = []
+        states = []
         for x in driven.unbind(1):
             i, f, g, o = (x + linear(h, self.weight_hh)).chunk(4, -1)
             c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
             h = torch.sigmoid(o) * torch.tanh(c)
-            outputs.append(h)
-        return outputs
+            states.append(h)
+        return states

@@ -10,7 +10,7 @@ from fl_core.parts import Part
 
 
 class Model(Part):
-    """A network for inputs of a given shape, as a recipe."""
+    """The recipe of a network for inputs of a given shape."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.models",)
     pooled_steps: ClassVar[int] = 2000  # of the centralised baseline: Adam on mini-batches of 128,
@@ -20,21 +20,26 @@ class Model(Part):
     channels_last: ClassVar[bool] = False
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
-        """One sentence if the network cannot be built for inputs of `shape` (channels, height, width)."""
+        """Return why the network cannot be built, in one sentence, or None.
+
+        Args:
+            shape: One input's: (channels, height, width), or (length,).
+            classes: Outputs of the network.
+        """
         return None
 
     def lacks(self) -> str | None:
-        """One sentence if this machine lacks a package that the network needs, and how to get it."""
+        """Return which package the network needs and this machine lacks, and how to install it, or None."""
         return None
 
     def origin(self) -> str:
-        """Where the first parameters come from, for the record; empty: drawn at random, as usual."""
+        """Return where the first parameters come from, for the record; empty if drawn at random, as usual."""
         return ""
 
     def keyed(self) -> bool:
-        """Whether the network is random in training: then it takes keys [B] besides the inputs."""
+        """Return whether the network is random in training, and so takes keys [B] besides the inputs."""
         return False
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """The network: inputs [B, *shape] → logits [B, classes]."""
+        """Return the network: inputs [B, *shape] → logits [B, classes]."""
         raise NotImplementedError

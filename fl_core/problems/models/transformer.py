@@ -58,12 +58,12 @@ class Transformer(Model):
 
     @property
     def random(self) -> bool:
-        """Whether the weights are random, not pretrained."""
+        """True if the weights are random, not pretrained."""
         return self.weights == "random"
 
     @property
     def pooled_lr(self) -> float:  # type: ignore[override]
-        """Higher for training from scratch."""
+        """The rate of the centralised baseline, higher for training from scratch."""
         return 1e-3 if self.random else 5e-5
 
     def label(self) -> str:
@@ -98,8 +98,8 @@ class Transformer(Model):
         if self.random:
             return hashed_words(texts, self.length, self.vocabulary)
         tokenizer = self._pretrained("AutoTokenizer")
-        told = tokenizer(texts, truncation=True, padding="max_length", max_length=self.length)
-        return torch.tensor(told["input_ids"], dtype=torch.int32)
+        encoded = tokenizer(texts, truncation=True, padding="max_length", max_length=self.length)
+        return torch.tensor(encoded["input_ids"], dtype=torch.int32)
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         options = {
@@ -181,20 +181,20 @@ class BERT(Transformer):
 
 
 def hashed_words(texts: list[str], length: int, vocabulary: int) -> Tensor:
-    """Tokens [N, length], int32: BEGIN, each word or sign of a text hashed to 2 … vocabulary − 1, PAD.
+    """Return tokens [N, length], int32: BEGIN, each word or sign hashed to 2 … vocabulary − 1, PAD.
 
     No vocabulary has to be learnt from the clients' texts, at the price of hash collisions.
     """
-    found = torch.full((len(texts), length), PAD, dtype=torch.int32)
-    for row, text in zip(found, texts, strict=True):
+    tokens = torch.full((len(texts), length), PAD, dtype=torch.int32)
+    for row, text in zip(tokens, texts, strict=True):
         words = [match[0] for match, _ in zip(WORD.finditer(text.lower()), range(length - 1), strict=False)]
         places = [crc32(word.encode()) % (vocabulary - 2) + 2 for word in words]
         row[: len(words) + 1] = torch.tensor([BEGIN, *places], dtype=torch.int32)
-    return found
+    return tokens
 
 
 class TextClassifier(nn.Module):
-    """Tokens [B, length], and dropout keys [B] → logits [B, classes]."""
+    """The network: tokens [B, length] and dropout keys [B] → logits [B, classes]."""
 
     def __init__(self, network: Any, dropout: bool) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class TextClassifier(nn.Module):
 
 
 class InnerDropout(KeyedDropout):
-    """Dropout inside a network that passes no keys on: they are set before every forward pass."""
+    """Dropout inside a network that passes no keys on: keys are set before every forward pass."""
 
     keys: Tensor | None = None
 

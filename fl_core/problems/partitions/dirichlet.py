@@ -58,7 +58,7 @@ class ClassDirichlet(Partition):
         )
 
     def _counts(self, sizes: np.ndarray, clients: int, random: np.random.Generator) -> np.ndarray | None:
-        """Data points of each class for each client [classes, n]; None if no client can take a class."""
+        """Return data points by class and client [classes, n]; None if no client can take a class."""
         counts = np.zeros((len(sizes), clients), int)
         for label, size in enumerate(sizes):
             share = random.dirichlet(np.full(clients, self.alpha))
@@ -101,7 +101,7 @@ class ClientDirichlet(Partition):
 
 
 def _draw(mix: np.ndarray, left: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
-    """Class counts of `size` draws from `mix` without replacement, `left` [classes] available.
+    """Return the class counts of `size` draws from `mix` without replacement, `left` [classes] available.
 
     Draws of a class that is used up are drawn again. The law is that of drawing one by one.
     """

@@ -58,12 +58,12 @@ class PartitionFile(Partition):
         return self._parts(len(labels), clients)
 
     def _parts(self, samples: int, clients: int) -> list[np.ndarray]:
-        """Ascending indices of each client; InvalidProblemError if one is out of range, or occurs twice."""
-        found = self._read()
+        """Return each client's ascending indices; raise InvalidProblemError for invalid or duplicate ones."""
+        held = self._read()
         if reason := self.refuses(samples, 0, clients):
             raise InvalidProblemError(reason)
         holder: dict[int, int] = {}
-        for client, indices in sorted(found.items()):
+        for client, indices in sorted(held.items()):
             if not 0 <= client < clients:
                 raise InvalidProblemError(
                     f"partition file {self.path}: client {client} is not one of 0 … {clients - 1}"
@@ -80,7 +80,7 @@ class PartitionFile(Partition):
                         f"{holder[index]} and {client}"
                     )
                 holder[index] = client
-        return [np.array(sorted(found[client]), int) for client in range(clients)]
+        return [np.array(sorted(held[client]), int) for client in range(clients)]
 
     def _read(self) -> dict[int, list[int]]:
         content = _content(self.path)
@@ -106,8 +106,8 @@ def _content(path: Path) -> bytes:
         raise ValueError(f"partition file {path}: {error.strerror}") from None
 
 
-def _lists(found: Any) -> dict[int, list[int]]:
-    pairs = found.items() if isinstance(found, dict) else enumerate(found)
+def _lists(content: Any) -> dict[int, list[int]]:
+    pairs = content.items() if isinstance(content, dict) else enumerate(content)
     return {int(client): [_whole(index) for index in indices] for client, indices in pairs}
 
 

@@ -40,7 +40,7 @@ class FraboniDirichlet(Partition):
         return parts
 
     def _counts(self, classes: int, size: int, client: int, random: np.random.Generator) -> np.ndarray:
-        """How many data points of each class a client holds [classes]."""
+        """Return how many data points of each class a client holds [classes]."""
         if not self.alpha:
             return size * (np.arange(classes) == client % classes)
         share = random.dirichlet(np.full(classes, self.alpha))

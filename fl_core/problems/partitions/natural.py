@@ -22,10 +22,10 @@ class Natural(Partition):
         if data.owner_train is None:
             raise InvalidProblemError("partition natural needs data with owners, and these have none")
         owner = data.owner_train.numpy()
-        found = int(owner.max()) + 1
-        if found != clients:
+        owners = int(owner.max()) + 1
+        if owners != clients:
             raise InvalidProblemError(
-                f"partition natural: the data have {found} owners, and there are {clients} clients"
+                f"partition natural: the data have {owners} owners, and there are {clients} clients"
             )
         parts = [np.flatnonzero(owner == client) for client in range(clients)]
         check(self, parts, len(owner), clients)

@@ -16,7 +16,7 @@ from fl_core.problems.problem import InvalidProblemError
 
 
 class Partition(Part):
-    """How labelled data are dealt out to clients."""
+    """A rule by which labelled data are dealt out to clients."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.partitions",)
     may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
@@ -24,13 +24,19 @@ class Partition(Part):
     by_owner: ClassVar[bool] = False  # whether the data must come with owners
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
-        """One sentence if so many data points of so many classes cannot be dealt out to so many clients."""
+        """Return why data of this size cannot be dealt out, in one sentence, or None.
+
+        Args:
+            samples: Training data points.
+            classes: Labels.
+            clients: n.
+        """
         if clients > samples and not self.leaves_empty():
             return f"{clients} clients cannot share {samples} data points: some would have none"
         return None
 
     def leaves_empty(self) -> bool:
-        """Whether clients without data are allowed."""
+        """Return whether clients without data are allowed."""
         return False
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
@@ -54,7 +60,7 @@ class Partition(Part):
         return parts
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
-        """Indices of each client's data, unchecked and in any order."""
+        """Return the indices of each client's data, unchecked and in any order."""
         raise NotImplementedError
 
 
@@ -87,7 +93,7 @@ def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: 
 
 
 def cut(classes: list[np.ndarray], counts: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
-    """Shuffle each class and cut it into pieces of `counts` [classes, n]; a client gets one of each."""
+    """Shuffle each class and cut it into pieces of `counts` [classes, n]; a client gets a piece of each."""
     pieces = [
         np.split(random.permutation(members), np.cumsum(count)[:-1])
         for members, count in zip(classes, counts, strict=True)

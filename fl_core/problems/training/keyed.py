@@ -19,7 +19,7 @@ VARIANTS = (2 * PADDING + 1) ** 2 * 2  # positions, flipped or not
 
 
 class KeyedWorld(SupervisedWorld):
-    """Every data point of a mini-batch has a key, which determines all that is random about it.
+    """A world in which a data point's key determines all that is random about its training.
 
     A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches are
     those of the plain world, and no result depends on what is computed alongside. Indices alone [B] stand for
@@ -44,11 +44,11 @@ class KeyedWorld(SupervisedWorld):
         self._keys = Streams(seed, "keys")
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Mini-batches [steps, batch, 2] of a job: indices drawn with replacement, and keys."""
+        """Return the mini-batches [steps, batch, 2] of a job: indices drawn with replacement, and keys."""
         return self._with_keys(super().samples(client, job, steps, batch), client, job)
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Mini-batches [steps, batch, 2] of a job: indices of shuffled epochs, and keys."""
+        """Return the mini-batches [steps, batch, 2] of a job: indices of shuffled epochs, and keys."""
         return self._with_keys(super().shuffled(client, job, steps, batch), client, job)
 
     def _with_keys(self, indices: Tensor, client: int, job: int) -> Tensor:
@@ -56,7 +56,7 @@ class KeyedWorld(SupervisedWorld):
         return torch.stack([indices, torch.from_numpy(keys)], -1)
 
     def batch(self, indices: Tensor) -> Batch:
-        """Normalised training data [B, ...], targets [B], and keys [B] where the network takes them."""
+        """Return normalised training data [B, ...], targets [B], and keys [B] if the network takes keys."""
         if indices.ndim == 1:
             return super().batch(indices)
         places, keys = indices.unbind(-1)
@@ -68,9 +68,11 @@ class KeyedWorld(SupervisedWorld):
 
 
 def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:
-    """Images [B, C, H, W] padded by 4, cropped to their size and flipped: variants [B] in 0 … VARIANTS − 1.
+    """Return images padded by 4, cropped to their size and flipped.
 
-    Variant 2 (9 y + x) + f begins y rows and x columns from the padded corner, and f = 1 flips it.
+    Args:
+        images: [B, C, H, W].
+        variants: [B], 2 (9 y + x) + f for y rows and x columns from the padded corner; f = 1 flips.
     """
     height, width = images.shape[2:]
     places, flipped = variants // 2, variants % 2

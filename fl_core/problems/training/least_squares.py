@@ -17,7 +17,7 @@ from fl_core.problems.training.world import SupervisedWorld
 
 
 class LeastSquaresWorld(SupervisedWorld):
-    """Squared error of one affine layer: θ* [d] minimises Σ p_i L_i on the training data."""
+    """A world of squared error and one affine layer: θ* [d] minimises Σ p_i L_i on the training data."""
 
     def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
         super().__init__(task, shares, p, seed, architecture)
@@ -25,7 +25,7 @@ class LeastSquaresWorld(SupervisedWorld):
         self.least = float(p @ self._on_training(self.optimum))
 
     def _solved(self) -> np.ndarray:
-        """θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, the one of least norm if there are many."""
+        """Return θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, of least norm if there are many."""
         inputs = self.data.x_train.double().numpy()
         design = np.column_stack([inputs, np.ones(len(inputs))])  # the layer's bias is its last parameter
         weight = np.zeros(len(design))
@@ -36,9 +36,9 @@ class LeastSquaresWorld(SupervisedWorld):
         return solution
 
     def _on_test(self, model: Tensor) -> Evaluation:
-        """The excess loss needs the clients' training losses, so these are always included."""
-        found, losses = super()._on_test(model), self._on_training(model)
+        """Evaluate a model, training losses always included: the excess loss needs them."""
+        evaluation, losses = super()._on_test(model), self._on_training(model)
         excess = float(self.p @ losses) - self.least
         distance = float((model - self.optimum).norm())
-        metrics = {**found.metrics, DISTANCE.name: distance, EXCESS_LOSS.name: excess}
-        return replace(found, metrics=metrics, client_loss=losses)
+        metrics = {**evaluation.metrics, DISTANCE.name: distance, EXCESS_LOSS.name: excess}
+        return replace(evaluation, metrics=metrics, client_loss=losses)

@@ -20,7 +20,7 @@ MOSTLY_ZERO = 0.1  # the largest share of other inputs; with many more a sparse 
 
 
 class LinearGradients:
-    """∇ of the mean cross-entropy of logits W x + b, for J models and a mini-batch of data points each.
+    """Gradients of the mean cross-entropy of logits W x + b, for J models and a mini-batch each.
 
     Inputs of images are x = scale · u + shift with bytes u, so W x = scale · W u + shift · W 1: bytes enter
     the matrix products as they are, without normalisation. On a CPU it takes a third of the time of autograd
@@ -38,7 +38,7 @@ class LinearGradients:
 
     @staticmethod
     def fits(task: Task, data: Data) -> bool:
-        """Whether a task is the cross-entropy of a linear layer on images of one channel or word counts."""
+        """Return whether a task is the cross-entropy of a linear layer on grey images or word counts."""
         layers = [type(layer) for layer in task.modules()]
         trained = [name for name, p in task.named_parameters() if p.requires_grad]
         first = {0: UnitLength, 1: nn.Flatten}.get(len(data.mean))
@@ -46,7 +46,7 @@ class LinearGradients:
         return linear and trained == ["network.1.weight", "network.1.bias"]
 
     def __call__(self, models: Tensor, samples: Tensor) -> Tensor:
-        """Gradients [J, d] at models [J, d], each on its mini-batch of indices [J, B]."""
+        """Return gradients [J, d] at models [J, d], each on its mini-batch of indices [J, B]."""
         (jobs, size), indices = samples.shape, samples.reshape(-1)
         u = self.stored.index_select(0, indices).to(self.dtype).view(jobs, size, -1)
         labels = self.labels.index_select(0, indices).view(jobs, 1, size)
@@ -66,7 +66,7 @@ class LinearGradients:
         return gradient
 
     def one(self, model: Tensor, sample: Tensor) -> Tensor:
-        """The same for one model [d] and mini-batch [B], with fewer calls around the products."""
+        """Return the gradient [d] at one model [d] on a mini-batch [B], with fewer calls."""
         u = self.stored.index_select(0, sample).to(self.dtype)
         labels = self.labels.index_select(0, sample)[None]
         weight, bias = model[: -self.classes].view(self.classes, -1), model[-self.classes :]
@@ -83,26 +83,26 @@ class LinearGradients:
         return gradient
 
     def logits(self, model: Tensor, stored: Tensor) -> Tensor:
-        """W x + b [B, classes] of a model [d] for stored data points [B, ...], not normalised."""
+        """Return W x + b [B, classes] of a model [d] for stored data points [B, ...], not normalised."""
         (weight,), (bias,) = self._parts(model[None])
         u = self.first(stored.to(self.dtype))
         constant = torch.add(bias, weight.sum(1), alpha=self.shift)[:, None]
         return torch.addmm(constant, weight, u.t(), alpha=self.scale).t().contiguous()
 
     def _parts(self, models: Tensor) -> tuple[Tensor, Tensor]:
-        """W [J, classes, D] and b [J, classes] as views of models [J, d]."""
+        """Return W [J, classes, D] and b [J, classes] as views of models [J, d]."""
         weight, bias = models[:, : -self.classes], models[:, -self.classes :]
         return weight.view(len(models), self.classes, -1), bias
 
 
 @lru_cache(maxsize=1)
 def _of_unit_length(counts: Tensor, dtype: torch.dtype) -> Tensor:
-    """What the linear layer gets of all counts [N, D]; the same for all worlds of a process."""
+    """Return the linear layer's inputs for counts [N, D]; shared by all worlds of a process."""
     return UnitLength()(counts.to(dtype))
 
 
 def sparse_inputs(task: Task, stored: Tensor) -> Tensor | None:
-    """What a linear layer gets of stored bytes, as a sparse matrix [N, D]; None if it would be no gain.
+    """Return a linear layer's inputs for stored bytes as a sparse matrix [N, D]; None if no gain.
 
     The layer may follow one without parameters, such as a scaling, whose outputs are computed once.
     """

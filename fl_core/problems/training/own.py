@@ -39,13 +39,13 @@ class OwnTask(Task):
 
     @property
     def called(self) -> str:
-        """The user's class, by its import path."""
+        """The import path of the user's class."""
         return f"{type(self.network).__module__}:{type(self.network).__qualname__}"
 
     def loss(self, batch: Batch) -> Tensor:
         with forward(self.precision, batch[0].device):
-            found: Any = self.network.training_step(batch, 0)
-        return found["loss"] if isinstance(found, dict) else found
+            result: Any = self.network.training_step(batch, 0)
+        return result["loss"] if isinstance(result, dict) else result
 
     def training_step(self, batch: Batch, index: int) -> Any:
         return self.network.training_step(batch, index)
@@ -55,12 +55,12 @@ class OwnTask(Task):
         return self.network.configure_optimizers() if own else super().configure_optimizers()
 
     def mean_loss(self, batches: Iterable[Counted]) -> float:
-        """Mean loss of all data points; 0 without any."""
+        """Return the mean loss of all data points; 0 without any."""
         losses = [(float(self.loss(batch)), points) for batch, points in batches]
         return _mean(losses) if losses else 0.0
 
     def tested(self, batches: Iterable[Counted]) -> dict[str, float]:
-        """What `test_step` logs: torchmetrics as they compute it, numbers as means over data points."""
+        """Return what `test_step` logs: torchmetrics as computed, numbers as means over data points."""
         self._logged, self.scored = {}, {}
         for child in self.modules():
             if isinstance(child, torchmetrics.Metric):
@@ -83,7 +83,7 @@ class OwnTask(Task):
                 self.scored.setdefault(name, []).append(values)
 
     def _note(self, name: str, value: Any, *_: Any, **__: Any) -> None:
-        """Stands in for Lightning's `log`."""
+        """Keep what the module logs; stands in for Lightning's `log`."""
         if not self._points:
             return
         if isinstance(value, torchmetrics.Metric):
@@ -98,14 +98,14 @@ class OwnTask(Task):
         return _mean(entry)
 
 
-def _mean(found: list[tuple[float, int]]) -> float:
-    """Weighted mean of pairs of a value and its number of data points."""
-    values, weights = zip(*found, strict=True)
+def _mean(pairs: list[tuple[float, int]]) -> float:
+    """Return the weighted mean of pairs of a value and its number of data points."""
+    values, weights = zip(*pairs, strict=True)
     return float(np.average(values, weights=weights))
 
 
 class OwnWorld(SupervisedWorld):
-    """The world of such a task. The module is first tried on one mini-batch."""
+    """The world of a user's LightningModule, which is first tried on one mini-batch."""
 
     task: OwnTask
 
@@ -121,7 +121,7 @@ class OwnWorld(SupervisedWorld):
         return self.task
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """Stacked by `vmap` where the module allows it, else one by one."""
+        """Return the gradients [J, d] of J jobs, by `vmap` if the module allows it, else one by one."""
         if self._stacks:
             return super().gradients(models, clients, samples)
         with gradients(self.task.precision, self.device):
@@ -134,7 +134,7 @@ class OwnWorld(SupervisedWorld):
         return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
-        """Exact: a module's loss is that of a mini-batch, which does not show how its data points vary."""
+        """Evaluate exactly: a module's loss is of a mini-batch, which does not show how data points vary."""
         return self.evaluate(model)
 
     def _on_test(self, model: Tensor) -> Evaluation:
@@ -153,21 +153,21 @@ class OwnWorld(SupervisedWorld):
             return np.array([task.mean_loss(self._trains(client)) for client in range(self.n)])
 
     def _tested(self, rows: Tensor) -> dict[str, float]:
-        found = self.task.tested(self._tests(rows))
-        if "test/loss" not in found:
-            found["test/loss"] = self.task.mean_loss(self._tests(rows))
-        return found
+        metrics = self.task.tested(self._tests(rows))
+        if "test/loss" not in metrics:
+            metrics["test/loss"] = self.task.mean_loss(self._tests(rows))
+        return metrics
 
     def _own_tests(self, whole: dict[str, float]) -> dict[str, np.ndarray]:
-        """Each client's metrics on its test data; the overall ones where it has none."""
+        """Return each client's metrics on its test data; the overall metrics for clients without."""
         owners = self.shares.test_owners
         if owners is None:
             return {}
-        found = []
+        by_client = []
         for client in range(self.n):
             rows = torch.from_numpy(np.flatnonzero(owners == client))
-            found.append({**whole, **(self._tested(rows) if len(rows) else {})})
-        return {name: np.array([one[name] for one in found]) for name in whole}
+            by_client.append({**whole, **(self._tested(rows) if len(rows) else {})})
+        return {name: np.array([metrics[name] for metrics in by_client]) for name in whole}
 
     def _tests(self, rows: Tensor) -> Iterator[Counted]:
         for chunk in torch.split(rows.to(self.device), PASS) if len(rows) else ():

@@ -19,7 +19,7 @@ from fl_core.streams import torch_stream
 
 
 class PooledData(Dataset[Batch]):
-    """All clients' data together; an item is a whole mini-batch, so that it is gathered in one go."""
+    """All clients' data together; an item is a whole mini-batch, gathered in one go."""
 
     def __init__(self, world: SupervisedWorld) -> None:
         self.world = world
@@ -40,14 +40,14 @@ class PooledBatches(pl.LightningDataModule):
         self.pool, self.batch, self.seed = PooledData(world), batch, seed
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Called by Lightning once."""
+        """Return the mini-batches; called by Lightning once."""
         random = torch_stream(self.seed, "pooled")
         batches = BatchSampler(RandomSampler(self.pool, generator=random), self.batch, drop_last=False)
         return DataLoader(self.pool, sampler=batches, batch_size=None, generator=random)
 
 
 def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Tensor:
-    """The model [d] after so many steps of the task's optimiser on all data, from the first model."""
+    """Return the model [d] after `steps` of the task's optimiser on all data, from the first model."""
     task, device = world.at(world.initial()), world.device
     with _quiet(), _interruptible():
         trainer = pl.Trainer(
@@ -64,7 +64,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C as in Python: Lightning would ignore the signal from then on, and exit."""
+    """Make Ctrl-C work as in Python: Lightning would ignore the signal from then on, and exit."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -77,7 +77,7 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Lightning without its remarks on hardware, workers and the like."""
+    """Keep Lightning from remarks on hardware, workers and the like."""
     log = logging.getLogger("pytorch_lightning.utilities.rank_zero")
     before = log.level
     log.setLevel(logging.ERROR)

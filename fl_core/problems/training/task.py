@@ -19,7 +19,7 @@ Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where 
 
 
 class Task(pl.LightningModule):
-    """A network, a loss for each data point, and metrics: means over data points, and others."""
+    """A network with a loss for each data point, and metrics: means over data points, and others."""
 
     precision: Precision = "float32"  # of the products in the loss; parameters and gradients keep their own
     channels_last = False  # whether images are laid out so on a CPU (`Model.channels_last`)
@@ -35,33 +35,33 @@ class Task(pl.LightningModule):
         return self.network(inputs, *keys)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each data point [B]."""
+        """Return the loss of each data point [B]."""
         raise NotImplementedError
 
     def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """By the metric's name, a value for each data point [B], of which the metric is the mean."""
+        """Return values of each data point [B] by the name of the metric that is their mean."""
         return {}
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
-        """By name, fresh metrics that are not means over data points, such as R²; updated by `shown`."""
+        """Return fresh metrics that are no means over data points, such as R², by name; fed by `shown`."""
         return {}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and targets as torchmetrics take them."""
+        """Return outputs and targets as torchmetrics take them."""
         return outputs, targets
 
     def loss(self, batch: Batch) -> Tensor:
-        """Mean loss of a batch: a pure function of the parameters and the batch."""
+        """Return the mean loss of a batch, a pure function of the parameters and the batch."""
         inputs, targets, *keys = batch
         return self.losses(self.outputs(inputs, *keys), targets).mean()
 
     def outputs(self, inputs: Tensor, *keys: Tensor) -> Tensor:
-        """The network's outputs in training, computed in the task's precision; what follows is float32."""
+        """Return the network's outputs in training, computed in the task's precision, as float32."""
         if self.precision == "float32":
             return self(inputs, *keys)
         with forward(self.precision, inputs.device):
-            found: Tensor = self(inputs, *keys)
-        return found.float()
+            outputs: Tensor = self(inputs, *keys)
+        return outputs.float()
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self.loss(batch)
@@ -76,7 +76,7 @@ class Task(pl.LightningModule):
 
 
 class Loss(nn.Module):
-    """A task's loss as the forward pass that `torch.func.functional_call` calls."""
+    """The loss of a task as the forward pass that `torch.func.functional_call` calls."""
 
     PREFIX = "task."  # of the names of the task's parameters in here
 

@@ -32,7 +32,7 @@ Judgement = TypeVar("Judgement")
 
 
 class SupervisedWorld(World):
-    """Data shared out to clients, and a task: the loss of a network on them.
+    """The world of a supervised problem: data dealt out to clients, and a task.
 
     Bytes stay bytes in memory and are normalised when they are used. A sample is a mini-batch: indices [B]
     into the training data, drawn with replacement. A client without data has loss and gradient 0.
@@ -63,7 +63,7 @@ class SupervisedWorld(World):
         self._place(CPU)
 
     def to(self, device: torch.device) -> Self:
-        """Move data and task there; labels and owners for counting stay on the CPU as well."""
+        """Move data and task to a device; labels and owners for counting stay on the CPU as well."""
         if device != self.device:
             self.data = placed(self.data, device)
         self.task.to(device)
@@ -87,12 +87,12 @@ class SupervisedWorld(World):
         self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data set, and first or last model
 
     def at(self, model: Tensor) -> Task:
-        """The task with `model` [d] as its parameters; valid until the next call of any method."""
+        """Return the task with `model` [d] as its parameters; valid until the next call of any method."""
         self._bound.copy_(model)
         return self.task
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Mini-batches [steps, batch] of a job: indices into the training data, drawn with replacement.
+        """Return the mini-batches [steps, batch] of a job: indices into the training data, with replacement.
 
         One draw per job; the first k rows do not depend on how many follow. A client that holds fewer data
         points than a mini-batch repeats them; one that holds none draws −1.
@@ -104,7 +104,7 @@ class SupervisedWorld(World):
         return torch.from_numpy(self.shares.of(client)[drawn].reshape(steps, batch))
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
-        """Mini-batches [steps, batch] of a job: the client's data, reshuffled every epoch, cut into pieces.
+        """Return the mini-batches [steps, batch] of a job: the client's data, reshuffled every epoch and cut.
 
         Epoch e is shuffled by the stream ("batches", client, job, e). A mini-batch may begin at the end of an
         epoch and end in the next.
@@ -118,7 +118,7 @@ class SupervisedWorld(World):
         return torch.from_numpy(self.held[places]).view(steps, batch)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Gradient [d] of the mean loss on one mini-batch [B]."""
+        """Return the gradient [d] of the mean loss on one mini-batch [B]."""
         if not self.sizes[client]:
             return torch.zeros_like(model)
         if self._by_hand:
@@ -128,7 +128,7 @@ class SupervisedWorld(World):
             return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """The same for stacked jobs: models [J, d], samples [J, B] → [J, d]."""
+        """Return the gradients [J, d] of stacked jobs: models [J, d], samples [J, B]."""
         compute = self._by_hand or self._vectorised
         # Not looked up by client: jobs may come from several worlds.
         without_data = samples < 0
@@ -140,7 +140,7 @@ class SupervisedWorld(World):
         return stacked.masked_fill(without_data.flatten(1)[:, :1], 0)
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
-        """Gradient [d] of the client's loss on all of its data."""
+        """Return the gradient [d] of a client's loss on all of its data."""
         size = int(self.sizes[client])
         held = torch.from_numpy(self.shares.of(client)).to(self.device)
         total = torch.zeros_like(model)
@@ -149,28 +149,28 @@ class SupervisedWorld(World):
         return total
 
     def evaluate(self, model: Tensor) -> Evaluation:
-        """The task's metrics on the test data; every client's training loss, and its own value of each score.
+        """Return the metrics on the test data, and every client's training loss and value of each score.
 
         The first model, where all runs of a world begin, and the last, needed twice at the end of a run, are
         evaluated once.
         """
-        found = self.test(model)
-        return found if found.client_loss is not None else replace(found, client_loss=self.losses(model))
+        test = self.test(model)
+        return test if test.client_loss is not None else replace(test, client_loss=self.losses(model))
 
     def test(self, model: Tensor) -> Evaluation:
-        """The same without a pass over the training data."""
+        """Return the metrics on the test data alone, without a pass over the training data."""
         return self._once("test", model, self._on_test)
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
-        """The same with the training losses on a fixed sample of about so many data points."""
-        found = self.test(model)
-        if found.client_loss is not None:
-            return found
+        """Return the metrics, training losses on a fixed sample of about `points` data points."""
+        test = self.test(model)
+        if test.client_loss is not None:
+            return test
         losses, errors = self._once(f"{points} points", model, lambda model: self._on_sample(model, points))
-        return replace(found, client_loss=losses, client_error=errors)
+        return replace(test, client_loss=losses, client_error=errors)
 
     def losses(self, model: Tensor) -> np.ndarray:
-        """L_i(θ) [n] of this model [d], in a pass over the training data alone."""
+        """Return L_i(θ) [n] of a model [d], in a pass over the training data alone."""
         return self._once("training", model, self._on_training)
 
     def _once(self, data: str, model: Tensor, judge: Callable[[Tensor], Judgement]) -> Judgement:
@@ -180,7 +180,7 @@ class SupervisedWorld(World):
         return self._judged[which][1]
 
     def _on_test(self, model: Tensor) -> Evaluation:
-        """The evaluation on the test data, without the clients' training losses."""
+        """Evaluate a model on the test data, without the clients' training losses."""
         data, task = self.data, self.at(model)
         wholes = {
             name: metric.set_dtype(torch.float64).to(self.device) for name, metric in task.wholes().items()
@@ -194,41 +194,41 @@ class SupervisedWorld(World):
         return Evaluation({**metrics, "test/loss": float(loss.mean()), **others}, None, of_clients)
 
     def _on_training(self, model: Tensor) -> np.ndarray:
-        """L_i [n] on each client's training data."""
+        """Return L_i [n] on each client's training data."""
         data, task = self.data, self.at(model)
         with torch.inference_mode():
             train = self._judge(task, data.x_train, data.y_train, {})
         return self.shares.on_training(train["loss"])
 
     def _on_sample(self, model: Tensor, points: int) -> tuple[np.ndarray, np.ndarray]:
-        """L_i [n] on a sample of each client's training data, and their standard errors [n]."""
+        """Return L_i [n] on a sample of each client's training data, and the standard errors [n]."""
         if points not in self._samples:
             self._samples[points] = StratifiedSample(self.shares, points, self._seed)
         sample, data, task = self._samples[points], self.data, self.at(model)
         places = torch.from_numpy(sample.points).to(self.device)
         with torch.inference_mode():
-            found = self._judge(task, data.x_train[places], data.y_train[places], {})
-        return sample.estimate(found["loss"])
+            train = self._judge(task, data.x_train[places], data.y_train[places], {})
+        return sample.estimate(train["loss"])
 
     def batch(self, indices: Tensor) -> Batch:
-        """Normalised training data [B, ...] and their targets [B, ...]."""
+        """Return normalised training data [B, ...] and targets [B, ...]."""
         data = self.data
         inputs, targets = data.x_train.index_select(0, indices), data.y_train.index_select(0, indices)
         return self.normalise(inputs), self.target(targets)
 
     def normalise(self, stored: Tensor) -> Tensor:
-        """Stored bytes or numbers as the network's inputs; int64 is left as it is."""
+        """Return stored bytes or numbers as the network's inputs; int64 is left alone."""
         if not self.data.mean:
             return stored if stored.dtype is torch.int64 else stored.to(self.first.dtype)
         # The inputs' layout is enough: the layers pass it on, whatever the layout of weights.
         return stored.to(self.first.dtype, memory_format=self._format).mul_(self._scale).add_(self._shift)
 
     def target(self, stored: Tensor) -> Tensor:
-        """Stored labels as they are; numbers in the model's precision."""
+        """Return stored labels unchanged, and numbers in the model's precision."""
         return stored.to(self.first.dtype) if stored.is_floating_point() else stored
 
     def _untrained(self) -> str:
-        """Digest of the network's state besides trained parameters: buffers and frozen parameters."""
+        """Return a digest of the network's state besides trained parameters: buffers, frozen parameters."""
         digest = hashlib.sha256()
         for name, value in sorted(self.task.state_dict().items()):
             if name not in self.flat.names:
@@ -245,7 +245,7 @@ class SupervisedWorld(World):
         return functional_call(self._whole, views, batch)
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
-        """The network's outputs for stored data points [B, ...]."""
+        """Return the network's outputs for stored data points [B, ...]."""
         if stored.layout is torch.sparse_csr:  # inputs of the linear layer, after the one without parameters
             return task.network.get_submodule("1")(stored)
         return self._by_hand.logits(self._bound, stored) if self._by_hand else task(self.normalise(stored))
@@ -253,19 +253,19 @@ class SupervisedWorld(World):
     def _judge(
         self, task: Task, stored: Tensor, targets: Tensor, wholes: Mapping[str, torchmetrics.Metric]
     ) -> dict[str, np.ndarray]:
-        """Loss and scores of each data point, as float64; `wholes` are updated with all outputs."""
-        found: dict[str, list[Tensor]] = {}
+        """Return loss and scores of each data point, as float64; update `wholes` with all outputs."""
+        scores: dict[str, list[Tensor]] = {}
         passes = self._passes(stored)
         for x, target in zip(passes, torch.split(targets, [len(x) for x in passes]), strict=True):
             outputs, y = self._outputs(task, x), self.target(target)
             for name, values in {"loss": task.losses(outputs, y), **task.scores(outputs, y)}.items():
-                found.setdefault(name, []).append(values)
+                scores.setdefault(name, []).append(values)
             for metric in wholes.values():
                 metric.update(*task.shown(outputs, y))
-        return {name: torch.cat(values).double().cpu().numpy() for name, values in found.items()}
+        return {name: torch.cat(values).double().cpu().numpy() for name, values in scores.items()}
 
     def _passes(self, stored: Tensor) -> Sequence[Tensor]:
-        """Stored data points, as many at a time as are evaluated fastest."""
+        """Return stored data points, as many at a time as are evaluated fastest."""
         if stored.layout is torch.sparse_csr:
             return [stored]
         on_cpu = PASS_LINEAR if self._by_hand else PASS

@@ -208,7 +208,9 @@ def test_a_damaged_cifar_file_is_never_unpickled(own: Path) -> None:
     folder.mkdir()
     for file in ("train", "test"):
         (folder / file).write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
-    with pytest.raises(DataDamagedError, match=r"cifar-100-python/train is damaged: its MD5 is .* delete it"):
+    with pytest.raises(
+        DataDamagedError, match=r"cifar-100-python/train is damaged: its MD5 is .* delete the file"
+    ):
         CIFAR100().load()
 
 
