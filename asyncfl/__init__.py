@@ -116,9 +116,10 @@ HOMES = {
 
 
 def _load_own_packages(folder: Path) -> None:
-    """Load the four packages from `folder`, so that a folder of the user's of the same name is not taken.
+    """Load the four packages from `folder`, not from a user's folder that has the name of one.
 
-    ImportError if such a folder was imported before.
+    Raises:
+        ImportError: Such a folder was imported before, or the installation is incomplete.
     """
     for name in PACKAGES:
         spec = PathFinder.find_spec(name, [str(folder)])

@@ -31,25 +31,30 @@ SHORTEST = 20  # characters of an informative first line
 
 @dataclass(frozen=True)
 class Check:
-    """One check of one part."""
+    """A check of a part."""
 
-    of: Callable[[Any], None]
+    requirement: Callable[[Any], None]
     part: Part
 
     def __call__(self) -> None:
-        """Run it; AssertionError if it fails."""
-        self.of(self.part)
+        """Run the check; raise AssertionError if it fails."""
+        self.requirement(self.part)
 
     @property
     def __name__(self) -> str:
-        """What is checked, and of what: pytest's name of the case."""
-        return f"{self.part.reference().rpartition(':')[2]}: {self.of.__name__.replace('_', ' ')}"
+        """The part and the requirement: pytest's name of the case."""
+        return f"{self.part.reference().rpartition(':')[2]}: {self.requirement.__name__.replace('_', ' ')}"
 
 
 def checks(part: Part | type[Part]) -> list[Check]:
-    """All checks of a part, or of a class with its defaults. ValueError if a field has none."""
+    """Return all checks of a part, or of a class with its defaults.
+
+    Raises:
+        ValueError: A field of the class has no default.
+    """
     chosen = part if isinstance(part, Part) else part.model_validate({})
-    return [Check(of, chosen) for of in (says_what_it_is, its_fields_are_json, *_of_family(chosen))]
+    every = (says_what_it_is, its_fields_are_json, *_of_family(chosen))
+    return [Check(requirement, chosen) for requirement in every]
 
 
 def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:

@@ -86,7 +86,7 @@ def is_the_same_in_stacks(described: Experiment) -> None:
 
 
 def _played(described: Experiment, execution: OneByOne | AllInFlight) -> tuple[list[Any], torch.Tensor]:
-    """All events, and the model after each."""
+    """Return all events, and the model after each."""
     simulation = Simulation(described)
     seen = [(event, simulation.server.model) for event in simulate(simulation, execution)]
     return [event for event, _ in seen], torch.stack([model for _, model in seen])
@@ -170,12 +170,13 @@ def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
         contents: list[Content | None] = [None, None, None]
         if event.kind is Kind.ARRIVAL and job is not None:
             x, y = torch.randn(2, 2, len(job.start), generator=random, dtype=job.start.dtype)
-            contents = [Content(job.start, *of) for of in (x, y, (x + y) / 2)]  # Δ and gradient each
+            contents = [Content(job.start, *pair) for pair in (x, y, (x + y) / 2)]  # Δ and gradient each
         model = simulation.server.model
-        one, two, both = (
-            shadow.follow(event, of, model) for shadow, of in zip(shadows, contents, strict=True)
+        first, second, both = (
+            shadow.follow(event, content, model) for shadow, content in zip(shadows, contents, strict=True)
         )
-        apart, size = float((both - (one + two) / 2).abs().max()), float((one.abs() + two.abs()).max())
+        apart = float((both - (first + second) / 2).abs().max())
+        size = float((first.abs() + second.abs()).max())
         must(
             apart <= 1e-12 + 1e-9 * size,
             "its steps are not linear in the updates: say why in a class variable, "
@@ -192,8 +193,8 @@ def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
         said = surrogate_weights(simulation)
         if said is None:
             continue
-        heard = np.array([event.client for event in simulate(simulation) if event.kind is Kind.ARRIVAL])
-        parts = np.split(heard[SETTLED:], PARTS)
+        senders = np.array([event.client for event in simulate(simulation) if event.kind is Kind.ARRIVAL])
+        parts = np.split(senders[SETTLED:], PARTS)
         shares = np.array([np.bincount(part, minlength=len(said)) for part in parts]) / len(parts[0])
         counted, error = shares.mean(0), shares.std(0, ddof=1) / PARTS**0.5
         beyond = abs(counted - said) - (ERRORS * error + ENDS / COUNTED)

@@ -17,13 +17,13 @@ LOCAL_LR = 0.05
 
 
 def must(holds: bool, sentence: str) -> None:
-    """AssertionError with a sentence for the author of the part, unless the condition holds."""
+    """Raise AssertionError with a sentence for the author of the part, unless the condition holds."""
     if not holds:
         raise AssertionError(sentence)
 
 
 def scenario(noise: float = 0.3, updates: int = 150, **timing: Any) -> Scenario:
-    """Six quadratics with fixed job lengths, or with the given durations and availability."""
+    """Return six quadratics with fixed job lengths, or with the given durations and availability."""
     durations = {"name": "fixed", "times": TIMES}
     return Scenario.model_validate(
         {
@@ -35,17 +35,17 @@ def scenario(noise: float = 0.3, updates: int = 150, **timing: Any) -> Scenario:
 
 
 def experiment(where: Scenario, strategy: Strategy | None = None, seed: int = 1) -> Experiment:
-    """A strategy, plain asynchronous SGD unless given, in a scenario."""
+    """Return a strategy, plain asynchronous SGD unless given, in a scenario."""
     chosen = strategy if strategy is not None else ASGD(local_lr=LOCAL_LR)
     return Experiment(scenario=where, strategy=chosen, seed=seed)
 
 
 def changed(strategy: Strategy, **fields: Any) -> Strategy:
-    """The strategy with a local rate that suits the quadratics, and other values of some fields."""
+    """Return the strategy with a local rate that suits the quadratics, and other values of some fields."""
     described = without_name(strategy) | {"local_lr": LOCAL_LR} | fields
     return type(strategy).model_validate(described)
 
 
 def without_name(part: Part) -> dict[str, Any]:
-    """A part's description as JSON data without its name, for a class that no suite can import."""
+    """Return a part's description as JSON data without its name, for a class that no suite can import."""
     return {key: value for key, value in part.model_dump(mode="json").items() if key != "name"}

@@ -18,7 +18,7 @@ Array = NDArray[np.floating]
 
 
 def buzen(load: Array, tasks: int) -> Array:
-    """Z_{k,j}/Z_{n,j} [tasks + 1, n], and in a last column Z_{n,j}/Z_{n,j−1} (1 for j = 0).
+    """Return Z_{k,j}/Z_{n,j} [tasks + 1, n], and in a last column Z_{n,j}/Z_{n,j−1} (1 for j = 0).
 
     Z_{k,j} = Z_{k−1,j} + ρ_k Z_{k,j−1} is a running sum over k, so that a whole row comes at once. Rows are
     rescaled as they come: with loads of at most 1, nothing overflows, and underflow is harmless.
@@ -103,12 +103,12 @@ class Occupancy:
         return mixed + np.diag(self._own) - np.outer(self.mean, self.mean)
 
     def covariance_with(self, weight: Array) -> Array:
-        """Cov(N_j, Σ_i w_i N_i) [n], without the matrix: O(K (n + K))."""
+        """Return Cov(N_j, Σ_i w_i N_i) [n], without the matrix: O(K (n + K))."""
         mixed = self._powers @ (self._mixed @ (weight @ self._powers))
         return mixed + self._own * weight - self.mean * (self.mean @ weight)
 
     def draw(self, stream: np.random.Generator) -> Array:
-        """One state N [n] from the stationary law: a walk back through Buzen's table."""
+        """Return a state N [n] drawn from the stationary law, by a walk back through Buzen's table."""
         state = np.zeros(len(self._load), int)
         client, left = len(self._load) - 1, self.tasks
         while left:

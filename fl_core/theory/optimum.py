@@ -28,7 +28,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The result of one start."""
+    """The routing that one start leads to."""
 
     p: Array  # [n]
     value: float
@@ -48,7 +48,18 @@ def optimise(
     lr: float = 0.05,
     steps: int = 5000,
 ) -> list[Optimum]:
-    """The result of each start, the best first: routings of `tasks` tasks to clients of these speeds [n]."""
+    """Return the result of each start, the best first (Alahyane et al., 2025, §5 and Appendix E).
+
+    Args:
+        objective: The bound to minimise.
+        speeds: μ_i [n].
+        tasks: m, in flight.
+        tied: Clients of equal speed share one θ.
+        restarts: Also start with the slowest and the fastest client favoured.
+        seed: Of the first θ.
+        lr: Adam's rate.
+        steps: Adam's steps at most.
+    """
     speeds = np.asarray(speeds, float)
     levels, group = np.unique(speeds, return_inverse=True) if tied else (speeds, np.arange(len(speeds)))
     near = np.zeros(len(levels)) if tied else 1e-6 * stream(seed, "routing").normal(size=len(levels))
@@ -64,7 +75,7 @@ def optimise(
 
 
 def best_concurrency(objective: RoutingObjective, speeds: Array, limit: int, p: Array | None = None) -> int:
-    """m* ≤ limit, the number of tasks of least bound under routing p [n] (uniform unless given)."""
+    """Return m* ≤ limit, the number of tasks of least bound under routing p [n] (uniform unless given)."""
     p = uniform(len(speeds)) if p is None else p
     return min(range(1, limit + 1), key=lambda tasks: objective.value(Network(p, speeds, tasks)))
 
@@ -80,7 +91,7 @@ def _adam(
     steps: int,
     start: str,
 ) -> Optimum:
-    """Adam (Kingma & Ba, 2015) on θ, one a group of clients, until the slopes cancel."""
+    """Return where Adam (Kingma & Ba, 2015) on θ, one per group of clients, ends: the slopes cancel."""
     first = second = np.zeros_like(theta)
     for step in range(1, steps + 1):
         shares = np.exp(theta - theta.max())[group]

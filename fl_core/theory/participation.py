@@ -28,8 +28,8 @@ def drawn(times: Sequence[Fraction], jobs: int) -> list[float]:
 
 
 def _without(sums: Sequence[int], time: int) -> int:
-    """The last of the elementary symmetric polynomials when one of the times is left out."""
+    """Return the last elementary symmetric polynomial of all times but one."""
     left = 0
-    for one in sums:
-        left = one - time * left
+    for total in sums:
+        left = total - time * left
     return left

@@ -57,12 +57,12 @@ class Network:
 
 
 def uniform(n: int) -> Array:
-    """p_i = 1/n [n]."""
+    """Return p_i = 1/n [n]."""
     return np.full(n, 1 / n)
 
 
 def balanced(speeds: Array) -> Array:
-    """p_i ∝ μ_i [n]: equal loads, the highest throughput."""
+    """Return p_i ∝ μ_i [n]: equal loads, the highest throughput."""
     return np.asarray(speeds) / np.sum(speeds)
 
 
@@ -70,15 +70,15 @@ class RoutingObjective(Protocol):
     """A bound to minimise over routings."""
 
     def value(self, network: Network) -> float:
-        """The bound."""
+        """Return the bound."""
 
     def gradient(self, network: Network) -> Array:
-        """Its derivatives with respect to p [n]."""
+        """Return the derivatives of the bound with respect to p [n]."""
 
 
 @dataclass(frozen=True)
 class G:
-    """8G bounds the mean of E‖∇f‖² over T + 1 rounds (eq. 5), for step sizes below `step_limit`.
+    """The bound G: 8G bounds the mean of E‖∇f‖² over T + 1 rounds (eq. 5), for steps below `step_limit`.
 
     G = A/(η(T+1)) + (ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[X_i]/p_i². Its minimiser depends on ηL, m and the
     speeds only.
@@ -91,20 +91,20 @@ class G:
     smoothness: float = 1.0  # L
 
     def value(self, network: Network) -> float:
-        """G."""
+        """Return G."""
         return self.gap / (self.lr * (self.rounds + 1)) + self._terms.value(network, network.left)
 
     def gradient(self, network: Network) -> Array:
-        """∂G/∂p_j [n]."""
+        """Return ∂G/∂p_j [n]."""
         return self._terms.gradient(network, network.left)
 
     def uniform(self, n: int, tasks: int) -> float:
-        """G under uniform routing, whatever the speeds are (§3.2)."""
+        """Return G under uniform routing, whatever the speeds are (§3.2)."""
         step = self.lr * self.smoothness
         return self.gap / (self.lr * (self.rounds + 1)) + step * self.noise * (1 + step * tasks * (tasks - 1))
 
     def balanced(self, speeds: Array, tasks: int) -> float:
-        """G under p ∝ μ (§3.2)."""
+        """Return G under p ∝ μ (§3.2)."""
         n, total, step = len(speeds), np.sum(speeds), self.lr * self.smoothness
         spread = step * self.noise * total / n**2 * np.sum(1 / speeds)
         delay = step**2 * self.noise * tasks * (tasks - 1) * total**2 / n**3 * np.sum(1 / speeds**2)
@@ -117,7 +117,7 @@ class G:
 
 @dataclass(frozen=True)
 class H:
-    """8H bounds the mean of 𝔱_t E‖∇f‖², rounds weighted by their length 𝔱_t (eq. 12).
+    """The bound H: 8H bounds the mean of 𝔱_t E‖∇f‖², rounds weighted by their length 𝔱_t (eq. 12).
 
     H = (1/λ) [A/η + (ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[ξ_i]/p_i²]. The paper's A, a stationary mean of the
     decrease of f in a round, is held constant, as in its experiments.
@@ -129,11 +129,11 @@ class H:
     smoothness: float = 1.0  # L
 
     def value(self, network: Network) -> float:
-        """H."""
+        """Return H."""
         return (self.gap / self.lr + self._terms.value(network, network.present)) / network.throughput
 
     def gradient(self, network: Network) -> Array:
-        """∂H/∂p_j [n]; uses ∂(1/λ)/∂p_j = (E[ξ_j] − E[X_j])/(λ p_j)."""
+        """Return ∂H/∂p_j [n]; uses ∂(1/λ)/∂p_j = (E[ξ_j] − E[X_j])/(λ p_j)."""
         slower = (network.present.mean - network.left.mean) / network.p
         bracket = self.gap / self.lr + self._terms.value(network, network.present)
         return (bracket * slower + self._terms.gradient(network, network.present)) / network.throughput
@@ -159,14 +159,14 @@ class _Terms:
         return float(spread * np.sum(1 / network.p) + delay * np.sum(occupancy.mean / network.p**2))
 
     def gradient(self, network: Network, occupancy: Occupancy) -> Array:
-        """Uses ∂E[N_i]/∂p_j = Cov(N_i, N_j)/p_j (eq. 7)."""
+        """Return the derivatives [n]; uses ∂E[N_i]/∂p_j = Cov(N_i, N_j)/p_j (eq. 7)."""
         p, (spread, delay) = network.p, self.factors(network)
         through = occupancy.covariance_with(1 / p**2) / p
         return -spread / p**2 + delay * (through - 2 * occupancy.mean / p**3)
 
 
 def step_limit(network: Network, smoothness: float = 1.0) -> float:
-    """η_max: 8G holds for step sizes up to it.
+    """Return η_max, the largest step size for which 8G holds.
 
     The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
     η ≤ 1/(4L S₁) and 4η²L² S₂ ≤ 1/2, with S₁ = Σ 1/(n²p_i) and S₂ = m Σ E[X_i]/(n²p_i²).

@@ -18,7 +18,7 @@ Real = TypeVar("Real", float, Fraction)
 
 
 def time_based(p: Iterable[Real], times: Sequence[Fraction]) -> list[Real]:
-    """d_i = (Σ_j 1/τ_j) τ_i p_i: asynchronous FedAvg, one client per aggregation (eq. 12).
+    """Return d_i = (Σ_j 1/τ_j) τ_i p_i: asynchronous FedAvg, one client per aggregation (eq. 12).
 
     Also holds for exponential times with these means.
     """
@@ -27,12 +27,12 @@ def time_based(p: Iterable[Real], times: Sequence[Fraction]) -> list[Real]:
 
 
 def fedfix(p: Iterable[Real], times: Sequence[Fraction], period: Fraction) -> list[Real]:
-    """d_i = ⌈τ_i/Δt⌉ p_i: FedFix with an aggregation every `period` Δt and fixed times (eq. 14)."""
+    """Return d_i = ⌈τ_i/Δt⌉ p_i: FedFix with an aggregation every `period` Δt and fixed times (eq. 14)."""
     return _scaled(p, [Fraction(math.ceil(time / period)) for time in times])
 
 
 def fedfix_exponential(p: Iterable[float], times: Sequence[Fraction], period: Fraction) -> list[float]:
-    """d_i = p_i / (1 − e^{−Δt/τ_i}): FedFix where times are exponential of mean τ_i.
+    """Return d_i = p_i / (1 − e^{−Δt/τ_i}): FedFix where times are exponential of mean τ_i.
 
     The paper keeps eq. (14) here (§4.1). But a client at work when a window of length Δt opens then returns
     within it with probability 1 − e^{−Δt/τ_i}, so that unbiased weights are the inverse of this.
@@ -41,9 +41,10 @@ def fedfix_exponential(p: Iterable[float], times: Sequence[Fraction], period: Fr
 
 
 def by_participation(p: Iterable[Real], participations: Sequence[int], rounds: int) -> list[Real]:
-    """d_i = p_i · rounds / participations_i: FedBuff-c, as weighted by the published code.
+    """Return d_i = p_i · rounds / participations_i: FedBuff-c, as weighted by the published code.
 
-    Raises ValueError where a client never took part: no weight can then make it count.
+    Raises:
+        ValueError: A client never took part, for which no weight can make up.
     """
     absent = [client for client, count in enumerate(participations) if not count]
     if absent:
@@ -52,7 +53,7 @@ def by_participation(p: Iterable[Real], participations: Sequence[int], rounds: i
 
 
 def fedbuff_participations(times: Sequence[Fraction], size: int, rounds: int) -> list[int]:
-    """How often each client takes part in `rounds` aggregations of FedBuff-c, c = `size`, fixed times.
+    """Return how often each client takes part in `rounds` aggregations of FedBuff-c, c = `size`, fixed times.
 
     As in the published code: the c clients that return first are aggregated when the last of them is there,
     and restart together at that time; the first ones wait. Ties go to the lowest client.
@@ -72,7 +73,7 @@ def fedbuff_participations(times: Sequence[Fraction], size: int, rounds: int) ->
 
 
 def _scaled(p: Iterable[Real], factors: Sequence[Fraction]) -> list[Real]:
-    """Factors times importances: exact where both are, and plain floats (not numpy's) otherwise."""
+    """Return factors times importances: exact where both are, and plain floats (not numpy's) otherwise."""
     return [
         factor * p_i if isinstance(p_i, Fraction) else float(factor) * float(p_i)
         for p_i, factor in zip(p, factors, strict=True)
