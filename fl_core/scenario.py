@@ -44,7 +44,7 @@ class Budget(Frozen):
         return self
 
     def label(self) -> str:
-        """Where a run ends, in words: "3,000 client updates or 40 units of virtual time"."""
+        """Return the end of a run in words: "3,000 client updates or 40 units of virtual time"."""
         ends = [
             many(self.iterations, "server iteration") if self.iterations else "",
             many(self.updates, "client update") if self.updates else "",

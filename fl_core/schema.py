@@ -93,7 +93,7 @@ class Clock(StrEnum):
 
     @property
     def budget(self) -> str:
-        """The field of a budget that limits it."""
+        """The field of a budget that limits this clock."""
         return "iterations" if self is Clock.ITERATION else self.value
 
     @property
@@ -103,7 +103,7 @@ class Clock(StrEnum):
 
     @property
     def metric(self) -> str:
-        """Its name among MLflow's metrics; empty for the iteration, which is MLflow's step."""
+        """The clock's name among MLflow's metrics; empty for the iteration, which is MLflow's step."""
         return {"iteration": "", "updates": "clock/updates", "time": "clock/virtual_time"}[self]
 
     @property
@@ -117,7 +117,7 @@ TO_TARGET = {clock.to_target: clock for clock in (Clock.UPDATES, Clock.TIME)}  #
 
 
 class Kind(StrEnum):
-    """What a run of MLflow's stands for, as its tag `Tag.KIND` says."""
+    """The kind of thing that a run of MLflow stands for, in its tag `Tag.KIND`."""
 
     RUN = auto()  # one run
     GROUP = auto()  # a strategy in a scenario: the parent of its seeds, and their mean

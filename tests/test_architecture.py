@@ -199,3 +199,16 @@ def undocumented(tree: ast.Module, inherited: set[str]) -> Iterator[str]:
 def test_everything_public_says_what_it_is(module: str) -> None:
     inherited = documented_methods() | LIGHTNING | CLICK
     assert list(undocumented(TREES[module], inherited)) == []
+
+
+# Words that stand for what another docstring says: a tooltip shows one docstring alone.
+ANAPHORA = re.compile(r"(The same|Same|Likewise|It|Its|Those|That|These|They|This|So many)\b")
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name.split(".")[0] in ("asyncfl", "fl_core")])
+def test_first_lines_of_docstrings_stand_alone(module: str) -> None:
+    definitions = (
+        node for node in ast.walk(TREES[module]) if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    )
+    documented = {node.name: ast.get_docstring(node) or "" for node in definitions}
+    assert [name for name, text in documented.items() if ANAPHORA.match(text)] == []

@@ -59,7 +59,7 @@ def command(
     \b
       asyncfl advise --trace log.csv
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
-    """
+    """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.commands.leaderboard import KEPT
     from benchmarks.suite.suite import load
     from benchmarks.tables import print_text

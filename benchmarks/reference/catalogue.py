@@ -94,7 +94,7 @@ def _constant(of: ast.ClassDef, name: str) -> object:
 
 
 def entry(name: str, line: str) -> CatalogueEntry:
-    """A docstring's first line ends with its source, where it has one: `What it is (Author, venue, year).`"""
+    """Split a first line into text and source: `A thing (Author, venue, year).`, the source empty if none."""
     text = line.rstrip(".")
     found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
     return CatalogueEntry(name, found[1], found[2]) if found else CatalogueEntry(name, text, "")

@@ -82,11 +82,11 @@ class LocalWork(Part):
         """Allocate `server.local`."""
 
     def broadcast(self, server: Server) -> dict[str, Tensor]:
-        """Return the tensors that travel with a version; they are copied when the version is made."""
+        """Return the tensors that travel with a version, copied when the version is made."""
         return {}
 
     def client_state(self, server: Server, client: int) -> dict[str, Tensor]:
-        """Return the client's own tensors; they are copied when a job's service starts."""
+        """Return the client's own tensors, copied when a job's service starts."""
         return {}
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:

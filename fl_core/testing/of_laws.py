@@ -31,7 +31,7 @@ def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
 
 
 def lengths_have_the_means_that_it_says(law: Durations) -> None:
-    """Exactly if lengths are known beforehand, within five standard errors if they are drawn."""
+    """Means are exact if lengths are known beforehand, within five standard errors if drawn."""
     means = law.means(CLIENTS, 7)
     must(len(means) == CLIENTS and min(means) > 0, "means: one positive length for each client")
     if not law.random:
@@ -61,7 +61,7 @@ def lengths_are_exponential_where_it_says_so(law: Durations) -> None:
 
 
 def runs_go_through_under_these_durations(law: Durations) -> None:
-    """Asynchronous SGD spends its budget, and a second run has the same arrivals."""
+    """Asynchronous SGD spends its budget, and a second run has equal arrivals."""
     described = experiment(scenario(durations=law.model_dump(mode="json")))
     first = run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
@@ -69,7 +69,7 @@ def runs_go_through_under_these_durations(law: Durations) -> None:
 
 
 def absences_follow_one_another(law: Availability) -> None:
-    """Each ends after it began and before the next begins; they are the same in every call."""
+    """An absence ends after its begin and before the next; every call gives equal absences."""
     for client in range(CLIENTS):
         absences = list(islice(law.absences(client, CLIENTS, 7), 20))
         again = list(islice(law.absences(client, CLIENTS, 7), 20))
@@ -82,7 +82,7 @@ def absences_follow_one_another(law: Availability) -> None:
 
 
 def runs_go_through_with_these_absences(law: Availability) -> None:
-    """Asynchronous SGD ends as done, and a second run has the same arrivals."""
+    """Asynchronous SGD ends as done, and a second run has equal arrivals."""
     described = experiment(scenario(availability=law.model_dump(mode="json")))
     first = run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
@@ -90,7 +90,7 @@ def runs_go_through_with_these_absences(law: Availability) -> None:
 
 
 def data_are_dealt_out_as_promised(partition: Partition) -> None:
-    """Checked parts of 600 data points of ten classes for six clients; the same under the same seed."""
+    """600 data points of ten classes are dealt to six clients as promised, alike under one seed."""
     labels = np.arange(600) % 10
     parts, again, other = (partition.split(labels, CLIENTS, seed) for seed in (7, 7, 8))
     same = [np.array_equal(a, b) for a, b in zip(parts, again, strict=True)]

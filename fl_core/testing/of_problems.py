@@ -30,7 +30,7 @@ def worlds_of_one_seed_are_equal(problem: Problem) -> None:
 
 
 def stacked_gradients_are_the_single_ones(problem: Problem) -> None:
-    """`gradients` of one job per client: those of `gradient` to 1e-10 in float64, 1e-4 in float32."""
+    """`gradients` of one job per client equal `gradient` to 1e-10 in float64, 1e-4 in float32."""
     world = problem.world(3)
     model = world.initial()
     samples = torch.stack([world.samples(client, 0, 1, BATCH)[0] for client in range(world.n)])
@@ -60,7 +60,7 @@ def full_gradients_are_those_of_the_losses(problem: Problem) -> None:
 
 
 def a_run_records_its_metric(problem: Problem) -> None:
-    """A few updates of asynchronous SGD: done, repeatable, and with the same arrivals from stacked jobs."""
+    """A few updates of asynchronous SGD are done, repeatable, and arrive alike from stacked jobs."""
     where = Scenario(problem=problem, budget=Budget(updates=2 * problem.clients), evaluations=2)
     described = experiment(where)
     first = run(described)

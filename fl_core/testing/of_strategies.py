@@ -51,7 +51,7 @@ def its_rates_are_tuned(strategy: Strategy) -> None:
 
 
 def a_run_repeats_bit_for_bit(strategy: Strategy) -> None:
-    """Same experiment, same curve, same arrivals; another seed, other numbers."""
+    """An experiment gives one curve and one list of arrivals; another seed gives other numbers."""
     described = experiment(scenario(), changed(strategy))
     first, again = run(described), run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
@@ -69,13 +69,13 @@ def a_run_learns(strategy: Strategy) -> None:
 
 
 def stacked_execution_changes_nothing(strategy: Strategy) -> None:
-    """Jobs in stacks, under three kinds of local work: the same events exactly, the same models to 1e-10."""
+    """Jobs in stacks, under three kinds of local work, give equal events, and equal models to 1e-10."""
     for local in LOCALS:
         is_the_same_in_stacks(experiment(scenario(), changed(strategy, local={**local, "steps": 3})))
 
 
 def is_the_same_in_stacks(described: Experiment) -> None:
-    """The events of an experiment exactly, and its models to 1e-10, in stacks of four and of all jobs."""
+    """Stacks of four and of all jobs give equal events, and equal models to 1e-10."""
     plain, models = _played(described, OneByOne())
     for execution in (AllInFlight(max_batch=4), AllInFlight()):
         events, stacked = _played(described, execution)
@@ -98,7 +98,7 @@ def a_resumed_run_equals_an_uninterrupted_one(strategy: Strategy) -> None:
 
 
 def is_the_same_when_resumed(strategy: Strategy) -> None:
-    """The record of a run, whether it was interrupted or not."""
+    """A run's record does not depend on interruptions."""
     away = {"name": "dropouts", "share": 0.4, "at": 3, "back": 5}
     described = experiment(scenario(availability=away), strategy)
     whole = run(described, execution=AllInFlight())
@@ -123,7 +123,7 @@ def _resumed(described: Experiment, stop: int) -> Any:
 
 
 def lost_clients_end_nothing_early(strategy: Strategy) -> None:
-    """Half of the clients leave for good: the budget is spent, unless the strategy names those it needs."""
+    """When half of the clients leave for good, the budget is spent, or the strategy names who is missing."""
     away = {"name": "dropouts", "share": 0.5, "at": 4}
     record = run(experiment(scenario(availability=away), changed(strategy)))
     may_stall = type(strategy).stalled_by is not Strategy.stalled_by
@@ -185,7 +185,7 @@ def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
 
 
 def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
-    """Shares of arrivals under constant and exponential times are those of `participation`, if any."""
+    """Shares of arrivals under constant and exponential times are as `participation` says, if known."""
     for durations in ("fixed", "exponential"):
         law = {"name": durations, "times": TIMES}
         where = scenario(updates=SETTLED + COUNTED, durations=law)

@@ -66,7 +66,7 @@ class Occupancy:
 
     @cached_property
     def log_normalizer(self) -> float:
-        """log Z_K."""
+        """The logarithm of Z_K."""
         return float(np.log(self._buzen[:, -1]).sum() + self.tasks * np.log(self._scale))
 
     @cached_property

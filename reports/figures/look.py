@@ -76,7 +76,7 @@ def swatch(index: int) -> Markup:
 
 
 def palette(dark: bool = False) -> dict[str, str]:
-    """All colours of a theme by name: ink, muted, rule, quiet, paper, strategies s0 …, amounts a0 …"""
+    """Return a theme's colours by name: ink, muted, rule, quiet, paper, strategies s0 …, amounts a0 …."""
     text, paper = (DARK_TEXT, DARK_PAPER) if dark else (LIGHT_TEXT, LIGHT_PAPER)
     shades, amounts = (DARK, DARK_AMOUNTS) if dark else (LIGHT, LIGHT_AMOUNTS)
     strategies = {f"s{at}": shade for at, shade in enumerate(shades)}

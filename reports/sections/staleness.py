@@ -21,7 +21,7 @@ ROW = 40
 
 
 def shares(cell: Cell) -> Array:
-    """Share of updates in each bin, mean over seeds: 0, 1, 2, 3–4, 5–8, 9–16, …"""
+    """Return the share of updates in each bin (0, 1, 2, 3–4, 5–8, 9–16, …), a mean over seeds."""
     binned = [_binned(run.files.staleness) for run in cell.runs if run.files.staleness.sum()]
     if not binned:
         return np.zeros(0)

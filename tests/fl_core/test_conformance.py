@@ -172,7 +172,7 @@ class Untuned(ASGD):
 )
 def test_what_is_wrong_is_found(wrong: type[Strategy], check: str, sentence: str) -> None:
     """Each fault by the check that is meant for it, and said in a sentence."""
-    [found] = [one for one in conformance.checks(wrong) if one.of.__name__ == check]
+    [found] = [one for one in conformance.checks(wrong) if one.requirement.__name__ == check]
     with pytest.raises(AssertionError, match=sentence):
         found()
 
@@ -190,7 +190,8 @@ def test_a_wrong_gradient_is_found() -> None:
             return world
 
     found = {
-        check.of.__name__: check for check in conformance.checks(Wrong.model_validate({"centres": CENTRES}))
+        check.requirement.__name__: check
+        for check in conformance.checks(Wrong.model_validate({"centres": CENTRES}))
     }
     found["worlds_of_one_seed_are_equal"]()
     with pytest.raises(AssertionError, match="full_gradient is off client_loss's by"):
@@ -206,7 +207,7 @@ def test_a_law_with_another_mean_than_it_says_is_found() -> None:
         def draw(self, mean: float, rng: Any) -> float:
             return 1.1 * super().draw(mean, rng)
 
-    found = {check.of.__name__: check for check in conformance.checks(Late)}
+    found = {check.requirement.__name__: check for check in conformance.checks(Late)}
     with pytest.raises(AssertionError, match="have the mean"):
         found["lengths_have_the_means_that_it_says"]()
 
@@ -220,7 +221,7 @@ def test_a_law_that_is_not_exponential_is_found() -> None:
         def draw(self, mean: float, rng: Any) -> float:
             return rng.uniform(0, 2 * mean)
 
-    found = {check.of.__name__: check for check in conformance.checks(Even)}
+    found = {check.requirement.__name__: check for check in conformance.checks(Even)}
     found["lengths_have_the_means_that_it_says"]()
     with pytest.raises(AssertionError, match="not exponential"):
         found["lengths_are_exponential_where_it_says_so"]()

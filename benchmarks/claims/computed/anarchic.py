@@ -57,7 +57,7 @@ def floor(strategy: str, spread: float, lr: float, steps: int = 1, rounds: int =
 
 
 def floor_exponent(strategy: str, lr: float = 0.005) -> float:
-    """d log floor / d log σ_G²."""
+    """Return d log floor / d log σ_G²."""
     spreads = np.array([1.0, 2.0, 4.0])
     floors = [floor(strategy, spread, lr) * spread**2 for spread in spreads]
     return float(np.polyfit(2 * np.log(spreads), np.log(floors), 1)[0])

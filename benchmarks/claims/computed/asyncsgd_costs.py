@@ -80,7 +80,7 @@ def multiplications(*, formula: str, clients: int, tasks: int) -> int:
 
 
 def growth(*, formula: str, of: str, clients: int, tasks: int) -> float:
-    """d log(multiplications) / d log n or m, from these numbers to twice as many clients or tasks."""
+    """Return d log(multiplications) / d log n or m, from given to twice as many clients or tasks."""
     more = (2 * clients, tasks) if of == "clients" else (clients, 2 * tasks)
     few = multiplications(formula=formula, clients=clients, tasks=tasks)
     many = multiplications(formula=formula, clients=more[0], tasks=more[1])

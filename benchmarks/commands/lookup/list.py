@@ -33,7 +33,7 @@ def command(kind: str | None, name: str | None) -> None:
     \b
     Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
     durations, availability, arrangements, local (local work), suites.
-    """
+    """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.errors import UserError
     from benchmarks.reference.catalogue import FAMILIES, entries
     from benchmarks.suite.document import nearest

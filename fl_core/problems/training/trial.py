@@ -20,7 +20,7 @@ SAME = 1e-6  # relative difference of two losses that may be rounding
 
 
 class TriedTask(Protocol):
-    """What a trial needs of a task."""
+    """The part of a task that a trial uses."""
 
     @property
     def network(self) -> nn.Module:
@@ -69,7 +69,7 @@ def tried(task: TriedTask, batch: Batch, points: int, test: Iterable[tuple[Batch
 
 
 def _number(task: TriedTask, loss: Any) -> float:
-    """The loss; InvalidProblemError unless it is one number with a gradient."""
+    """Return the loss; raise InvalidProblemError unless it is one number with a gradient."""
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise InvalidProblemError(
@@ -79,7 +79,7 @@ def _number(task: TriedTask, loss: Any) -> float:
 
 
 def _twice(task: TriedTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """What `call` returns, twice the same; InvalidProblemError if not, or if it draws or remembers."""
+    """Return what `call` returns twice alike; raise InvalidProblemError if it differs, draws or remembers."""
     states = _generators()
     first = call()
     remembered = _remembered(task.network)

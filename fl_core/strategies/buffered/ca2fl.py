@@ -26,7 +26,7 @@ class CA2FL(Strategy):
     concurrency: Count | None = 20  # M_c, jobs kept in flight
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Unknown where clients wait for a step."""
+        """Shares as of any strategy, unknown if clients wait for a step."""
         waits = self.concurrency is None and self.buffer > 1
         return None if waits else super().participation(scenario)
 

@@ -37,7 +37,7 @@ class FADAS(Strategy):
     rule: Literal["paper", "code"] = "paper"  # the paper's step, or that of the authors' code
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Unknown where clients wait for a step."""
+        """Shares as of any strategy, unknown if clients wait for a step."""
         waits = self.concurrency is None and self.buffer > 1
         return None if waits else super().participation(scenario)
 

@@ -29,7 +29,7 @@ class FedBuff(Strategy):
     scaling: Literal["inverse_root", "none"] = "inverse_root"  # by staleness: 1/√(1+τ), or not
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Unknown where clients wait for a step."""
+        """Shares as of any strategy, unknown if clients wait for a step."""
         waits = self.concurrency is None and self.buffer > 1
         return None if waits else super().participation(scenario)
 

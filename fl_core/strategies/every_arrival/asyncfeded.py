@@ -31,7 +31,7 @@ class AsyncFedED(Strategy):
     gain: Rate = 0.1  # κ, by which K follows the distance
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Unknown where jobs take longer for the steps that a client is given."""
+        """Shares as of any strategy, unknown if jobs take longer for more steps."""
         return None if scenario.timing.durations.per_step else super().participation(scenario)
 
     def begin(self, server: Server) -> None:
