@@ -6,7 +6,6 @@ is named by its import path, `{name: "my_package.my_module:MyStrategy", ...}`, w
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -31,6 +30,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fl_core import comments, import_guard
+from fl_core.text import nearest
 
 
 class Frozen(BaseModel):
@@ -258,8 +258,7 @@ def find(cls: type[P], name: Any) -> type[P]:
     if ":" in name:
         return _imported(cls, kind, name)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"; did you mean '{near[0]}'?" if near else "."
+        hint = nearest(name, known)
         raise PydanticCustomError("name", f"no {kind} is called '{name}'{hint} Known: {', '.join(known)}")
     member = known[name]
     if not issubclass(member, cls):

@@ -1,7 +1,8 @@
-"""Counts and lists in words; the order of labels."""
+"""Counts and lists in words; the order of labels; what was meant by a misspelt word."""
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,12 @@ def counted(values: Iterable[object]) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Return parts of a sentence joined: A; A and B; A, B and C."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for a misspelt word, or a full stop."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else "."
 
 
 def natural(text: str) -> list[Any]:

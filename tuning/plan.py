@@ -8,14 +8,14 @@ from pydantic import ValidationError
 
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
-from benchmarks.suite.document import nearest
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.file import SuiteSpec
 from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario
 from fl_core.schema import TO_TARGET, Origin
+from fl_core.text import nearest
 from tuning.objective import Objective
 from tuning.space import Space, Values, space_of
 from tuning.study import Campaign, Study
@@ -42,7 +42,7 @@ def plan(suite: Suite) -> Campaign:
     return Campaign(suite, tuple(searched), tuple(reused))
 
 
-def tuning_seeds(spec: SuiteFile) -> tuple[int, ...]:
+def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
     """The seeds of the trials: none of those that the suite is evaluated on."""
     asked = spec.tuning.seeds
     if isinstance(asked, int):

@@ -7,9 +7,10 @@ from statistics import fmean, stdev
 
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import PlannedRun
-from benchmarks.suite.tuned import FACTOR, TunedEntry, TunedFile, fields_of
+from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
 from fl_core.schema import Origin
+from fl_core.strategies.hyperparameters import FACTOR, fields_of
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.study import Campaign
 

@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.suite.tuned import FACTOR, default_of, fields_of, must_be_parameter, with_parameters
 from benchmarks.suite.tuning_section import Span
 from fl_core.parts import Candidates, Tune
 from fl_core.scenario import Scenario
+from fl_core.strategies.hyperparameters import (
+    FACTOR,
+    default_of,
+    fields_of,
+    must_be_parameter,
+    with_parameters,
+)
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:

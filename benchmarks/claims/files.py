@@ -24,9 +24,9 @@ from benchmarks.claims.claim import (
 from benchmarks.claims.families import members
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, told
-from benchmarks.suite.document import nearest
 from benchmarks.yaml_io import place, read
 from fl_core.parts import Frozen
+from fl_core.text import nearest
 
 FOLDER = Path(__file__).parent
 

@@ -13,13 +13,14 @@ from benchmarks.claims.claim import SCALES, Claim, Sample
 from benchmarks.claims.files import Paper
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
-from benchmarks.suite.document import Setting, nearest, split
+from benchmarks.suite.document import Setting, split
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read
 from fl_core.import_guard import guarded
 from fl_core.parts import exact
 from fl_core.schema import CLAIMS
+from fl_core.text import nearest
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
 

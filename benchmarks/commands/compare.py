@@ -181,7 +181,7 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
 
 
 def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
-    from benchmarks.suite.document import nearest
+    from fl_core.text import nearest
 
     there = ", ".join(allowed) or "none"
     return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")

@@ -114,10 +114,10 @@ def _answers(host: str, port: int) -> bool:
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
-    from benchmarks.suite.document import nearest
     from benchmarks.tracking import notes, views
     from benchmarks.tracking.database import reading
     from benchmarks.tracking.entries import valid_tags
+    from fl_core.text import nearest
 
     with reading(tracking_uri) as client:
         experiment = client.get_experiment_by_name(suite)

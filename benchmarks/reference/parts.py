@@ -17,9 +17,9 @@ from pydantic_core import PydanticCustomError, PydanticUndefined
 
 from benchmarks.errors import UserError
 from benchmarks.reference.catalogue import FAMILIES, entry, family
-from benchmarks.suite.document import nearest
 from benchmarks.suite.labels import first_line
 from fl_core.parts import Candidates, Frozen, Part, Tune, find
+from fl_core.text import nearest
 
 TYPES = {
     bool: "true or false",

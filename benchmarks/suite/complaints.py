@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from benchmarks.suite.document import as_part, dotted, nearest, part_name
+from benchmarks.suite.document import as_part, dotted, part_name
 from benchmarks.yaml_io import place
 from fl_core.parts import Part, find
+from fl_core.text import nearest
 
 # pydantic's terms in the words of YAML, phrased as what to do.
 WORDS = (

@@ -5,13 +5,13 @@ In a list, a key's step is a position, or the name of the part that stands there
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
+from fl_core.text import nearest
 
 Steps = tuple[str, ...]
 
@@ -100,9 +100,3 @@ def part_name(item: Any) -> str | None:
     item = as_part(item)
     name = item.get("name") if isinstance(item, dict) else None
     return name if isinstance(name, str) else None
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for a misspelt word, or a full stop."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else "."

@@ -20,7 +20,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints
 from benchmarks.suite.document import Setting, Steps, dotted, part_name, put, split
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.file import SuiteFile, SuiteSpec
 from benchmarks.suite.limits import MOST_POINTS, MOST_RUNS, beyond_this_machine, too_many
 from fl_core.experiment import Experiment
 from fl_core.timing.durations import means
@@ -37,7 +37,7 @@ class GridPoint:
     """What a suite says at one point of its grid."""
 
     place: Place
-    spec: SuiteFile
+    spec: SuiteSpec
 
 
 def read_grid(path: Path, document: dict[str, Any]) -> Grid:
@@ -87,7 +87,7 @@ def expand(
     for place in places:
         here = _at(path, document, place)
         try:
-            point = GridPoint(place, SuiteFile.model_validate(here))
+            point = GridPoint(place, SuiteSpec.model_validate(here))
         except ValidationError as error:
             found = list(complaints(error, SuiteFile, here))
         else:
@@ -118,7 +118,7 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
     return here
 
 
-def _refused(spec: SuiteFile) -> Iterator[Complaint]:
+def _refused(spec: SuiteSpec) -> Iterator[Complaint]:
     """Incompatible combinations: durations with the number of clients, a strategy with the scenario."""
     try:
         means(spec.timing.durations, spec.problem.clients, spec.seeds[0])

@@ -105,8 +105,8 @@ RatesOrTuned = Annotated[
 ]
 
 
-class SuiteFile(Frozen):
-    """What a suite file says, at one point of its grid."""
+class SuiteSpec(Frozen):
+    """What a suite says at one point of its grid."""
 
     # Under which its runs are recorded
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$"), AfterValidator(_unreserved)]
@@ -131,8 +131,6 @@ class SuiteFile(Frozen):
     # Learning rates: a number for all, rates by strategy (`*`: all others), or `tuned`
     lr: RatesOrTuned = Field(default_factory=dict)
     strategies: tuple[SerializeAsAny[Strategy], ...]  # by name, with hyper-parameters, or by import path
-    # Dotted key of the suite → the values that it takes; every combination is a scenario
-    grid: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     show: tuple[str, ...] = ()  # metrics that the report shows first; the first one ranks
     tuning: Tuning = Tuning()  # how `asyncfl tune` searches
     # What is measured beside the curve; left out for strategies whose steps are not linear
@@ -140,9 +138,6 @@ class SuiteFile(Frozen):
     # How jobs are computed. Stacking them differs in the last bits of a sum, and `auto` decides by a clock:
     # only the default repeats bit for bit on every occasion.
     execution: Literal["one_by_one", "all_in_flight", "auto"] = "one_by_one"
-    scale: str | None = None  # one of `scales`, the default of the command line
-    # Name → keys that are changed at that scale
-    scales: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @field_validator("problem", mode="after")
     @classmethod
@@ -178,6 +173,16 @@ class SuiteFile(Frozen):
             evaluations=self.evaluations,
             non_finite=self.non_finite,
         )
+
+
+class SuiteFile(SuiteSpec):
+    """What a suite file says."""
+
+    # Dotted key of the suite → the values that it takes; every combination is a scenario
+    grid: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    scale: str | None = None  # one of `scales`, the default of the command line
+    # Name → keys that are changed at that scale
+    scales: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
 def _completed(item: Any, local: LocalWork, lr: Mapping[str, Rates]) -> Any:

@@ -16,8 +16,9 @@ from typing import Any
 
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
-from benchmarks.suite.document import Setting, nearest, split
+from benchmarks.suite.document import Setting, split
 from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, VARIANT
+from fl_core.text import nearest
 
 OWN = ("name", "scale", "scales")  # keys that no scale changes
 

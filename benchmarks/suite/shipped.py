@@ -6,8 +6,9 @@ from pathlib import Path
 
 from benchmarks.errors import UserError
 from benchmarks.suite import scales
-from benchmarks.suite.document import is_path, nearest
+from benchmarks.suite.document import is_path
 from benchmarks.yaml_io import read
+from fl_core.text import nearest
 
 SUITES = Path(__file__).parents[1] / "suites"
 

@@ -13,7 +13,7 @@ from benchmarks.suite import labels, scales
 from benchmarks.suite import tuned as tuned_file
 from benchmarks.suite.document import Setting, assignment
 from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
-from benchmarks.suite.file import TUNED, SuiteFile
+from benchmarks.suite.file import TUNED, SuiteSpec
 from benchmarks.suite.overrides import override
 from benchmarks.suite.shipped import SUITES, file_of
 from benchmarks.suite.tuned import Tuned
@@ -63,7 +63,7 @@ class Suite:
     as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
 
     @property
-    def spec(self) -> SuiteFile:
+    def spec(self) -> SuiteSpec:
         """The file at the first point, for all that the grid does not change."""
         return self.points[0].spec
 

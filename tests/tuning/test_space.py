@@ -11,6 +11,7 @@ from fl_core.local.sgd import SGD
 from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.hyperparameters import with_parameters
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.rounds.sampling import MD, Full, Uniform
@@ -104,7 +105,7 @@ def test_mistakes_are_sentences(written: dict[str, tuple[float, ...]], sentence:
 
 
 def test_applied_values_reach_strategy_and_local_work() -> None:
-    strategy = tuned.with_parameters(FedBuff(), {"buffer": 3, "local.steps": 4, "server_lr": 2.0}, SCENARIO)
+    strategy = with_parameters(FedBuff(), {"buffer": 3, "local.steps": 4, "server_lr": 2.0}, SCENARIO)
     assert strategy == FedBuff(buffer=3, server_lr=2.0, local=SGD(steps=4))
 
 
@@ -122,12 +123,12 @@ def test_the_digest_knows_the_sampling() -> None:
 
 
 def test_c_is_the_factor_of_a_rate_that_falls_with_the_horizon() -> None:
-    by_iterations = tuned.with_parameters(FedBuff(), {"c": 0.5}, SCENARIO)
+    by_iterations = with_parameters(FedBuff(), {"c": 0.5}, SCENARIO)
     assert by_iterations.local_lr == 0.5 * math.sqrt(2 / 8)
     by_updates = SCENARIO.model_copy(update={"budget": Budget(updates=50)})
-    assert tuned.with_parameters(FedBuff(), {"c": 0.5}, by_updates).local_lr == 0.5 * math.sqrt(2 / 50)
+    assert with_parameters(FedBuff(), {"c": 0.5}, by_updates).local_lr == 0.5 * math.sqrt(2 / 50)
     with pytest.raises(ValueError, match="needs a budget of iterations or updates"):
-        tuned.with_parameters(FedBuff(), {"c": 0.5}, SCENARIO.model_copy(update={"budget": Budget(time=5)}))
+        with_parameters(FedBuff(), {"c": 0.5}, SCENARIO.model_copy(update={"budget": Budget(time=5)}))
 
 
 def test_the_suites_own_value_widens_what_is_declared() -> None:

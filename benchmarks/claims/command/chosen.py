@@ -29,7 +29,7 @@ def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
     """All papers of a folder of claims, or the wanted one; UserError where there is none of that name."""
     from benchmarks.claims.files import FOLDER, papers
     from benchmarks.errors import UserError
-    from benchmarks.suite.document import nearest
+    from fl_core.text import nearest
 
     found = papers(folder or FOLDER)
     if wanted is None:

@@ -144,8 +144,8 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     from benchmarks.claims.pages.show import of_result, of_row, told
     from benchmarks.claims.pages.table import HEADER
     from benchmarks.errors import UserError
-    from benchmarks.suite.document import nearest
     from benchmarks.tables import print_headed, print_text
+    from fl_core.text import nearest
 
     papers, results = papers_of(folder_of_claims, None), results_of(folder_of_claims)
     main = {name: one for one in papers.values() for name in one.main}

@@ -23,7 +23,7 @@ def command(number: str | None) -> None:
     """
     from benchmarks.discrepancies import discrepancies
     from benchmarks.errors import UserError
-    from benchmarks.suite.document import nearest
+    from fl_core.text import nearest
 
     known = {entry.id: entry for entry in discrepancies()}
     if number is not None and number not in known:

@@ -36,8 +36,8 @@ def command(kind: str | None, name: str | None) -> None:
     """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.errors import UserError
     from benchmarks.reference.catalogue import FAMILIES, entries
-    from benchmarks.suite.document import nearest
     from benchmarks.tables import print_table
+    from fl_core.text import nearest
 
     if name is not None and kind not in FAMILIES:
         raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
