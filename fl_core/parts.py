@@ -50,6 +50,12 @@ class Frozen(BaseModel):
         _describe(cls, handler.resolve_ref_schema(schema))
         return schema
 
+    def changed(self) -> dict[str, Any]:
+        """Return the fields whose values are not the defaults, in the order of their declaration."""
+        default = _defaults(type(self))
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: value for name, value in values.items() if value != default[name]}
+
     def identity(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as JSON data.
 
@@ -57,8 +63,7 @@ class Frozen(BaseModel):
         """
         values = {name: getattr(self, name) for name in type(self).model_fields}
         nested = {name: identity for name, value in values.items() if (identity := _identities(value))}
-        default = _defaults(type(self))
-        differ = {name for name, value in values.items() if value != default[name]} - nested.keys()
+        differ = self.changed().keys() - nested.keys()
         plain = self.model_dump(mode="json", include=differ)
         return {**{name: plain[name] for name in differ}, **nested}
 
@@ -204,9 +209,7 @@ class Part(Frozen):
 
     def label(self) -> str:
         """Return a short name for tables and figures: the name, and fields that differ from defaults."""
-        fields = type(self).model_fields
-        differ = [key for key, field in fields.items() if getattr(self, key) != field.get_default()]
-        return " ".join([self.reference(), *(f"{key}={getattr(self, key)}" for key in differ)])
+        return " ".join([self.reference(), *(f"{key}={value}" for key, value in self.changed().items())])
 
     @classmethod
     def reference(cls) -> str:

@@ -6,6 +6,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import Any
 
 
@@ -14,6 +15,17 @@ def many(n: int, thing: str) -> str:
     if n == 1:
         return f"1 {thing}"
     return f"{n:,} {thing[:-1]}ies" if thing.endswith("y") else f"{n:,} {thing}s"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in readable units: 4.2 s, 12 min, 3.5 h; a dash for NaN."""
+    if isnan(seconds):
+        return "–"
+    if seconds < 0.1:
+        return "< 0.1 s"
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def counted(values: Iterable[object]) -> str:

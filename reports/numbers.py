@@ -47,15 +47,6 @@ def tick(value: float) -> str:
     return short(value)
 
 
-def duration(seconds: float) -> str:
-    """Seconds in readable units: 4.2 s, 12 min, 3.5 h."""
-    if isnan(seconds):
-        return MISSING
-    if seconds < 100:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
 def minus(text: str) -> str:
     """A number written with a real minus sign."""
     return text.replace("-", "−")

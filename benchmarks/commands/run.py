@@ -107,7 +107,7 @@ def _prepare_page() -> None:
 
 def _what_happened(session: Session, seconds: float) -> str:
     """In a sentence: how many were computed, and how they ended."""
-    from benchmarks.suite.summary import duration
+    from fl_core.text import duration
 
     name, size = session.suite.name, session.size
     if not session.now:

@@ -150,7 +150,7 @@ def keep(driver: Driver, path: Path) -> TunedFile:
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
-    from benchmarks.suite.summary import duration
+    from fl_core.text import duration
 
     campaign = driver.campaign
     size = f"{_studies(campaign)} of {many(campaign.studies[0].trials, 'trial')}"
@@ -246,8 +246,8 @@ def _short(value: object) -> str:
 
 
 def _show_plan(campaign: Campaign, workers: int) -> None:
-    from benchmarks.suite.summary import duration
     from benchmarks.tables import print_table
+    from fl_core.text import duration
     from tuning.estimate import core_seconds
 
     study, spec = campaign.studies[0], campaign.spec

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.runs.tasks import Task
-from benchmarks.suite.summary import duration
 from fl_core.schema import Status
+from fl_core.text import duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -57,10 +57,3 @@ def budget(suite: Suite) -> str:
     """Where each run ends, and how often it is evaluated."""
     spec = suite.spec
     return f"{spec.budget.label()}, {many(spec.evaluations, 'evaluation')}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: 40 s, 12 min, 3.5 h."""
-    if seconds < 100:
-        return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

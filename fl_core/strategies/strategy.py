@@ -49,12 +49,10 @@ class Strategy(Part):
     def label(self) -> str:
         """Return the title, and the hyper-parameters that differ from the paper's defaults."""
         own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {"concurrency"}
-        fields = {key: field for key, field in type(self).model_fields.items() if key in own}
-        values = {key: getattr(self, key) for key, field in fields.items()}
         settings = ", ".join(
             f"{key} {v.label() if isinstance(v, Part) else counted(v) if isinstance(v, tuple) else v}"
-            for key, v in values.items()
-            if v != fields[key].get_default()
+            for key, v in self.changed().items()
+            if key in own
         )
         title = getattr(self, "title", type(self).__name__)
         return f"{title} ({settings})" if settings else title

@@ -26,9 +26,8 @@ def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
 def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
     """Return a label: `head` (or the name), and fields that differ from defaults, except those `said`."""
     words = [head or part.reference().rpartition(":")[2].replace("_", "-")]
-    for key, field in type(part).model_fields.items():
-        value = getattr(part, key)
-        if key not in said and value != field.get_default():
+    for key, value in part.changed().items():
+        if key not in said:
             words.append(key.replace("_", " ") + ("" if value is True else f" {plain(value)}"))
     return " ".join(words)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME, UPDATES, Name, Total
+from fl_core.text import duration
 from reports import numbers
 from reports.downloads import download
 from reports.records.records import RecordedRun, RecordedScenario
@@ -64,7 +65,7 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
         "Sent to target": (sent_to_target, numbers.size),
         "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
         "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
-        "Wall time": (lambda run: run.wall_seconds or nan, numbers.duration),
+        "Wall time": (lambda run: run.wall_seconds or nan, duration),
     }
     values = {
         heading: {strategy: [value(run) for run in of] for strategy, of in runs.items()}

@@ -8,12 +8,12 @@ from torch import Tensor
 from benchmarks.runs import estimate
 from benchmarks.runs.estimate import core_seconds
 from benchmarks.suite.suite import PlannedRun
-from benchmarks.suite.summary import duration
 from fl_core.experiment import Experiment
 from fl_core.local.sgd import SGD
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.text import duration
 
 GRADIENT = 0.002  # seconds
 
@@ -56,8 +56,8 @@ def test_a_little_is_measured_and_the_rest_extrapolated(monkeypatch: pytest.Monk
 
 def test_durations_are_said_as_people_say_them() -> None:
     assert [duration(seconds) for seconds in (0.2, 7.6, 400, 12600)] == [
-        "less than a second",
-        "8 s",
+        "0.2 s",
+        "7.6 s",
         "7 min",
         "3.5 h",
     ]

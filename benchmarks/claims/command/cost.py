@@ -46,8 +46,8 @@ def command(
 def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
     """What is still open, what deciding it takes, and the command for what needs more than two cores."""
     from benchmarks import device
-    from benchmarks.suite.summary import duration
     from benchmarks.tables import print_headed
+    from fl_core.text import duration
 
     rows: list[tuple[str, ...]] = []
     larger: list[str] = []

@@ -110,7 +110,7 @@ def command(
 def _forecast(plans: list[ClaimPlan]) -> None:
     from benchmarks.device import processes
     from benchmarks.runs.estimate import core_seconds
-    from benchmarks.suite.summary import duration
+    from fl_core.text import duration
 
     size, total = processes(), 0.0
     for plan in plans:
@@ -190,7 +190,7 @@ def _until_decided(
     from time import monotonic
 
     from benchmarks.claims.plan import ClaimPlan
-    from benchmarks.suite.summary import duration
+    from fl_core.text import duration
 
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing

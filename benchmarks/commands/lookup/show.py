@@ -55,8 +55,8 @@ def _prospect(runs: list[PlannedRun]) -> str:
     """How long the runs will take, or why they cannot run."""
     from benchmarks.errors import users_mistake
     from benchmarks.runs.estimate import core_seconds
-    from benchmarks.suite.summary import duration
     from fl_core.problems.problem import InvalidProblemError
+    from fl_core.text import duration
 
     try:
         for problem, seed in {run.experiment.scenario.problem: run.experiment.seed for run in runs}.items():

@@ -32,9 +32,7 @@ class Sampling(Part):
 
     def label(self) -> str:
         """Return the name, and the fields that differ from defaults: "uniform, sample 10"."""
-        fields = type(self).model_fields.items()
-        differ = [(key, getattr(self, key)) for key, field in fields if getattr(self, key) != field.default]
-        return ", ".join([self.reference(), *(f"{key} {value}" for key, value in differ)])
+        return ", ".join([self.reference(), *(f"{key} {value}" for key, value in self.changed().items())])
 
     @property
     def linear(self) -> Literal[True] | str:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fl_core.schema import Status
-from fl_core.text import listed, many
+from fl_core.text import duration, listed, many
 from reports import numbers
-from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.sections.behind import seeds_text
 from reports.sections.section import Results

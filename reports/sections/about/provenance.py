@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 import pandas as pd
 
 from fl_core.schema import TO_TARGET
-from fl_core.text import many
+from fl_core.text import duration, many
 from reports.downloads import download
-from reports.numbers import duration
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 from reports.sections.section import Results, Section, Table
