@@ -73,7 +73,6 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
         suite=suite.name,
         scenario=run.scenario,
         strategy=run.strategy,
-        problem=run.problem,
         tried_on=scenario,
         space=space,
         objective=_objective(spec, run.experiment, scenario, len(seeds)),

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.suite import labels
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Writer
 from benchmarks.tracking.stopwatch import now
@@ -112,7 +113,7 @@ def study_record(
         identity=ledger.identity,
         scenario=plan.scenario,
         strategy=plan.strategy,
-        problem=plan.problem,
+        problem=labels.problem(plan.tried_on.problem),
         objective=plan.objective.kind,
         metric=plan.objective.metric.name,
         metrics=as_data([plan.objective.metric]),

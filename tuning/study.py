@@ -25,7 +25,6 @@ class Study:
     suite: str
     scenario: str  # label
     strategy: str  # label
-    problem: str  # label
     tried_on: Scenario  # what trials are simulated on: validation data, and the budget of tuning
     space: Space
     objective: Objective

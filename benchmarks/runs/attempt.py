@@ -9,7 +9,7 @@ from benchmarks import device
 from benchmarks.errors import no_room, summarised
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom
 from benchmarks.runs.recording import Recording
-from benchmarks.runs.tasks import RunTask
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.outbox import Result
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.loop.simulation import Event, Simulation
@@ -29,7 +29,7 @@ class Attempt(RunSlot):
 
     def __init__(
         self,
-        task: RunTask,
+        task: PlannedRun,
         recording: Recording,
         execution: Execution,
         *,
@@ -122,8 +122,7 @@ class Attempt(RunSlot):
         return recorder.record.curve[-1].get(self.task.problem.metric)
 
     def _new(self, world: World) -> Recorder:
-        experiment = self.task.run.experiment
-        run = self.task.run
+        run, experiment = self.task, self.task.experiment
         return Recorder(Simulation(experiment, world), run.diagnostics.possible(experiment), run.evaluate)
 
     def _begun(self, world: World) -> Recorder:

@@ -22,7 +22,8 @@ from benchmarks.pool.job import Capacity, Worker
 from benchmarks.runs.attempt import Attempt
 from benchmarks.runs.messages import Advanced, Finished, NoRoom
 from benchmarks.runs.recording import Recording
-from benchmarks.runs.tasks import PooledTask, RunTask, Task
+from benchmarks.runs.tasks import PooledTask, Task
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest
@@ -119,7 +120,7 @@ class BaselineJob(TaskJob[PooledTask]):
         return Finished.of(recording.trained(metrics), metrics.get(problem.metric))
 
 
-class RunJob(TaskJob[RunTask]):
+class RunJob(TaskJob[PlannedRun]):
     """Simulate a run and, side by side with it, its companions."""
 
     saves = True
@@ -127,7 +128,7 @@ class RunJob(TaskJob[RunTask]):
     @property
     def kind(self) -> Hashable:
         """Runs of one kind can share calls; None for one whose clients' jobs are computed one by one."""
-        run = self.task.run
+        run = self.task
         if run.execution == "one_by_one":
             return None
         return self.task.problem, run.experiment.strategy.local, run.execution
@@ -160,7 +161,7 @@ class Companions:
 
     def __init__(self, first: RunJob, worker: Worker) -> None:
         self.first, self.worker = first, worker
-        self.execution = EXECUTIONS[first.task.run.execution]()
+        self.execution = EXECUTIONS[first.task.execution]()
         self.opened: dict[Attempt, RunJob] = {}
         self._most: int | None = None  # that fit into memory, once a world is there
 
@@ -225,6 +226,6 @@ class Worlds:
 
 def job_of(task: Task, outbox: Outbox, provenance: dict[Tag, Any]) -> RunJob | BaselineJob:
     """The job that computes a task and leaves its record in the outbox."""
-    if isinstance(task, RunTask):
+    if isinstance(task, PlannedRun):
         return RunJob(task, outbox, provenance)
     return BaselineJob(task, outbox, provenance)

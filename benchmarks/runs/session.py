@@ -18,7 +18,7 @@ from benchmarks.pool.job import GivenUp
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import BegunAnew, Finished, NoRoom
 from benchmarks.runs.progress import Progress, news
-from benchmarks.runs.tasks import RunTask, Task, tasks
+from benchmarks.runs.tasks import Task, tasks
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made
@@ -53,7 +53,7 @@ class Session:
 
     def __init__(self, suite: Runs, store: Store, *, baselines: bool = True) -> None:
         self.suite, self.store = suite, store
-        self.tasks = [one for one in tasks(suite.runs()) if baselines or isinstance(one, RunTask)]
+        self.tasks = [one for one in tasks(suite.runs()) if baselines or isinstance(one, PlannedRun)]
         self.before = 0  # tasks that earlier sessions finished
         self.now: Counter[Status] = Counter()  # tasks of this session
         self.away = ""  # why MLflow could not be reached at the end
@@ -63,7 +63,7 @@ class Session:
     @property
     def size(self) -> str:
         """What the suite consists of."""
-        runs = sum(isinstance(task, RunTask) for task in self.tasks)
+        runs = sum(isinstance(task, PlannedRun) for task in self.tasks)
         baselines = len(self.tasks) - runs
         beside = f" and {many(baselines, 'centralised baseline')}" if baselines else ""
         return f"{many(runs, 'run')}{beside}"
@@ -128,11 +128,7 @@ class Session:
 
     def _announce(self, delivery: Delivery) -> None:
         """Describe this suite in MLflow, and send what earlier sessions left behind."""
-        places = {
-            task.key: (task.run.scenario, task.run.strategy, str(task.seed))
-            for task in self.tasks
-            if isinstance(task, RunTask)
-        }
+        places = {task.key: task.place for task in self.tasks if isinstance(task, PlannedRun)}
         delivery.outbox.announce(self.suite.name, self.suite.description, places)
         delivery.announce(self.suite.name, self.suite.description, places)
 
@@ -149,7 +145,7 @@ class Session:
         pool: Pool[RunJob | BaselineJob, Any] = engine.pool(len(left), self.store.log, worlds)
         with show(len(left)) as progress, pool:
             # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
-            for task in sorted(left, key=lambda task: not isinstance(task, RunTask)):
+            for task in sorted(left, key=lambda task: not isinstance(task, PlannedRun)):
                 pool.submit(job_of(task, outbox, about))
             while pool.busy:
                 if delivery.full:

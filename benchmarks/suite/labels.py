@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.suite.document import as_part
 from fl_core.parts import Part
+from fl_core.problems.problem import Problem
 from fl_core.scenario import Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
@@ -21,20 +22,15 @@ def first_line(documented: object) -> str:
     return (inspect.getdoc(documented) or "").partition("\n")[0]
 
 
-def problem(scenario: Scenario) -> str:
+def problem(learnt: Problem) -> str:
     """The problem's name."""
-    return scenario.problem.reference().rpartition(":")[2]
+    return learnt.reference().rpartition(":")[2]
 
 
-def partition(scenario: Scenario) -> str:
+def partition(learnt: Problem) -> str:
     """How the data are split; empty where a problem has nothing to split."""
-    part = getattr(scenario.problem, "partition", None)
+    part = getattr(learnt, "partition", None)
     return part.label() if isinstance(part, Part) else ""
-
-
-def timing(scenario: Scenario) -> str:
-    """Durations of jobs, and availability of clients."""
-    return scenario.timing.label()
 
 
 def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -50,9 +46,10 @@ def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> li
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:
-    arrangement = scenario.arrangement
-    when = "" if arrangement and scenario.timing == Timing() else timing(scenario)  # rounds need no durations
-    return problem(scenario), partition(scenario), when, arrangement.label() if arrangement else ""
+    learnt, arrangement = scenario.problem, scenario.arrangement
+    without = arrangement and scenario.timing == Timing()  # rounds need no durations
+    when = "" if without else scenario.timing.label()
+    return problem(learnt), partition(learnt), when, arrangement.label() if arrangement else ""
 
 
 def _with(label: str, place: Mapping[str, Any], axes: Iterable[str]) -> str:

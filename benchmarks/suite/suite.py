@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
@@ -21,24 +21,24 @@ from benchmarks.yaml_io import read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.import_guard import guarded, not_own
+from fl_core.metrics import as_data
+from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
-from fl_core.schema import VARIANT
+from fl_core.schema import VARIANT, Kind, Tag
+from fl_core.sources import named
 from fl_core.strategies.strategy import Strategy
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One experiment of a suite, with the names under which people find it again."""
+    """An experiment of a suite, the labels under which people find it, and what is asked beside its key."""
 
+    kind: ClassVar = Kind.RUN
     suite: str
     experiment: Experiment
-    scenario: str  # unique in the suite, e.g. "digits · Dirichlet 0.1 · F80"
-    problem: str
-    partition: str  # empty where the problem has none
-    timing: str
-    strategy: str  # unique in the suite
-    paper: str  # what the strategy is, and its paper
+    scenario: str  # label, unique in the suite, e.g. "digits · Dirichlet 0.1 · F80"
+    strategy: str  # label, unique in the suite
     show: tuple[str, ...] = ()  # metrics that a report shows first
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     evaluate: Evaluate = "clients"  # what, at every mark
@@ -49,6 +49,56 @@ class PlannedRun:
     def key(self) -> str:
         """The run's identity: a hash of the experiment."""
         return self.experiment.key
+
+    @property
+    def name(self) -> str:
+        """A readable name."""
+        return f"{self.strategy} · {self.scenario} · seed {self.seed}"
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Scenario, strategy and seed: runs that are equal in these look alike."""
+        return self.scenario, self.strategy, str(self.seed)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that is learnt."""
+        return self.experiment.scenario.problem
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run, and of its world."""
+        return self.experiment.seed
+
+    def description(self) -> dict[str, Any]:
+        """Return the experiment as plain data."""
+        return self.experiment.description()
+
+    def about(self) -> dict[Tag, Any]:
+        """Return the tags by which runs are searched and grouped."""
+        scenario, problem = self.experiment.scenario, self.problem
+        return {
+            Tag.SCENARIO: self.scenario,
+            Tag.PROBLEM: labels.problem(problem),
+            Tag.PARTITION: labels.partition(problem),
+            Tag.TIMING: scenario.timing.label(),
+            Tag.STRATEGY: self.strategy,
+            Tag.PAPER: labels.first_line(type(self.experiment.strategy)),
+            Tag.SEED: self.seed,
+            Tag.METRIC: problem.metric,
+            Tag.HIGHER_IS_BETTER: problem.ranking.higher,
+            Tag.METRICS: as_data(problem.recorded()),
+            Tag.TARGET: problem.target,
+            Tag.SHOW: list(self.show),
+            **own_code(self.description()),
+            Tag.EVALUATE: str(self.evaluate),
+        }
+
+
+def own_code(description: dict[str, Any]) -> dict[Tag, Any]:
+    """Return the tag that says where the user's own code of a description lies; none without such code."""
+    code = named(description)
+    return {Tag.CODE: code} if code else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +148,7 @@ class Suite:
                 self.name,
                 Experiment(scenario=scenario, strategy=self._tuned(scenario, strategy, name, label)),
                 scenario=name,
-                problem=labels.problem(scenario),
-                partition=labels.partition(scenario),
-                timing=labels.timing(scenario),
                 strategy=label,
-                paper=labels.first_line(type(strategy)),
                 show=self.spec.show,
                 scale=self.scale,
                 diagnostics=self.spec.diagnostics,

@@ -51,7 +51,7 @@ def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int]
 
 def neighbours(own: Characteristics, suite: Suite, measured: Iterable[str]) -> list[Neighbour]:
     """The populations of a suite that are among the `measured` labels, the nearest first."""
-    timings = {run.timing: run for run in suite.runs()}
+    timings = {run.experiment.scenario.timing.label(): run for run in suite.runs()}
     found = []
     for label in measured:
         if label in timings:

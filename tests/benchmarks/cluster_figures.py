@@ -28,8 +28,7 @@ from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.recording import Recording
 from benchmarks.runs.session import Session
-from benchmarks.runs.tasks import RunTask
-from benchmarks.suite.suite import load
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import CHECKSUMS, RESULT, Outbox
 from benchmarks.tracking.provenance import provenance
@@ -114,7 +113,7 @@ class Clock(Progress):
 def answered(session: Session, folder: Path) -> Answers:
     """The records of all runs: one that is computed, under the key of each."""
     outbox = Outbox(folder)
-    first, *_ = simulated = [task for task in session.tasks if isinstance(task, RunTask)]
+    first, *_ = simulated = [task for task in session.tasks if isinstance(task, PlannedRun)]
     record = recorder.run(first.run.experiment)
     recording = Recording(outbox, first, provenance())
     recording.watch.stamp(len(record.curve))

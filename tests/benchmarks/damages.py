@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import yaml
 from in_process import compute
 
-from benchmarks.runs.tasks import RunTask, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -43,11 +43,7 @@ def fill(store: Store) -> None:
     found = tasks(load(str(suite)).runs())
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
-    places = {
-        task.key: (task.run.scenario, task.run.strategy, str(task.seed))
-        for task in found
-        if isinstance(task, RunTask)
-    }
+    places = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
     delivery.announce("small", "", places)
     for task in found:
         compute(task, outbox)

@@ -11,7 +11,6 @@ import pytest
 from benchmarks.claims.files import papers
 from benchmarks.claims.plan import mistakes
 from benchmarks.errors import UserError
-from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.suite import load
 from fl_core.import_guard import ALLOWED
 from fl_core.schema import Tag
@@ -55,8 +54,8 @@ def test_one_s_own_file_may_name_code_and_what_ran_is_recorded(suite: Path) -> N
     (run,) = load(str(suite)).runs()
     file = suite.with_name("theirs_for_a_test.py")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    assert RunTask(run).about()[Tag.CODE] == {"theirs_for_a_test:Mine": f"{file} sha256:{digest}"}
-    assert Tag.CODE not in RunTask(load("quickstart").runs()[0]).about()
+    assert run.about()[Tag.CODE] == {"theirs_for_a_test:Mine": f"{file} sha256:{digest}"}
+    assert Tag.CODE not in load("quickstart").runs()[0].about()
 
 
 @pytest.mark.parametrize("how", ["writable", "foreign"])

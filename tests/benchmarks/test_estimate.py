@@ -45,7 +45,9 @@ def test_a_little_is_measured_and_the_rest_extrapolated(monkeypatch: pytest.Monk
     scenario = Scenario(problem=Slow(), budget=Budget(updates=updates), evaluations=1)
     strategy = ASGD(local=SGD(steps=steps))
     runs = [
-        PlannedRun("a suite", Experiment(scenario=scenario, strategy=strategy, seed=seed), *["a label"] * 6)
+        PlannedRun(
+            "a suite", Experiment(scenario=scenario, strategy=strategy, seed=seed), "a label", "a label"
+        )
         for seed in range(seeds)
     ]
     before = Clock.now

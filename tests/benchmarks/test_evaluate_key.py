@@ -15,9 +15,8 @@ from torch import Tensor
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
-from benchmarks.runs.tasks import RunTask
 from benchmarks.suite.shipped import shipped
-from benchmarks.suite.suite import load
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Outbox
@@ -54,11 +53,7 @@ def record(path: Path, store: Store) -> None:
     outbox, delivery = Outbox(store.outbox), Delivery(store, Outbox(store.outbox))
     found = load(str(path))
     session = Session(found, store, baselines=False)
-    places = {
-        task.key: (task.run.scenario, task.run.strategy, str(task.seed))
-        for task in session.tasks
-        if isinstance(task, RunTask)
-    }
+    places = {task.key: task.place for task in session.tasks if isinstance(task, PlannedRun)}
     delivery.announce(found.name, "", places)
     for task in session._left(outbox, delivery):
         in_process.compute(task, outbox, {"commit": "abc", "version": "1", "versions": "{}"})

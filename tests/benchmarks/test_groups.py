@@ -18,8 +18,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
-from benchmarks.runs.tasks import RunTask, Task, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import Task, tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.experiment import Place
@@ -41,8 +41,8 @@ def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") ->
 
 def places(found: list[Task]) -> dict[str, Place]:
     """What a session announces."""
-    simulated = [task for task in found if isinstance(task, RunTask)]
-    return {task.key: (task.run.scenario, task.run.strategy, str(task.seed)) for task in simulated}
+    simulated = [task for task in found if isinstance(task, PlannedRun)]
+    return {task.key: task.place for task in simulated}
 
 
 def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> None:

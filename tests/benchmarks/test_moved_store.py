@@ -14,8 +14,8 @@ from mlflow.artifacts import list_artifacts
 from recorded import runs, write_suite
 
 from benchmarks.commands.group import asyncfl
-from benchmarks.runs.tasks import RunTask, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.places import local_path, place, settle
@@ -32,14 +32,10 @@ def deliver(folder: Path, store: Store, *, seeds: int) -> None:
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     finished = delivery.finished("small")
-    meant = {
-        task.key: (task.run.scenario, task.run.strategy, str(task.seed))
-        for task in found
-        if isinstance(task, RunTask)
-    }
+    meant = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
     delivery.announce("small", "", meant)
     for task in found:
-        if isinstance(task, RunTask) and task.key not in finished:
+        if isinstance(task, PlannedRun) and task.key not in finished:
             compute(task, outbox)
     delivery.close()
     assert not delivery.refused and not delivery.away

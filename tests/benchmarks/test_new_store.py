@@ -19,8 +19,8 @@ from patience import PATIENCE
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import write_claims
 
-from benchmarks.runs.tasks import RunTask, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 
@@ -55,9 +55,9 @@ def record_runs(folder: Path, name: str) -> list[str]:
     """Compute the runs of a suite into an outbox of that name; their keys."""
     found = tasks(load(str(write_suite(folder, "asgd", name=name, seeds=3))).runs())
     for task in found:
-        if isinstance(task, RunTask):
+        if isinstance(task, PlannedRun):
             compute(task, Outbox(folder / name))
-    return sorted(task.key for task in found if isinstance(task, RunTask))
+    return sorted(task.key for task in found if isinstance(task, PlannedRun))
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ from recorded import write_suite
 from benchmarks.runs import attempt, progress
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
-from benchmarks.runs.tasks import PooledTask, RunTask, Task, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import PooledTask, Task, tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from fl_core.recording import recorder as measure
 from fl_core.schema import Tag
@@ -25,8 +25,8 @@ def suite_tasks(folder: Path, **suite: object) -> list[Task]:
     return tasks(load(str(write_suite(folder, **suite))).runs())  # type: ignore[arg-type]
 
 
-def one_run(folder: Path, **suite: object) -> RunTask:
-    return next(task for task in suite_tasks(folder, **suite) if isinstance(task, RunTask))
+def one_run(folder: Path, **suite: object) -> PlannedRun:
+    return next(task for task in suite_tasks(folder, **suite) if isinstance(task, PlannedRun))
 
 
 def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
@@ -35,7 +35,7 @@ def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
     return record
 
 
-def done(folder: Path, outbox: Outbox) -> RunTask:
+def done(folder: Path, outbox: Outbox) -> PlannedRun:
     """A run of the suite as it stands, computed."""
     task = one_run(folder)
     compute(task, outbox, {})
@@ -53,10 +53,10 @@ def stopped_after(events: int, task: Task, outbox: Outbox) -> dict[str, Finished
 def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path)
     finished = compute(task, outbox, {Tag.VERSION: "7"})
-    truth = measure.run(task.run.experiment)
+    truth = measure.run(task.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
-    assert record.description == task.run.experiment.model_dump(mode="json")
+    assert record.description == task.experiment.model_dump(mode="json")
     result = record.result
     assert (result.status, result.key, result.about[Tag.VERSION]) == ("done", task.key, "7")
     assert result.metrics["staleness/mean"] == pytest.approx(sum(truth.arrivals["staleness"]) / 60)
@@ -69,9 +69,9 @@ def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) 
 def test_updates_that_are_not_finite_are_counted(tmp_path: Path, outbox: Outbox, non_finite: str) -> None:
     """Rates so large that models overflow: such an update ends the run, or the next evaluation."""
     suite = load(str(write_suite(tmp_path)), ["lr=1e200", f"non_finite={non_finite}"])
-    task = next(task for task in tasks(suite.runs()) if isinstance(task, RunTask))
+    task = next(task for task in tasks(suite.runs()) if isinstance(task, PlannedRun))
     compute(task, outbox, {})
-    result, truth = record_of(outbox, task).result, measure.run(task.run.experiment)
+    result, truth = record_of(outbox, task).result, measure.run(task.experiment)
     assert result.status == "diverged" and ("update" in result.reason) == (non_finite == "end")
     assert result.metrics["non_finite_updates"] == truth.non_finite
     assert (truth.non_finite == 1) == (non_finite == "end")
@@ -89,7 +89,7 @@ def test_a_run_that_left_goes_on_bit_for_bit(tmp_path: Path, outbox: Outbox, eve
     worker = InProcess()
     job_of(task, outbox, {}).compute(worker)
     shares = [message.share for _, message in worker.told if isinstance(message, Advanced)]
-    truth = measure.run(task.run.experiment)
+    truth = measure.run(task.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
     assert shares[0] >= events / 60  # it did not begin again
@@ -126,7 +126,7 @@ def test_a_damaged_checkpoint_is_begun_again(tmp_path: Path, outbox: Outbox, dam
     saved.write_bytes({"empty": b"", "rubbish": b"no checkpoint"}.get(damage, flipped))
     worker = InProcess()
     job_of(task, outbox, {}).compute(worker)
-    assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
+    assert record_of(outbox, task).curve == measure.run(task.experiment).curve
     first = worker.told[0][1]
     assert isinstance(first, BegunAnew)
     assert list(saved.parent.iterdir()) == [record_of(outbox, task).folder]
@@ -189,7 +189,7 @@ def test_divergence_is_a_result(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path, strategies="{name: asgd, local_lr: 1.0e+200}")
     finished = compute(task, outbox)
     assert finished.status == "diverged" and "not finite" in finished.reason
-    assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
+    assert record_of(outbox, task).curve == measure.run(task.experiment).curve
 
 
 def test_one_baseline_for_each_problem_and_seed(tmp_path: Path, outbox: Outbox) -> None:
@@ -203,6 +203,6 @@ def test_one_baseline_for_each_problem_and_seed(tmp_path: Path, outbox: Outbox) 
 
 
 def test_tasks_come_seed_by_seed(tmp_path: Path) -> None:
-    found = [task for task in suite_tasks(tmp_path, seeds=3) if isinstance(task, RunTask)]
+    found = [task for task in suite_tasks(tmp_path, seeds=3) if isinstance(task, PlannedRun)]
     assert [task.seed for task in found] == [0, 0, 1, 1, 2, 2]
-    assert [task.run.strategy for task in found] == ["FedBuff", "ASGD"] * 3
+    assert [task.strategy for task in found] == ["FedBuff", "ASGD"] * 3

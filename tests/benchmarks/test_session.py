@@ -19,8 +19,7 @@ from benchmarks.errors import UserError
 from benchmarks.runs.messages import Advanced
 from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session
-from benchmarks.runs.tasks import RunTask
-from benchmarks.suite.suite import load
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.store import Store
 from fl_core.problems.data.data import Data, DataMissingError
 from fl_core.problems.digits import Digits
@@ -57,7 +56,7 @@ def test_exactly_once(tmp_path: Path, store: Store) -> None:
     path = write_suite(tmp_path)
     first = session(path, store)
     assert (first.before, first.now, first.waiting) == (0, {"done": 6}, 0)
-    assert keys(runs(store)) == sorted(task.key for task in first.tasks if isinstance(task, RunTask))
+    assert keys(runs(store)) == sorted(task.key for task in first.tasks if isinstance(task, PlannedRun))
     recorded = [run.to_dictionary() for run in runs(store)]
 
     heard: list[TaskMessage] = []
@@ -108,7 +107,7 @@ def test_a_killed_workers_run_is_taken_up_again(tmp_path: Path, store: Store) ->
     begun: list[bool] = []  # whether anything was done already
 
     def kill_once(heard: TaskMessage) -> None:
-        if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], RunTask):
+        if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], PlannedRun):
             begun.append(heard[1].share == 0)
         if begun and not go.exists() and any(store.outbox.glob("small/*.checkpoint")):
             for worker in multiprocessing.active_children():
@@ -174,7 +173,7 @@ def test_a_stopped_session_is_continued(
     shares: list[float] = []
 
     def listen(heard: TaskMessage) -> None:
-        if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], RunTask):
+        if heard is not None and isinstance(heard[1], Advanced) and isinstance(heard[0], PlannedRun):
             shares.append(heard[1].share)
 
     (tmp_path / "go").touch()

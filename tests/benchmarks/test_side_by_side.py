@@ -18,8 +18,8 @@ from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, BegunAnew
 from benchmarks.runs.progress import Board, TaskMessage
-from benchmarks.runs.tasks import RunTask, Task, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import Task, tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
@@ -38,10 +38,10 @@ def outbox(tmp_path: Path) -> Outbox:
 
 def grid(
     folder: Path, strategies: str = STRATEGIES, *, execution: str = "all_in_flight", **suite: Any
-) -> list[RunTask]:
+) -> list[PlannedRun]:
     """Runs of a suite that may go on side by side."""
     path = shared(write_suite(folder, strategies, **suite), execution)
-    return [task for task in tasks(load(str(path)).runs()) if isinstance(task, RunTask)]
+    return [task for task in tasks(load(str(path)).runs()) if isinstance(task, PlannedRun)]
 
 
 def shared(path: Path, execution: str = "all_in_flight") -> Path:
@@ -51,7 +51,7 @@ def shared(path: Path, execution: str = "all_in_flight") -> Path:
 
 
 def together(
-    outbox: Outbox, found: Iterable[RunTask], stopping: Callable[[], bool] = lambda: False
+    outbox: Outbox, found: Iterable[PlannedRun], stopping: Callable[[], bool] = lambda: False
 ) -> InProcess:
     """All of them side by side, the way a worker does it; the worker."""
     first, *companions = (RunJob(task, outbox, {}) for task in found)
@@ -71,9 +71,9 @@ def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
     return record
 
 
-def assert_as_alone(outbox: Outbox, task: RunTask) -> None:
+def assert_as_alone(outbox: Outbox, task: PlannedRun) -> None:
     """Its record has the clocks of the run alone exactly, and all that is measured to 1e-10."""
-    truth, curve = measure.run(task.run.experiment), record_of(outbox, task).curve
+    truth, curve = measure.run(task.experiment), record_of(outbox, task).curve
     assert len(curve) == len(truth.curve)
     for row, other in zip(curve, truth.curve, strict=True):
         for clock in ("iteration", "updates", "time", "uploads_bytes"):
@@ -145,7 +145,7 @@ def test_an_error_ends_one_run_alone(tmp_path: Path, outbox: Outbox) -> None:
     found = grid(tmp_path, f"fedbuff, {failing}, ace", seeds=2)
     ended = together(outbox, found).finished
     for task in found:
-        if "Failing" in task.run.strategy:
+        if "Failing" in task.strategy:
             assert ended[task.key].reason == "RuntimeError: the twentieth update"
             trace = (record_of(outbox, task).artifacts / "traceback.txt").read_text()
             assert "sluggish.py" in trace
@@ -182,14 +182,14 @@ def test_one_by_one_goes_alone(tmp_path: Path, outbox: Outbox) -> None:
     assert RunJob(task, outbox, {}).kind is None
     worker = together(outbox, [task, *others])
     assert list(worker.finished) == [task.key]
-    assert record_of(outbox, task).curve == measure.run(task.run.experiment).curve
+    assert record_of(outbox, task).curve == measure.run(task.experiment).curve
     assert capacities(worker) == []
 
 
 def test_runs_are_of_one_kind_where_they_can_share_calls(tmp_path: Path, outbox: Outbox) -> None:
     jobs = [RunJob(task, outbox, {}) for task in grid(tmp_path)]
     assert len({job.kind for job in jobs}) == 2  # SCAFFOLD's local work is another
-    assert len({job.kind for job in jobs if job.task.run.experiment.strategy.local.name == "sgd"}) == 1
+    assert len({job.kind for job in jobs if job.task.experiment.strategy.local.name == "sgd"}) == 1
 
 
 @pytest.mark.parametrize(("faster", "told"), [(True, [8]), (False, [])])
@@ -326,7 +326,7 @@ class TestWorkers:
         folder = tmp_path / "alone"
         folder.mkdir()
         for task in grid(folder, f"{held(go)}, asgd, fedbuff", seeds=3):
-            truth = measure.run(task.run.experiment)
+            truth = measure.run(task.experiment)
             status, curve, arrivals, _ = tables(store)[task.key]
             assert status == truth.status
             assert arrivals == {name: list(column) for name, column in truth.arrivals.items()}

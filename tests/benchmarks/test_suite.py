@@ -13,6 +13,7 @@ from fl_core.local.prox import Prox
 from fl_core.local.sgd import SGD
 from fl_core.problems.quadratic import Quadratic
 from fl_core.scenario import Budget, Scenario, Timing
+from fl_core.schema import Tag
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.tables.ace import ACE
@@ -84,9 +85,10 @@ def test_labels_tell_scenarios_and_strategies_apart(write: Write) -> None:
     assert scenarios(runs)[0] == "quadratic · F80 · noise 0"
     assert len({(run.scenario, run.strategy, run.experiment.seed) for run in runs}) == len(runs)
     first = runs[0]
-    assert (first.problem, first.partition, first.timing) == ("quadratic", "", "F80")
+    about = first.about()
+    assert [about[tag] for tag in (Tag.PROBLEM, Tag.PARTITION, Tag.TIMING)] == ["quadratic", "", "F80"]
     assert first.strategy == "FedAvg"
-    assert first.paper.startswith("Synchronous FedAvg, a round waits for the slowest (McMahan et al.,")
+    assert about[Tag.PAPER].startswith("Synchronous FedAvg, a round waits for the slowest (McMahan et al.,")
 
 
 def test_strategies_that_differ_in_a_rate_alone_get_it_into_their_labels(write: Write) -> None:
@@ -176,7 +178,7 @@ def test_a_part_of_the_users_own(write: Write, tmp_path: Path, monkeypatch: pyte
     run = load(write(BASE), [strategies, "seeds=1"]).runs()[0]
     assert isinstance(run.experiment.strategy, ACE)
     assert run.experiment.description()["strategy"]["name"] == "mine_for_the_suite:Mine"
-    assert (run.strategy, run.paper) == ("Mine (boost 3.0)", "Mine, all mine.")
+    assert (run.strategy, run.about()[Tag.PAPER]) == ("Mine (boost 3.0)", "Mine, all mine.")
 
 
 # -- overrides -------------------------------------------------------------------------------------
@@ -197,12 +199,12 @@ def test_an_override_reaches_a_strategy_by_its_name_or_place(write: Write) -> No
 def test_an_override_of_a_key_of_the_grid_narrows_it(write: Write) -> None:
     suite = load(write(BASE + GRID), ["timing.durations={name: fx, spread: 20}"])
     assert list(suite.grid) == ["problem.noise"]
-    assert {run.timing for run in suite.runs()} == {"F20"}
+    assert {run.about()[Tag.TIMING] for run in suite.runs()} == {"F20"}
 
 
 def test_an_override_inside_a_key_of_the_grid_changes_the_values_that_have_it(write: Write) -> None:
     suite = load(write(BASE + GRID), ["timing.durations.spread=30"])
-    laws = list(dict.fromkeys(run.timing for run in suite.runs()))
+    laws = list(dict.fromkeys(run.about()[Tag.TIMING] for run in suite.runs()))
     assert laws == ["F30", "two-speed 40 % × 10", "exponential"]
 
 

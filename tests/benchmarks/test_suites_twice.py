@@ -5,9 +5,9 @@ from in_process import compute
 from mlflow import MlflowClient
 from recorded import runs
 
-from benchmarks.runs.tasks import RunTask, Task, tasks
+from benchmarks.runs.tasks import Task, tasks
 from benchmarks.suite.shipped import shipped
-from benchmarks.suite.suite import Suite, load
+from benchmarks.suite.suite import PlannedRun, Suite, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -32,10 +32,10 @@ def tiny(name: str) -> Suite:
 @pytest.mark.parametrize("name", ALL)
 def test_a_second_run_finds_all_of_the_first(name: str, store: Store) -> None:
     suite = tiny(name)
-    found = [task for task in tasks(suite.runs()) if isinstance(task, RunTask)]
+    found = [task for task in tasks(suite.runs()) if isinstance(task, PlannedRun)]
     assert session(suite, store, found) == len(found) > 0
     before = recorded(suite, store)
-    pairs = {(task.run.scenario, task.run.strategy) for task in found}
+    pairs = {(task.scenario, task.strategy) for task in found}
     assert before.keys() == pairs
     assert all(status == "FINISHED" and points for status, points in before.values())
     assert session(suite, store, found) == 0
@@ -51,11 +51,7 @@ def session(suite: Suite, store: Store, found: list[Task]) -> int:
     delivery.announce(
         suite.name,
         suite.description,
-        {
-            task.key: (task.run.scenario, task.run.strategy, str(task.seed))
-            for task in found
-            if isinstance(task, RunTask)
-        },
+        {task.key: task.place for task in found if isinstance(task, PlannedRun)},
     )
     for task in left:
         compute(task, outbox)

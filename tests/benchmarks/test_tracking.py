@@ -17,8 +17,8 @@ from mlflow.entities import ViewType
 from recorded import keys, runs, write_suite
 
 from benchmarks.errors import UserError
-from benchmarks.runs.tasks import RunTask, Task, tasks
-from benchmarks.suite.suite import load
+from benchmarks.runs.tasks import Task, tasks
+from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
@@ -52,7 +52,7 @@ def send(store: Store, outbox: Outbox) -> None:
 
 def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Outbox) -> None:
     found = compute(tmp_path, outbox)
-    task = next(task for task in found if isinstance(task, RunTask))
+    task = next(task for task in found if isinstance(task, PlannedRun))
     record = outbox.get("small", task.key)
     assert record is not None
     curve, result = record.curve, record.result
@@ -146,7 +146,7 @@ def test_one_data_set_is_listed_once_for_each_partition(tmp_path: Path, store: S
         " strategies: [asgd, fedbuff]}"
     )
     for task in tasks(load(str(path)).runs()):
-        if isinstance(task, RunTask):
+        if isinstance(task, PlannedRun):
             in_process.compute(task, outbox)
     send(store, outbox)
     used = {}
@@ -296,8 +296,8 @@ def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbo
         for task in found:
             in_process.compute(task, outbox)
         delivery = Delivery(store, outbox)
-        simulated = [task for task in found if isinstance(task, RunTask)]
-        places = {task.key: (task.run.scenario, task.run.strategy, str(task.seed)) for task in simulated}
+        simulated = [task for task in found if isinstance(task, PlannedRun)]
+        places = {task.key: task.place for task in simulated}
         delivery.announce("small", "Three clients.", places)
         delivery.close()
         return set(places)
