@@ -14,7 +14,7 @@ from fl_core.scenario import Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
-    from benchmarks.suite.file import SuiteFile
+    from benchmarks.suite.file import SuiteSpec
 
 
 def first_line(documented: object) -> str:
@@ -65,7 +65,7 @@ def value(written: Any) -> str:
     return "none" if written is None else str(written)
 
 
-def strategies(suite: SuiteFile) -> list[str]:
+def strategies(suite: SuiteSpec) -> list[str]:
     """A label each: the title, what differs from the paper's defaults, and whatever else tells them apart."""
     told = [_strategy(one, suite) for one in suite.strategies]
     twins = {
@@ -78,7 +78,7 @@ def strategies(suite: SuiteFile) -> list[str]:
     ]
 
 
-def _strategy(strategy: Strategy, suite: SuiteFile) -> str:
+def _strategy(strategy: Strategy, suite: SuiteSpec) -> str:
     label = strategy.label()
     siblings = [one for one in suite.strategies if type(one) is type(strategy)]
     own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
