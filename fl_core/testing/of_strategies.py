@@ -30,7 +30,7 @@ from fl_core.testing.scene import TIMES, changed, experiment, must, scenario
 LOCALS: tuple[dict[str, Any], ...] = ({"name": "sgd"}, {"name": "prox", "mu": 0.5}, {"name": "scaffold"})
 STOPS = (1, 40, 120)  # events before a run is interrupted
 EXACT = 1e-10  # how far models in float64 may be apart where only the order of sums differs
-SETTLED, COUNTED = 1000, 4000  # arrivals before shares are counted, and arrivals counted
+SETTLED, COUNTED = 500, 2500  # arrivals before shares are counted, and arrivals counted
 PARTS = 25  # consecutive parts of the arrivals counted, whose shares differ by chance
 ERRORS = 6  # standard errors that a client's mean share may be off: once in 300,000 for 24 degrees of freedom
 ENDS = 2  # arrivals by which the two ends of what is counted may change a client's number
@@ -188,7 +188,7 @@ def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
     """Shares of arrivals under constant and exponential times are as `participation` says, if known."""
     for durations in ("fixed", "exponential"):
         law = {"name": durations, "times": TIMES}
-        where = scenario(updates=SETTLED + COUNTED, durations=law)
+        where = scenario(noise=0.0, updates=SETTLED + COUNTED, durations=law)
         simulation = Simulation(experiment(where, changed(strategy)))
         said = surrogate_weights(simulation)
         if said is None:

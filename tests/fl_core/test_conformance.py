@@ -77,11 +77,14 @@ def test_every_shipped_part_says_what_it_is(member: type[Part]) -> None:
 
 
 NEEDS_ALL = ("malenia", "ringleader")  # a client's update is needed again and again
+MAY_STALL = [
+    name for name, member in Strategy.members().items() if member.stalled_by is not Strategy.stalled_by
+]
 
 
-@pytest.mark.parametrize("name", Strategy.members())
-def test_permanent_drop_outs_end_nothing_early(name: str) -> None:
-    """Half of the clients leave for good: the run still spends its budget, unless each step needs them."""
+@pytest.mark.parametrize("name", MAY_STALL)
+def test_permanent_drop_outs_end_early_only_who_needs_all(name: str) -> None:
+    """Half of the clients leave for good. Strategies that may not stall are looked at by the suite."""
     away = {"name": "dropouts", "share": 0.5, "at": 4}
     strategy = changed(Strategy.members()[name].model_validate({}))
     record = run(experiment(scenario(availability=away), strategy))
@@ -90,10 +93,8 @@ def test_permanent_drop_outs_end_nothing_early(name: str) -> None:
         assert record.reason.startswith("waiting for clients that left permanently: ")
         assert record.curve[-1]["iteration"] > 0
         return
-    assert record.status == "done"
-    assert record.reason == "budget of client updates"
-    last = set(record.arrivals["client"][-30:])
-    assert len(last) == 3
+    assert (record.status, record.reason) == ("done", "budget of client updates")
+    assert len(set(record.arrivals["client"][-30:])) == 3
 
 
 def test_strategies_that_answer_next_alike_meet_the_same_events() -> None:

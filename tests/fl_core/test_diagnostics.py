@@ -18,7 +18,6 @@ from fl_core.diagnostics.constants import constants, noise, smoothness
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.diagnostics.error_terms import ErrorTerms, Terms
 from fl_core.diagnostics.overhead import overhead
-from fl_core.diagnostics.shadow import Content, Shadow
 from fl_core.diagnostics.staleness import by_client, one_job_each, queued
 from fl_core.diagnostics.summary import part_share, summary, time_weighted
 from fl_core.diagnostics.volatility import volatility
@@ -26,7 +25,6 @@ from fl_core.experiment import Experiment
 from fl_core.local.prox import Prox
 from fl_core.local.scaffold import Scaffold
 from fl_core.local.sgd import SGD
-from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording import checkpoint
@@ -139,27 +137,6 @@ def test_drift_of_two_steps_by_hand() -> None:
             one.terms.errors.bias + one.terms.errors.delay + one.terms.gradient
         )  # E[u]: of the stale model
         close(one.terms.drift, -0.05 / 2 * gradient)
-
-
-@pytest.mark.parametrize("name", LINEAR)
-def test_steps_are_linear_in_the_updates(name: str) -> None:
-    """The step on the mean of two contents is the mean of the steps: what the shadow rests on."""
-    simulation = Simulation(experiment(ALL[name]))
-    one, two, both = (Shadow(simulation) for _ in range(3))
-    stream = torch.Generator().manual_seed(0)
-    largest = 0.0
-    for event in simulate(simulation):
-        job, model = simulation.arrived, simulation.server.model
-        if event.kind is Kind.ARRIVAL:
-            assert job is not None
-            x, y = torch.randn(2, 2, 2, generator=stream, dtype=torch.float64)  # delta and gradient each
-            contents = [Content(job.start, *c) for c in (x, y, (x + y) / 2)]
-        else:
-            contents = [None, None, None]  # type: ignore[list-item]
-        steps = [shadow.follow(event, c, model) for shadow, c in zip((one, two, both), contents, strict=True)]
-        torch.testing.assert_close(steps[2], (steps[0] + steps[1]) / 2, rtol=1e-9, atol=1e-12)
-        largest = max(largest, float((steps[0] - steps[1]).norm()))
-    assert largest > 1e-4
 
 
 def test_asgd_by_hand() -> None:

@@ -38,7 +38,7 @@ def quadratics(
 ) -> Experiment:
     """A strategy on six noisy quadratics, some of them slow, some going away for a while."""
     away = {"name": "dropouts", "share": 0.4, "at": 3, "back": 5}
-    where = {"times": TIMES, "centres": CENTRES, "noise": 0.3, "updates": 100, "availability": away} | where
+    where = {"times": TIMES, "centres": CENTRES, "noise": 0.3, "updates": 60, "availability": away} | where
     chosen = {"name": strategy, "local_lr": lr, "local": local}
     return Experiment.model_validate({"scenario": scenario(**where), "strategy": chosen, "seed": seed})
 
@@ -263,7 +263,7 @@ def test_computable_jobs_come_in_the_order_of_their_arrival() -> None:
             assert list(event.jobs()) == sorted(missing, key=lambda job: (job.ends, job.client))
             assert next(event.jobs()) is event.job
             work(event.job, event.world, event.local)
-    assert requests == 100
+    assert requests == 60
 
 
 @pytest.mark.parametrize("name", ["asgd", "fedbuff", "fedfix", "afa_cs"])

@@ -103,7 +103,9 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "resnet18" else ()) for name in WORLDS]
+)
 def test_stacked_is_one_by_one(name: str) -> None:
     """Two jobs of different models; relative 1e-10 in float64."""
     world = WORLDS[name]()
