@@ -71,6 +71,7 @@ ROOMS = drawn()
 HEIGHT = {path: -place for place, room in enumerate(ROOMS) for path in room}
 
 
+@functools.cache
 def height(module: str) -> int:
     """How high a module stands."""
     path = MODULES[module].relative_to(ROOT).as_posix()
@@ -88,10 +89,15 @@ def may_import(importer: str, imported: str) -> bool:
     return empty(imported) or height(imported) <= height(importer)
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if not empty(name)])
-def test_imports_only_what_stands_below(module: str) -> None:
-    inside = {name for name in imports(TREES[module]) if name in MODULES}
-    assert [name for name in sorted(inside) if not may_import(module, name)] == []
+def test_imports_only_what_stands_below() -> None:
+    found = [
+        f"{module} imports {name}"
+        for module in MODULES
+        if not empty(module)
+        for name in imports(TREES[module])
+        if name in MODULES and not may_import(module, name)
+    ]
+    assert found == []
 
 
 def test_no_modules_import_each_other() -> None:
@@ -148,9 +154,10 @@ def test_modules_are_short() -> None:
     assert median(len(path.read_text().splitlines()) for path in MODULES.values()) <= MEDIAN_LINES
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name.split(".")[0] == "fl_core"])
-def test_the_science_knows_no_tracker_tuner_or_command_line(module: str) -> None:
-    assert {name.split(".")[0] for name in imports(TREES[module])} & NEVER_IN_THE_SCIENCE == set()
+def test_the_science_knows_no_tracker_tuner_or_command_line() -> None:
+    science = [name for name in MODULES if name.split(".")[0] == "fl_core"]
+    roots = {name: {other.split(".")[0] for other in imports(TREES[name])} for name in science}
+    assert {name: used for name in science if (used := roots[name] & NEVER_IN_THE_SCIENCE)} == {}
 
 
 def test_a_problem_without_data_loads_no_lightning() -> None:
@@ -175,7 +182,6 @@ def public(nodes: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | a
             yield node
 
 
-@functools.cache
 def documented_methods() -> set[str]:
     """Names of all methods that some class of the house documents: an override inherits that."""
     classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
@@ -195,20 +201,22 @@ def undocumented(tree: ast.Module, inherited: set[str]) -> Iterator[str]:
                     yield f"{node.name}.{inner.name}"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_everything_public_says_what_it_is(module: str) -> None:
+def test_everything_public_says_what_it_is() -> None:
     inherited = documented_methods() | LIGHTNING | CLICK
-    assert list(undocumented(TREES[module], inherited)) == []
+    found = [f"{name}: {what}" for name, tree in TREES.items() for what in undocumented(tree, inherited)]
+    assert found == []
 
 
 # Words that stand for what another docstring says: a tooltip shows one docstring alone.
 ANAPHORA = re.compile(r"(The same|Same|Likewise|It|Its|Those|That|These|They|This|So many)\b")
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name.split(".")[0] in ("asyncfl", "fl_core")])
-def test_first_lines_of_docstrings_stand_alone(module: str) -> None:
-    definitions = (
-        node for node in ast.walk(TREES[module]) if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    )
-    documented = {node.name: ast.get_docstring(node) or "" for node in definitions}
-    assert [name for name, text in documented.items() if ANAPHORA.match(text)] == []
+def test_first_lines_of_docstrings_stand_alone() -> None:
+    found = [
+        f"{module}: {node.name}"
+        for module, tree in TREES.items()
+        if module.split(".")[0] in ("asyncfl", "fl_core")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ANAPHORA.match(ast.get_docstring(node) or "")
+    ]
+    assert found == []

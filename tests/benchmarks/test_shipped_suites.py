@@ -22,17 +22,12 @@ def runs(name: str, scale: str | None) -> list[PlannedRun]:
 
 
 @pytest.mark.parametrize(("name", "scale"), AT_SCALES)
-def test_runs_and_their_labels_are_unique(name: str, scale: str | None) -> None:
+def test_runs_and_their_labels_are_unique_and_a_whole_product(name: str, scale: str | None) -> None:
     found = runs(name, scale)
     assert {run.suite for run in found} == {recorded_name(name, scale)}
     assert {run.scale for run in found} == {scale}
     assert len({run.key for run in found}) == len(found) > 0
     assert len({(run.scenario, run.strategy, run.experiment.seed) for run in found}) == len(found)
-
-
-@pytest.mark.parametrize(("name", "scale"), AT_SCALES)
-def test_a_suite_is_a_whole_product(name: str, scale: str | None) -> None:
-    found = runs(name, scale)
     scenarios, strategies, seeds = (
         {run.scenario for run in found},
         {run.strategy for run in found},
@@ -43,16 +38,18 @@ def test_a_suite_is_a_whole_product(name: str, scale: str | None) -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_strategy_can_be_tuned_in_every_scenario(name: str) -> None:
-    suite = load(name)
-    campaign = plan(suite)
+    campaign = plan(load(name))
     searched = {(one.scenario, one.strategy) for one in campaign.studies}
     reused = {(run.scenario, run.strategy) for run, _ in campaign.reused}
-    assert searched | reused == {(run.scenario, run.strategy) for run in suite.runs()}
+    assert searched | reused == {(run.scenario, run.strategy) for run in runs(name, default(name))}
 
 
-@pytest.mark.parametrize("name", SCALED)
-def test_the_default_scale_is_the_small_one(name: str) -> None:
-    assert load(name).scale == "small"
+def default(name: str) -> str | None:
+    return "small" if name in SCALED else None
+
+
+def test_the_default_scale_is_the_small_one() -> None:
+    assert {name: load(name).scale for name in shipped()} == {name: default(name) for name in shipped()}
 
 
 @pytest.mark.parametrize("name", SCALED)
