@@ -110,6 +110,17 @@ def exact(value: Any) -> Fraction:
         ) from None
 
 
+class FieldError(ValueError):
+    """A validator's error about one field: its name, and what is wrong with its value."""
+
+    def __init__(self, field: str, what: str) -> None:
+        super().__init__(field, what)
+        self.field, self.what = field, what
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.what}"
+
+
 @dataclass(frozen=True, slots=True)
 class Tune:
     """The range in which a field is tuned, from low to high, both included.

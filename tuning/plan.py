@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
+from benchmarks.suite.complaints import reason
 from benchmarks.suite.file import SuiteSpec
 from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
@@ -114,8 +115,8 @@ def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> No
     try:
         Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
     except ValidationError as error:
-        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise UserError(f"tuning.space: {space.strategy.label()} with {told}: {reason}") from None
+        why = reason(error.errors(include_url=False)[0])
+        raise UserError(f"tuning.space: {space.strategy.label()} with {told}: {why}") from None
     except ValueError as error:
         raise UserError(f"tuning.space: {space.strategy.label()}: {error}") from None
 
@@ -129,8 +130,8 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
             f"tuning.metric: {problem.reference()} has no metric '{metric.name}'"
             f"{nearest(metric.name, known)} It has: {', '.join(known)}"
         )
-    if reason := experiment.lacks(metric.name):
-        raise UserError(f"tuning.metric: {experiment.strategy.label()}: {reason}")
+    if lacking := experiment.lacks(metric.name):
+        raise UserError(f"tuning.metric: {experiment.strategy.label()}: {lacking}")
     if spec.objective in TO_TARGET:
         clock = TO_TARGET[spec.objective]
         if problem.target is None or metric.name != problem.metric:

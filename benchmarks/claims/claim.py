@@ -56,7 +56,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fl_core.metrics import TRAINING, Metric, named
-from fl_core.parts import Frozen
+from fl_core.parts import FieldError, Frozen
 
 POINTS = 0.02  # two percentage points: the default margin of "the same"
 
@@ -246,9 +246,9 @@ class Claim(Sample):
                 if getattr(sample, key) is None:
                     raise ValueError(f"{name} has no {key}")
         if self.clock is None:
-            raise ValueError("clock: must say on which axis runs are compared: iterations, updates or time")
+            raise FieldError("clock", "must say on which axis runs are compared: iterations, updates or time")
         if self.rates is None:
-            raise ValueError("rates: must say whose learning rates these are: paper, tuned or stated")
+            raise FieldError("rates", "must say whose learning rates these are: paper, tuned or stated")
         return self
 
 
@@ -277,7 +277,7 @@ class Better(Claim):
     def _has_a_direction(self) -> Self:
         unknown = [metric.name for metric in self.metrics if metric.higher is None]
         if self.higher is None and self.computed is None and unknown:
-            raise ValueError(f"higher: must say whether more of '{unknown[0]}' is better: no problem does")
+            raise FieldError("higher", f"must say whether more of '{unknown[0]}' is better: no problem does")
         return self
 
 
@@ -292,7 +292,7 @@ class Same(Better):
     @model_validator(mode="after")
     def _has_a_margin(self) -> Self:
         if self.margin is None and not all(one.share for one in self.metrics):
-            raise ValueError("margin: must be given where the metric is no share, such as an accuracy")
+            raise FieldError("margin", "must be given where the metric is no share, such as an accuracy")
         return self
 
 
@@ -352,7 +352,9 @@ class Contrast(Claim):
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
         if self.margin is not None and self.band != (0, None):
-            raise ValueError("margin: stands where the sum is claimed to be above 0, not beside another band")
+            raise FieldError(
+                "margin", "stands where the sum is claimed to be above 0, not beside another band"
+            )
         return self
 
 

@@ -25,7 +25,7 @@ from benchmarks.claims.families import members
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, told
 from benchmarks.yaml_io import place, read
-from fl_core.parts import Frozen
+from fl_core.parts import FieldError, Frozen
 from fl_core.text import nearest
 
 FOLDER = Path(__file__).parent
@@ -190,8 +190,8 @@ def _means(pattern: str, entry: Mapping[str, Any]) -> bool:
 def _claim(entry: Mapping[str, Any]) -> Claim:
     kind = entry.get("kind")
     if not isinstance(kind, str) or kind not in Claim.KINDS:
-        raise ValueError(
-            f"kind: no kind '{kind}'{nearest(str(kind), Claim.KINDS)} There are: {', '.join(Claim.KINDS)}"
+        raise FieldError(
+            "kind", f"no kind '{kind}'{nearest(str(kind), Claim.KINDS)} There are: {', '.join(Claim.KINDS)}"
         )
     return Claim.KINDS[kind].model_validate(entry)
 

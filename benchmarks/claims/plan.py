@@ -25,6 +25,14 @@ from fl_core.text import nearest
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
 
 
+class SampleError(UserError):
+    """A sample that determines no runs: where it is written, and what is wrong."""
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(f"{where}: {what}")
+        self.where, self.what = where, what
+
+
 @dataclass(frozen=True)
 class ClaimPlan:
     """What claims of a paper need at one scale, as a suite of its own."""
@@ -79,8 +87,8 @@ class ClaimPlan:
             try:
                 found[name] = self._scenario(sample.scenario).picked(sample)
             except ValueError as error:
-                file = self.paper.files[sample.scenario]
-                raise UserError(f"{file}: claims.{claim.id}: {name}: {error} (scale {self.scale})") from None
+                where = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
+                raise SampleError(where, f"{name}: {error} (scale {self.scale})") from None
         return found
 
     @cached_property
@@ -211,10 +219,11 @@ def mistakes(papers: Iterable[Paper]) -> list[str]:
             for scale in paper.scales(claim):
                 try:
                     plans[scale].picked(claim)
+                except SampleError as error:
+                    found.setdefault(error.what, []).append(error.where)
                 except UserError as error:
                     for line in error.lines:
-                        where, colon, what = line.rpartition(f"claims.{claim.id}: ")
-                        found.setdefault(what, []).append(f"{where}{colon}".removesuffix(": "))
+                        found.setdefault(line, []).append("")
     return [_once(what, places) for what, places in found.items()]
 
 

@@ -14,12 +14,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from benchmarks.suite.document import as_part, dotted, part_name
 from benchmarks.yaml_io import place
-from fl_core.parts import Part, find
+from fl_core.parts import FieldError, Part, find
 from fl_core.text import nearest
 
 # pydantic's terms in the words of YAML, phrased as what to do.
 WORDS = (
-    (r"^Value error, ", ""),
     (r"^Input should be", "must be"),
     (r"^Input should", "should"),
     (r"\bvalid (tuple|list)\b", "list"),
@@ -51,9 +50,9 @@ def complaints(
     for detail in error.errors(include_url=False):
         steps = _in_document(detail, document)
         sentence = _sentence(detail, steps, model, document)
-        key, colon, rest = sentence.partition(": ")
-        if colon and key in model_at(model, steps, document).model_fields:  # `times: 3 given for 2 clients`
-            steps, sentence = (*steps, key), rest
+        raised = _raised(detail)
+        if isinstance(raised, FieldError) and raised.field in model_at(model, steps, document).model_fields:
+            steps, sentence = (*steps, raised.field), raised.what
         found.setdefault(steps, []).append(sentence)
     for steps, sentences in found.items():
         yield Complaint(steps, " or ".join(dict.fromkeys(sentences)))
@@ -67,6 +66,16 @@ def told(
         steps = complaint.steps
         key = f"{dotted(steps, document)}: " if steps else ""
         yield f"{place(path, document, steps)}: {key}{complaint.sentence}"
+
+
+def reason(detail: ErrorDetails) -> str:
+    """Return what is wrong, in the words of whoever raised it."""
+    return str(_raised(detail) or detail["msg"])
+
+
+def _raised(detail: ErrorDetails) -> Exception | None:
+    """Return the exception of a validator that pydantic reports; None for an error of its own."""
+    return detail.get("ctx", {}).get("error")
 
 
 def _in_document(detail: ErrorDetails, document: Any) -> tuple[str | int, ...]:
@@ -95,7 +104,7 @@ def _sentence(
         inside = next(deeper, None)
         meant = f"; did you mean '{inside}'?" if inside else nearest(key, allowed)
         return f"no such key{meant} Allowed: {', '.join(allowed)}"
-    sentence = detail["msg"]
+    sentence = reason(detail)
     for pattern, word in WORDS:
         sentence = re.sub(pattern, word, sentence)
     value = detail["input"]

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
-from benchmarks.suite.complaints import Complaint, complaints
+from benchmarks.suite.complaints import Complaint, complaints, reason
 from benchmarks.suite.document import Setting, Steps, dotted, part_name, put, split
 from benchmarks.suite.file import SuiteFile, SuiteSpec
 from benchmarks.suite.limits import MOST_POINTS, MOST_RUNS, beyond_this_machine, too_many
@@ -132,10 +132,8 @@ def _refused(spec: SuiteSpec) -> Iterator[Complaint]:
             Experiment(scenario=spec.scenario, strategy=strategy, seed=spec.seeds[0])
         except ValidationError as error:
             for detail in error.errors(include_url=False):
-                reason = detail["msg"].removeprefix("Value error, ")
-                yield Complaint(
-                    ("strategies", number), f"{strategy.label()} is incompatible with this scenario: {reason}"
-                )
+                why = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"
+                yield Complaint(("strategies", number), why)
 
 
 def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[Complaint]:

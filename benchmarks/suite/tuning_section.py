@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
 
-from fl_core.parts import Count, Frozen, Rate
+from fl_core.parts import Count, FieldError, Frozen, Rate
 from fl_core.scenario import Budget
 
 Objective = Literal["final", "auc", "updates_to_target", "time_to_target"]
@@ -32,7 +32,7 @@ class Span(Frozen):
     @model_validator(mode="after")
     def _upwards(self) -> Self:
         if self.low >= self.high:
-            raise ValueError("high: must be greater than low")
+            raise FieldError("high", "must be greater than low")
         return self
 
 

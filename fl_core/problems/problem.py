@@ -13,7 +13,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from fl_core.metrics import FEDERATED, FP_LOSS, Metric, named
-from fl_core.parts import Count, Part
+from fl_core.parts import Count, FieldError, Part
 from fl_core.text import many
 
 CPU = torch.device("cpu")
@@ -142,21 +142,21 @@ class Problem(Part):
     def _one_importance_a_client(self) -> Self:
         if isinstance(self.importance, tuple):
             if len(self.importance) != self.clients:
-                raise ValueError(
-                    f"importance: {len(self.importance)} given for {many(self.clients, 'client')}"
+                raise FieldError(
+                    "importance", f"{len(self.importance)} given for {many(self.clients, 'client')}"
                 )
             if min(self.importance) < 0 or sum(self.importance) <= 0:
-                raise ValueError("importance: must be 0 or greater for every client, and not all 0")
+                raise FieldError("importance", "must be 0 or greater for every client, and not all 0")
         return self
 
     @model_validator(mode="after")
     def _metric_is_recorded(self) -> Self:
         known = [metric.name for metric in self.recorded()]
         if self.metric not in known:
-            raise ValueError(f"metric: there is no '{self.metric}'. Known: {', '.join(known)}")
+            raise FieldError("metric", f"there is no '{self.metric}'. Known: {', '.join(known)}")
         if self.ranking.higher is None:
-            raise ValueError(
-                f"metric: neither higher nor lower values of '{self.metric}' are declared better"
+            raise FieldError(
+                "metric", f"neither higher nor lower values of '{self.metric}' are declared better"
             )
         return self
 

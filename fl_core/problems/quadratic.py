@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
-from fl_core.parts import Rate
+from fl_core.parts import FieldError, Rate
 from fl_core.problems.problem import CPU, Evaluation, Problem, World
 from fl_core.streams import Streams
 from fl_core.text import many
@@ -45,13 +45,13 @@ class Quadratic(Problem):
     def _shapes(self) -> Self:
         d = len(self.centres[0])
         if len(self.centres) != self.clients:
-            raise ValueError(f"centres: {len(self.centres)} given for {many(self.clients, 'client')}")
+            raise FieldError("centres", f"{len(self.centres)} given for {many(self.clients, 'client')}")
         if any(len(centre) != d for centre in self.centres):
-            raise ValueError("centres: all must have the same length")
+            raise FieldError("centres", "all must have the same length")
         if self.curvature is not None and len(self.curvature) != self.clients:
-            raise ValueError(f"curvature: {len(self.curvature)} given for {many(self.clients, 'client')}")
+            raise FieldError("curvature", f"{len(self.curvature)} given for {many(self.clients, 'client')}")
         if self.start is not None and len(self.start) != d:
-            raise ValueError(f"start: {len(self.start)} coordinates given for models of {d}")
+            raise FieldError("start", f"{len(self.start)} coordinates given for models of {d}")
         return self
 
     def metrics(self) -> tuple[Metric, ...]:

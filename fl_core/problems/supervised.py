@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from pydantic import SerializeAsAny, model_validator
 
+from fl_core.parts import FieldError
 from fl_core.problems.data.data import Data, held_out
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.hidden_state import hidden_state
@@ -178,7 +179,7 @@ class Modelled(Supervised):
         for reason in filter(None, reasons):
             raise ValueError(reason)
         if ":" in self.model.reference() and (fault := _fault(self.model, self.shape, self.outputs)):
-            raise ValueError(f"model: {fault}")
+            raise FieldError("model", f"{fault}")
         return self
 
     def check(self, seed: int) -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from fl_core.parts import Length, Part, Share, Time
+from fl_core.parts import FieldError, Length, Part, Share, Time
 from fl_core.streams import stream
 from fl_core.timing.clock import MICRO, Clock
 from fl_core.timing.laws import chosen, label
@@ -66,7 +66,7 @@ class Dropouts(Availability):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.back is not None and self.back <= self.at:
-            raise ValueError(f"back: must be later than the time of leaving, {self.at}, not {self.back}")
+            raise FieldError("back", f"must be later than the time of leaving, {self.at}, not {self.back}")
         return self
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[tuple[Fraction, Fraction | None]]:
@@ -110,8 +110,8 @@ class Bernoulli(Availability):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.up_to is not None and self.up_to < self.probability:
-            raise ValueError(
-                f"up_to: must not be below the probability {self.probability}, but is {self.up_to}"
+            raise FieldError(
+                "up_to", f"must not be below the probability {self.probability}, but is {self.up_to}"
             )
         return self
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from fl_core.parts import Exact, Length, Part, Share
+from fl_core.parts import Exact, FieldError, Length, Part, Share
 from fl_core.streams import Streams, stream
 from fl_core.text import many
 from fl_core.timing import traces
@@ -81,12 +81,13 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
     """
     lengths = law.means(n, seed)
     if len(lengths) != n:
-        raise ValueError(f"durations: {law.reference()} gives {len(lengths)} means for {n} clients")
+        raise FieldError("durations", f"{law.reference()} gives {len(lengths)} means for {n} clients")
     for client, mean in enumerate(lengths):
         if not 0 < mean < math.inf:
-            raise ValueError(
-                f"durations: {law.reference()} gives client {client} jobs of mean length {mean}; "
-                "a mean is a finite number above 0"
+            raise FieldError(
+                "durations",
+                f"{law.reference()} gives client {client} jobs of mean length {mean}; "
+                "a mean is a finite number above 0",
             )
     return lengths
 
@@ -119,9 +120,10 @@ class Lengths:
         else:
             length = self.law.draw(self._means[client], self._streams.at(client, job))
             if not 0 <= length < math.inf:
-                raise ValueError(
-                    f"durations: {self.law.reference()} drew a job of length {length} for client {client}; "
-                    "a length is a finite number, at least 0"
+                raise FieldError(
+                    "durations",
+                    f"{self.law.reference()} drew a job of length {length} for client {client}; "
+                    "a length is a finite number, at least 0",
                 )
             ticks = max(1, round(length * self._own_ticks)) * self._refined
         return ticks * steps if self.law.per_step else ticks
@@ -232,8 +234,8 @@ class TwoSpeed(OwnSpeed):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.slow < self.fast:
-            raise ValueError(
-                f"slow: must not be below the fast clients' mean {self.fast}, but is {self.slow}"
+            raise FieldError(
+                "slow", f"must not be below the fast clients' mean {self.fast}, but is {self.slow}"
             )
         return self
 
@@ -329,7 +331,9 @@ class ShiftedExponential(Drawn):
     @model_validator(mode="after")
     def _leaves_a_rest(self) -> Self:
         if self.shift >= self.mean:
-            raise ValueError(f"shift: must be below the mean length of a job, {self.mean}, not {self.shift}")
+            raise FieldError(
+                "shift", f"must be below the mean length of a job, {self.mean}, not {self.shift}"
+            )
         return self
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
@@ -368,15 +372,18 @@ def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
 
     family = getattr(stats, law, None)
     if not isinstance(family, stats.rv_continuous):
-        raise ValueError(f"law: scipy.stats has no continuous law '{law}'; it has gamma, lognorm, pareto, …")
+        raise FieldError(
+            "law", f"scipy.stats has no continuous law '{law}'; it has gamma, lognorm, pareto, …"
+        )
     if len(shape) != family.numargs:
         wanted = f"({family.shapes})" if family.shapes else "none"
-        raise ValueError(f"shape: {law} has {family.numargs} shape parameters {wanted}, {len(shape)} given")
+        given = f"{law} has {family.numargs} shape parameters {wanted}, {len(shape)} given"
+        raise FieldError("shape", given)
     distribution = family(*shape)
     mean, least = float(distribution.mean()), float(distribution.support()[0])
     if not (least >= 0 and 0 < mean < math.inf):  # invalid parameters give mean nan
-        raise ValueError(
-            f"shape: {law} with {shape} must be positive with a finite mean, but its mean is {mean}"
+        raise FieldError(
+            "shape", f"{law} with {shape} must be positive with a finite mean, but its mean is {mean}"
         )
     return distribution, mean
 
@@ -388,8 +395,8 @@ def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
         ValueError: There are neither 1 nor n times.
     """
     if len(times) not in (1, n):
-        raise ValueError(
-            f"times: {len(times)} given for {many(n, 'client')}; give one for all, or one for each"
+        raise FieldError(
+            "times", f"{len(times)} given for {many(n, 'client')}; give one for all, or one for each"
         )
     return times if len(times) == n else times * n
 

@@ -14,7 +14,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from fl_core.parts import Count
+from fl_core.parts import Count, FieldError
 from fl_core.problems.models.keyed_dropout import KeyedDropout
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import InvalidProblemError
@@ -53,7 +53,7 @@ class Transformer(Model):
         if not self.random and (given := [key for key in SMALL if key in self.model_fields_set]):
             raise ValueError(f"{given[0]}: the pretrained weights '{self.weights}' have their own")
         if self.width % self.heads:
-            raise ValueError(f"heads: must divide the width {self.width}, and {self.heads} does not")
+            raise FieldError("heads", f"must divide the width {self.width}, and {self.heads} does not")
         return self
 
     @property

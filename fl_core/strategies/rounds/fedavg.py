@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny, model_validator
 
+from fl_core.parts import FieldError
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -34,7 +35,7 @@ class FedAvg(Strategy):
         if isinstance(written, dict) and (moved := {key: written[key] for key in written if key in older}):
             options = {"name": written.get("sampling", "uniform"), **moved}
             now = ", ".join(f"{key}: {value}" for key, value in options.items())
-            raise ValueError(f"sampling: a sampling has options of its own; write sampling: {{{now}}}")
+            raise FieldError("sampling", f"a sampling has options of its own; write sampling: {{{now}}}")
         return written
 
     @property

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from fl_core.parts import Count, Part
+from fl_core.parts import Count, FieldError, Part
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.scenario import Scenario
 from fl_core.server.server import Server
@@ -114,7 +114,7 @@ class Biased(Sampling):
     @model_validator(mode="after")
     def _one_remedy(self) -> Self:
         if self.window is not None and self.unbiased_every is not None:
-            raise ValueError("window: incompatible with unbiased_every; leave out one of the two")
+            raise FieldError("window", "incompatible with unbiased_every; leave out one of the two")
         return self
 
     def best(self, server: Server) -> list[int]:
