@@ -168,7 +168,6 @@ def tune(
     from benchmarks import engine
     from benchmarks.commands import tune as command
     from benchmarks.suite.suite import load
-    from tuning import samplers
     from tuning.campaign import Driver
     from tuning.plan import plan
     from tuning.storage import open_storage
@@ -176,7 +175,6 @@ def tune(
     place = _store(store, tracking_uri)
     loaded = load(suite, settings, scale, tuned=False)
     campaign = plan(loaded)
-    samplers.must_be_there(loaded.spec.tuning.sampler)
     campaign.check()
     computes = engine.engine("local", None, workers)
     computes.warm_up("tuning.trials_job")

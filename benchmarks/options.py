@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from benchmarks import completion
+
+T = TypeVar("T")
 
 
 def _use_data(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
@@ -62,7 +67,7 @@ scale = click.option(
     help="A scale of the suite, e.g. small or paper.  [default: the one that the suite names]",
 )
 
-store = click.option(
+folder = click.option(
     "--store",
     "folder",
     metavar="DIR",
@@ -74,11 +79,24 @@ store = click.option(
     help="Where results are kept.",
 )
 
-tracking_uri = click.option(
-    "--tracking-uri",
-    metavar="URI",
-    help="Another MLflow store or server.  [default: sqlite:///DIR/mlflow.db]",
-)
+
+def store(command: Callable[..., T]) -> Callable[..., T]:
+    """The options that say where results are kept; the command gets them as one `store`."""
+
+    @folder
+    @click.option(
+        "--tracking-uri",
+        metavar="URI",
+        help="Another MLflow store or server.  [default: sqlite:///DIR/mlflow.db]",
+    )
+    @wraps(command)
+    def with_store(*, folder: Path, tracking_uri: str | None, **options: Any) -> T:
+        from benchmarks.tracking.store import Store
+
+        return command(store=Store(folder, tracking_uri), **options)
+
+    return with_store
+
 
 data_dir = click.option(
     "--data-dir",

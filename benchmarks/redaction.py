@@ -132,7 +132,8 @@ def _secrets_of(given: tuple[Address, ...], values: tuple[str, ...]) -> re.Patte
     shown = "\n".join(f"{scheme}://{_redacted_address(rest)}" for scheme, rest in given)
     secrets = {*values, *(secret for address in given for secret in _secrets(*address))}
     long = {secret for secret in secrets if len(secret) >= SHORTEST and secret not in shown}
-    return re.compile("|".join(map(_in_any_code, sorted(long, key=len, reverse=True))) or "(?!)")
+    patterns = ("".join(map(_letter_in_any_code, secret)) for secret in sorted(long, key=len, reverse=True))
+    return re.compile("|".join(patterns) or "(?!)")
 
 
 def _secrets(scheme: str, rest: str) -> Iterator[str]:
@@ -156,11 +157,7 @@ def _secret_values(parameters: str, separator: str = "&") -> Iterator[str]:
             yield value[1:-1] if value.startswith("{") and value.endswith("}") else value
 
 
-def _in_any_code(secret: str) -> str:
-    """A pattern of a text as it is, percent-encoded, or quoted as Python and shells do."""
-    return "".join(map(_letter_in_any_code, secret))
-
-
 def _letter_in_any_code(letter: str) -> str:
+    """A pattern of a letter as it is, percent-encoded, or quoted as Python and shells do."""
     percent = re.escape(quote(letter, safe="", errors="replace"))
     return rf"(?:\\?{re.escape(letter)}|(?i:{percent}){'|[+]' if letter == ' ' else ''})"

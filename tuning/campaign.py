@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -65,7 +64,8 @@ class Driver:
         `asyncfl tune`.
         """
         self.store.make()
-        with logs.kept(self.store.session_log), storage_errors_explained(self.storage.name), self._at_work():
+        at_work = self.storage.locks.held(f"worker {self.name}")  # no other process retries its trials
+        with logs.kept(self.store.session_log), storage_errors_explained(self.storage.name), at_work:
             log.info("%s: %d of %d trials ended", self.campaign.suite.name, self.before, self.campaign.trials)
             self.records.open(self.ledgers)
             status = StudyStatus.INTERRUPTED
@@ -83,12 +83,6 @@ class Driver:
         if self.records.full:
             done = f"{self.ended} of {many(self.campaign.trials, 'trial')} finished and kept"
             raise UserError(f"{self.records.full}: {done}; free disk space and rerun the same command")
-
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """While this lasts, no other process retries the trials of this one."""
-        with self.storage.locks.held(f"worker {self.name}"):
-            yield
 
     def _compute(self, engine: Engine, show: Callable[[int], None]) -> None:
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}

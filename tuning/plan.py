@@ -17,6 +17,7 @@ from fl_core.metrics import named
 from fl_core.scenario import Scenario
 from fl_core.schema import TO_TARGET, Origin
 from fl_core.text import nearest
+from tuning import samplers
 from tuning.objective import Objective
 from tuning.space import Space, Values, space_of
 from tuning.study import Campaign, Study
@@ -33,6 +34,7 @@ def plan(suite: Suite) -> Campaign:
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
     _check_reuse(spec.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
     _check_pruner(spec.tuning, len(seeds))
+    samplers.must_be_there(spec.tuning.sampler)
     searched, reused = [], []
     for run in one_each.values():
         source = spec.tuning.reuse.get(run.strategy)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from benchmarks.suite import tuned
-from benchmarks.suite.suite import PlannedRun
 from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
 from fl_core.schema import Origin
@@ -24,7 +23,10 @@ def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
     kept = {place: entry for place, entry in entries.items() if entry is not None}
     for run, source in campaign.reused:
         if (given := kept.get((run.scenario, source))) is not None:
-            kept[run.scenario, run.strategy] = _taken_over(run, given)
+            own = tuned.digest(run.experiment.scenario, run.experiment.strategy, given.parameters)
+            # The same parameters; their value for this strategy was not measured.
+            update = {"strategy": run.strategy, "digest": own, "reused_from": given.strategy}
+            kept[run.scenario, run.strategy] = given.model_copy(update=update)
     order = list(dict.fromkeys((run.scenario, run.strategy) for run in campaign.suite.runs()))
     study = campaign.studies[0]
     every = {"asyncfl-bench": version("asyncfl-bench"), "optuna": version("optuna"), **versions()}
@@ -78,9 +80,3 @@ def _width(ledger: Ledger, best: float) -> float:
             values = {**fields, **trial.params}
             rates.append(values.get(FACTOR, values["local_lr"]) * values["server_lr"])
     return float(max(rates) / min(rates))
-
-
-def _taken_over(run: PlannedRun, given: TunedEntry) -> TunedEntry:
-    """The same parameters for another strategy; their value for it was not measured."""
-    own = tuned.digest(run.experiment.scenario, run.experiment.strategy, given.parameters)
-    return given.model_copy(update={"strategy": run.strategy, "digest": own, "reused_from": given.strategy})

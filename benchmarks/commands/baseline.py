@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,13 +11,15 @@ from benchmarks import options
 from benchmarks.commands.check import File, measured, no_speed
 from fl_core.text import many
 
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
 
 @click.command()
 @options.suite
 @options.allow_code
 @options.scale
 @options.store
-@options.tracking_uri
 @options.data_dir
 @no_speed
 @click.option(
@@ -29,8 +32,7 @@ def command(
     *,
     suite: str,
     scale: str | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
     no_speed: bool,
     out: Path | None,
 ) -> None:
@@ -40,10 +42,9 @@ def command(
     each strategy is measured now.
     """
     from benchmarks.suite.suite import load
-    from benchmarks.tracking.store import Store
     from reports.gate import baseline
 
-    store, planned = Store(folder, tracking_uri), load(suite, scale=scale).runs()
+    planned = load(suite, scale=scale).runs()
     store.must_exist()
     taken = baseline.take(store.tracking_uri, planned)
     baseline.must_have_spread(taken)

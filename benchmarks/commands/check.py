@@ -15,6 +15,7 @@ from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
+    from benchmarks.tracking.store import Store
 
 File = click.Path(dir_okay=False, path_type=Path)
 
@@ -28,7 +29,6 @@ no_speed = click.option(
 @options.allow_code
 @options.scale
 @options.store
-@options.tracking_uri
 @options.data_dir
 @no_speed
 @click.option(
@@ -44,8 +44,7 @@ def command(
     *,
     suite: str,
     scale: str | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
     no_speed: bool,
     against: Path | None,
     junit: Path | None,
@@ -60,11 +59,10 @@ def command(
     """
     from benchmarks.suite.suite import load
     from benchmarks.tables import print_rich
-    from benchmarks.tracking.store import Store
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
 
-    store, planned = Store(folder, tracking_uri), load(suite, scale=scale).runs()
+    planned = load(suite, scale=scale).runs()
     path = against or baseline.shipped(planned[0].suite)
     before = baseline.read(path)
     baseline.must_fit(before, planned, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 )
 @click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
 @options.store
-@options.tracking_uri
 def command(
     *,
     first: str,
@@ -45,8 +43,7 @@ def command(
     suite: str | None,
     metrics: tuple[str, ...],
     scenario: str | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
 ) -> None:
     """Say which of two strategies is ahead, by how much, and how sure that is.
 
@@ -55,10 +52,9 @@ def command(
     (Holm).
     """
     from benchmarks.tables import print_text
-    from benchmarks.tracking.store import Store
     from reports.statistics.answers import answer
 
-    recorded = load(Store(folder, tracking_uri), suite)
+    recorded = load(store, suite)
     pair, scenarios = choose(recorded, first, second, scenario)
     if recorded.outdated:
         click.echo(f"{recorded.outdated}\n")

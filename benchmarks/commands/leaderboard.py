@@ -15,6 +15,7 @@ from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedEntry
+    from benchmarks.tracking.store import Store
     from reports.leaderboard.board import Board
     from reports.records.records import RecordedSuite
 
@@ -25,7 +26,6 @@ MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
 @click.command()
 @click.argument("suite", required=False)
 @options.store
-@options.tracking_uri
 @click.option("--keep", is_flag=True, help="Keep the results of SUITE with the package, for all to see.")
 @click.option(
     "--with-kept", is_flag=True, help="Rank the strategies of SUITE among those whose results are kept."
@@ -40,8 +40,7 @@ MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
 def command(
     *,
     suite: str | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
     keep: bool,
     with_kept: bool,
     folder_of_page: Path | None,
@@ -51,6 +50,7 @@ def command(
     Without SUITE: by the results that are kept with the package, those of the suites `standard` and
     `standard_…` with tuned rates.
     """
+    from benchmarks.suite.suite import load
     from reports.leaderboard.board import Board
 
     if suite is None:
@@ -59,11 +59,14 @@ def command(
         if with_kept:
             raise UserError("--with-kept: name the suite whose strategies are to be ranked among those kept")
         names = sorted({path.stem.partition("-")[0] for path in KEPT.glob(f"{MAIN}*.csv")} | {MAIN})
-        boards = {name.replace(MAIN, "leaderboard"): Board.load(KEPT, name, _about(name)) for name in names}
+        boards = {
+            name.replace(MAIN, "leaderboard"): Board.load(KEPT, name, load(name).description)
+            for name in names
+        }
     else:
         if keep and with_kept:
             raise UserError("--keep and --with-kept do not go together")
-        boards = {"leaderboard": _recorded(suite, folder, tracking_uri, keep=keep, with_kept=with_kept)}
+        boards = {"leaderboard": _recorded(suite, store, keep=keep, with_kept=with_kept)}
     for stem, board in boards.items():
         if folder_of_page:
             _write(board, folder_of_page, stem, suite, with_kept=with_kept)
@@ -73,14 +76,12 @@ def command(
             _print(board)
 
 
-def _recorded(suite: str, folder: Path, tracking_uri: str | None, *, keep: bool, with_kept: bool) -> Board:
+def _recorded(suite: str, store: Store, *, keep: bool, with_kept: bool) -> Board:
     """What the store has of a suite, maybe among what is kept of it."""
-    from benchmarks.tracking.store import Store
     from reports.leaderboard import results
     from reports.leaderboard.board import Board
     from reports.records.store import load
 
-    store = Store(folder, tracking_uri)
     store.must_exist()
     recorded = load(store.tracking_uri, suite)
     board = Board(results.results(recorded, _tuned(suite)), recorded.description)
@@ -125,13 +126,6 @@ def must_be_those_kept(recorded: RecordedSuite) -> None:
         there = sum((strategy, scenario) in ran for scenario in shipped)
         if there < len(shipped):
             raise UserError(f"--with-kept: {strategy} has run in {there} of {many(len(shipped), 'scenario')}")
-
-
-def _about(suite: str) -> str:
-    """The description of a shipped suite."""
-    from benchmarks.suite.suite import load
-
-    return load(suite).description
 
 
 def _tuned(suite: str) -> Sequence[TunedEntry]:

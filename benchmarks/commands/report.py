@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @options.suite
 @options.scale
 @options.store
-@options.tracking_uri
 @click.option(
     "--files",
     "files",
@@ -28,18 +27,14 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write every figure as SVG and PDF and every table as CSV and LaTeX here, too.",
 )
-def command(
-    suite: str, scale: str | None, folder: Path, tracking_uri: str | None, files: Path | None
-) -> None:
+def command(suite: str, scale: str | None, store: Store, files: Path | None) -> None:
     """Print the results of SUITE as a table and write its report page.
 
     Everything is read from MLflow; nothing runs. A page that shows more runs
     than can be read now is kept: exit code 1.
     """
     from benchmarks.tables import print_rich
-    from benchmarks.tracking.store import Store
 
-    store = Store(folder, tracking_uri)
     found = load(store, suite, scale)
     if found.runs:
         from reports import terminal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from time import monotonic
@@ -35,7 +36,6 @@ ENDS = {
 @options.settings
 @options.scale
 @options.store
-@options.tracking_uri
 @options.data_dir
 @options.device
 @options.tuned
@@ -51,8 +51,7 @@ def command(
     suite: str,
     settings: tuple[str, ...],
     scale: str | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
     tuned: bool,
     tuned_from: Path | None,
     engine: str,
@@ -75,14 +74,13 @@ def command(
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
-    from benchmarks.tracking.store import Store
 
-    store = Store(folder, tracking_uri)
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
 
     def show(tasks: int) -> Progress:
         if not no_report:
-            Thread(target=_prepare_page, daemon=True).start()  # while workers compute
+            # While workers compute: the import takes longer than to draw a small page.
+            Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
         return display(tasks, quiet=quiet)
 
     interrupts.are_raised()
@@ -96,13 +94,6 @@ def command(
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     sys.exit(1 if session.now[Status.ERROR] or not whole else 0)
-
-
-def _prepare_page() -> None:
-    """Import what the page is drawn with, which takes longer than to draw a small one."""
-    from reports import page
-
-    page.warm_up()
 
 
 def _what_happened(session: Session, seconds: float) -> str:
@@ -147,14 +138,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
 
 def _ui(suite: str, store: Store) -> str:
     """The command that opens MLflow's pages on these runs."""
-    from benchmarks.tracking.store import Store
-
     # In tox's environments the command is not on the caller's path.
     script = Path(sys.argv[0])
     ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"
-    words = [os.path.relpath(script) if ours else "asyncfl", "ui", suite]
-    if store.folder != Store().folder:
-        words += ["--store", str(store.folder)]
-    if store.tracking:
-        words += ["--tracking-uri", store.tracking]
-    return command_line(words)
+    return command_line([os.path.relpath(script) if ours else "asyncfl", "ui", suite, *store.options])

@@ -12,7 +12,7 @@ COLUMNS = ("model", "execution", "updates/s", "× yardstick", "computes")
 
 
 @click.command()
-@options.store
+@options.folder
 @options.data_dir
 @options.device
 def command(folder: Path) -> None:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from benchmarks import options
 from fl_core.text import many
 
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
 
 @click.command()
 @options.store
-@options.tracking_uri
-def command(*, folder: Path, tracking_uri: str | None) -> None:
+def command(store: Store) -> None:
     """Send to MLflow what could not be sent when it was computed: a server was away, a disk full.
 
     Nothing is computed, and nothing is recorded twice. Trials are sent by the next asyncfl tune.
     """
     from benchmarks.errors import UserError
     from benchmarks.runs.sync import sync
-    from benchmarks.tracking.store import Store
 
-    if not folder.is_dir():
-        raise UserError(f"--store {folder}: no such folder")
-    found = sync(Store(folder, tracking_uri))
+    if not store.folder.is_dir():
+        raise UserError(f"--store {store.folder}: no such folder")
+    found = sync(store)
     some = found.sent or found.waiting
     click.echo(f"{many(found.sent, 'record')} sent." if some else "Nothing to send.")
     if found.waiting or found.why:

@@ -17,7 +17,7 @@ from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import Suite
-    from benchmarks.suite.tuned import TunedEntry, TunedFile
+    from benchmarks.suite.tuned import TunedFile
     from benchmarks.tracking.store import Store
     from tuning.campaign import Driver
     from tuning.study import Campaign
@@ -31,7 +31,6 @@ POSITIVE = click.IntRange(min=1)
 @options.settings
 @options.scale
 @options.store
-@options.tracking_uri
 @options.data_dir
 @options.device
 @click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
@@ -66,8 +65,7 @@ def command(
     suite: str,
     settings: tuple[str, ...],
     scale: str | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
     trials: int | None,
     seeds: int | None,
     sampler: str | None,
@@ -89,15 +87,12 @@ def command(
     from benchmarks import engine as engines
     from benchmarks.device import processes
     from benchmarks.suite.suite import load
-    from benchmarks.tracking.store import Store
-    from tuning import samplers
     from tuning.plan import plan
 
     asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
     options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
     loaded = load(suite, [*settings, *options_], scale, tuned=False)
     campaign = plan(loaded)
-    samplers.must_be_there(loaded.spec.tuning.sampler)
     campaign.check()
     if dry_run:
         _show_plan(campaign, workers or processes())
@@ -108,8 +103,7 @@ def command(
 
     computes = engines.engine(engine, address, workers)
     computes.warm_up("tuning.trials_job")
-    store = Store(folder, tracking_uri)
-    opened = open_storage(storage or str(folder / "tuning.journal"))
+    opened = open_storage(storage or str(store.folder / "tuning.journal"))
     driver = Driver(campaign, opened, store)
     interrupts.are_raised()
     try:
@@ -121,7 +115,7 @@ def command(
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     click.echo(_what_happened(driver, monotonic() - began))
-    out = out or elsewhere(loaded, settings, folder)
+    out = out or elsewhere(loaded, settings, store.folder)
     _show(keep(driver, out or loaded.tuned_values), out or loaded.tuned_values)
     if not driver.records.away:
         _write_page(loaded.name, store)
@@ -208,9 +202,7 @@ def _run_with_it(
     words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]
     words += ["--scale", scale] if scale else []
     words += [word for one in _suite_settings(settings) for word in ("--set", one)]
-    words += ["--store", str(store.folder)] if store.folder != type(store)().folder else []
-    words += ["--tracking-uri", store.tracking] if store.tracking else []
-    return command_line(words)
+    return command_line([*words, *store.options])
 
 
 def _suite_settings(settings: Sequence[str]) -> list[str]:
@@ -221,28 +213,20 @@ def _suite_settings(settings: Sequence[str]) -> list[str]:
 def _show(what: TunedFile, path: Path) -> None:
     from benchmarks.tables import print_table
 
-    rows = [
-        (
-            one.scenario,
-            one.strategy,
-            f"as {one.reused_from}" if one.reused_from else _value(one),
-            "" if one.before is None or one.reused_from else f"{one.before:.4g}",
-            ", ".join(f"{name} {_short(value)}" for name, value in one.parameters.items()),
+    rows = []
+    for entry in what.tuned:
+        spread = f" ± {entry.spread:.2g}" if entry.spread is not None else ""
+        value = f"as {entry.reused_from}" if entry.reused_from else f"{entry.value:.4g}{spread}"
+        before = "" if entry.before is None or entry.reused_from else f"{entry.before:.4g}"
+        parameters = (
+            f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in entry.parameters.items()
         )
-        for one in what.tuned
-    ]
+        rows.append((entry.scenario, entry.strategy, value, before, ", ".join(parameters)))
     said = f"{what.objective}, {what.metric}"
     print_table(("scenario", "strategy", said, "before", "parameters"), rows)
     click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
     click.echo(f"Tuned values: {path}")
-
-
-def _value(one: TunedEntry) -> str:
-    return f"{one.value:.4g}" + (f" ± {one.spread:.2g}" if one.spread is not None else "")
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _show_plan(campaign: Campaign, workers: int) -> None:

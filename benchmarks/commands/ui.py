@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from time import sleep
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -23,13 +24,15 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from fl_core.schema import DEFAULT
 
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
 PATIENCE = 0.25  # seconds between two questions whether the server answers
 
 
 @click.command()
 @click.argument("suite", required=False, shell_complete=completion.suites)
 @options.store
-@options.tracking_uri
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
     "--host",
@@ -37,13 +40,11 @@ PATIENCE = 0.25  # seconds between two questions whether the server answers
     show_default=True,
     help="Address that it listens on; any other than the default is open to the network, without a password.",
 )
-def command(suite: str | None, folder: Path, tracking_uri: str | None, port: int, host: str) -> None:
+def command(suite: str | None, store: Store, port: int, host: str) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
     from benchmarks.errors import warn
     from benchmarks.tracking.places import settle
-    from benchmarks.tracking.store import Store
 
-    store = Store(folder, tracking_uri)
     store.must_exist()
     if store.is_server:
         raise UserError(

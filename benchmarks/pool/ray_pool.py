@@ -185,7 +185,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             if not worker.ready:
                 self._failed[worker.node] += 1
                 if self._failed[worker.node] == DEATHS:
-                    self._leave_out(worker.node, f"no worker starts: {_last_line(error)}")
+                    self._leave_out(worker.node, f"no worker starts: {str(error).strip().splitlines()[-1]}")
             return
         if worker.ready:
             for heard in answer:
@@ -244,8 +244,3 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
 def _nodes() -> list[dict[str, Any]]:
     """All nodes that the cluster ever had, as Ray describes them."""
     return ray.nodes()
-
-
-def _last_line(error: Exception) -> str:
-    """Of an error from another machine, which has that machine's traceback before its own text."""
-    return str(error).strip().rpartition("\n")[2].strip()

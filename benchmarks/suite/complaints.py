@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,11 @@ def _sentence(
     if detail["type"] == "extra_forbidden":
         here, key = model_at(model, steps[:-1], document), str(steps[-1])
         allowed = [*(["name"] if issubclass(here, Part) else []), *here.model_fields]
-        deeper = (f"{one}.{key}" for one in allowed if key in _keys_below(one, steps[:-1], model, document))
+        deeper = (
+            f"{outer}.{key}"
+            for outer in allowed
+            if key in model_at(model, (*steps[:-1], outer), document).model_fields
+        )
         inside = next(deeper, None)
         meant = f"; did you mean '{inside}'?" if inside else nearest(key, allowed)
         return f"no such key{meant} Allowed: {', '.join(allowed)}"
@@ -111,13 +115,6 @@ def _sentence(
     if detail["type"] in SELF_EXPLAINING or not isinstance(value, str | int | float | None):
         return sentence
     return f"{sentence}, not {'empty' if value is None else repr(value)}"
-
-
-def _keys_below(
-    key: str, steps: Sequence[str | int], model: type[BaseModel], document: dict[str, Any]
-) -> Collection[str]:
-    """The keys of what stands under `key` at `steps`."""
-    return model_at(model, (*steps, key), document).model_fields
 
 
 def model_at(model: type[BaseModel], steps: Sequence[str | int], document: Any) -> type[BaseModel]:

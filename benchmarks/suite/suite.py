@@ -27,7 +27,6 @@ from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag
 from fl_core.sources import named
-from fl_core.strategies.strategy import Strategy
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,11 @@ class Suite:
 
     def _at(self, point: GridPoint, scenario: Scenario, name: str) -> Iterator[PlannedRun]:
         """The runs at a point of the grid. What all seeds share is validated once."""
-        for strategy, label in zip(point.spec.strategies, labels.strategies(point.spec), strict=True):
+        for written, label in zip(point.spec.strategies, labels.strategies(point.spec), strict=True):
+            strategy = self.tuned.strategy(scenario, written, name, label) if self.tuned else written
             first = PlannedRun(
                 self.name,
-                Experiment(scenario=scenario, strategy=self._tuned(scenario, strategy, name, label)),
+                Experiment(scenario=scenario, strategy=strategy),
                 scenario=name,
                 strategy=label,
                 show=self.spec.show,
@@ -157,9 +157,6 @@ class Suite:
             )
             for seed in self.spec.seeds:
                 yield replace(first, experiment=first.experiment.model_copy(update={"seed": seed}))
-
-    def _tuned(self, scenario: Scenario, strategy: Strategy, *labels: str) -> Strategy:
-        return self.tuned.strategy(scenario, strategy, *labels) if self.tuned else strategy
 
 
 def load(

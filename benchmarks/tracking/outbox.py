@@ -209,7 +209,11 @@ class Outbox:
             _remove(path)
         damaged = [record.folder for record in self.waiting() if not record.sound]
         damaged += [path for path in self.folder.glob(f"*/{SUITE}") if not _announcement(path)]
-        return [_set_aside(path) for path in damaged]
+        aside = [path.with_name(path.name + DAMAGED) for path in damaged]
+        for older, path in zip(aside, damaged, strict=True):
+            _remove(older)
+            path.rename(older)
+        return aside
 
 
 @contextmanager
@@ -227,13 +231,6 @@ def _whole(path: Path) -> Iterator[Path]:
 def _remove(path: Path) -> None:
     """Remove a file or a folder, if it is there."""
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _set_aside(path: Path) -> Path:
-    """Rename what is damaged, in the place of an older one; returns the new path."""
-    aside = path.with_name(path.name + DAMAGED)
-    _remove(aside)
-    return path.rename(aside)
 
 
 def _announcement(path: Path) -> dict[str, Any] | None:

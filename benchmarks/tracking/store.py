@@ -61,6 +61,12 @@ class Store:
         """Report pages, one a suite."""
         return self.folder.absolute() / "reports"
 
+    @property
+    def options(self) -> list[str]:
+        """The words that name the store on a command line."""
+        named = [] if self.folder == Store().folder else ["--store", str(self.folder)]
+        return [*named, *(["--tracking-uri", self.tracking] if self.tracking else [])]
+
     def make(self) -> None:
         """Make the folder and the outbox for their owner alone; what is there keeps its rights.
 

@@ -48,7 +48,7 @@ def test_every_suite_and_every_command_is_there(made: dict[str, str]) -> None:
 def test_every_public_name_is_there_with_the_first_line_of_its_docstring(made: dict[str, str]) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| (\S.*) \|$", made["names"], re.MULTILINE))
     assert list(rows) == asyncfl.__all__
-    assert rows["Budget"].startswith("Where a run ends: after `iterations` or `updates`")
+    assert rows["Budget"].startswith("The end of a run: after `iterations` or `updates`")
     assert rows["Share"] == "Type of a field: number ≥ 0, ≤ 1"
 
 

@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 @click.option("--scale", type=click.Choice(["small", "paper"]), default="small", show_default=True)
 @files
 @options.store
-@options.tracking_uri
 @options.data_dir
 @options.device
-def command(
-    *, wanted: str | None, scale: str, folder_of_claims: Path | None, folder: Path, tracking_uri: str | None
-) -> None:
+def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None, store: Store) -> None:
     """Show what deciding the open claims would still cost, from recorded or else estimated run times."""
     from benchmarks.claims.plan import ClaimPlan
-    from benchmarks.tracking.store import Store
 
     papers = papers_of(folder_of_claims, wanted)
     plans = [
@@ -40,7 +36,7 @@ def command(
         for one in papers.values()
     ]
     plans = [plan for plan in plans if plan.claims]
-    say_cost(plans, Store(folder, tracking_uri), results_of(folder_of_claims))
+    say_cost(plans, store, results_of(folder_of_claims))
 
 
 def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:

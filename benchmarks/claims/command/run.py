@@ -37,7 +37,6 @@ BATCH = 600.0  # seconds of one core: with --hours, only claims that are cheaper
 @files
 @options.allow_code
 @options.store
-@options.tracking_uri
 @options.data_dir
 @options.device
 @options.engine
@@ -56,8 +55,7 @@ def command(
     ids: tuple[str, ...],
     scale: str | None,
     folder_of_claims: Path | None,
-    folder: Path,
-    tracking_uri: str | None,
+    store: Store,
     engine: str,
     address: str | None,
     workers: int | None,
@@ -77,7 +75,6 @@ def command(
     if hours is not None and not until_decided:
         raise click.UsageError("--hours goes with --until-decided")
     from benchmarks import engine as engines
-    from benchmarks.tracking.store import Store
 
     papers = papers_of(folder_of_claims, wanted)
     chosen = {name: chosen_of(one, ids) for name, one in papers.items()}
@@ -91,7 +88,7 @@ def command(
     if dry_run:
         _forecast(plans)
         return
-    results, store = results_of(folder_of_claims), Store(folder, tracking_uri)
+    results = results_of(folder_of_claims)
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
     try:
