@@ -8,14 +8,15 @@ holds the lock of its own name. No clock and no grace period is involved: a proc
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock, Timeout
+
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Engine
 
 # When a machine vanishes, PostgreSQL ends its connection, and so its locks, within a minute.
 KEEPALIVE = (
@@ -25,82 +26,60 @@ KEEPALIVE = (
 )
 
 
-class Locks(ABC):
-    """Locks by name."""
-
-    @abstractmethod
-    def held(self, name: str) -> AbstractContextManager[None]:
-        """A context that holds a lock; waits for it."""
-
-    @abstractmethod
-    def is_free(self, name: str) -> bool:
-        """Whether a lock is free."""
-
-
-class FileLocks(Locks):
-    """Files in a folder, for processes that see the same file system."""
+class FileLocks:
+    """Locks by name as files in a folder, for processes that see the same file system."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
-    def _path(self, name: str) -> Path:
-        return self.folder / f"{name}.lock"
-
-    @contextmanager
-    def held(self, name: str) -> Iterator[None]:
-        from filelock import FileLock
-
-        with FileLock(self._path(name)):
-            yield
+    def held(self, name: str) -> AbstractContextManager[object]:
+        """A context that holds a lock; waits for it."""
+        return FileLock(self.folder / f"{name}.lock")
 
     def is_free(self, name: str) -> bool:
-        from filelock import FileLock, Timeout
-
-        if not self._path(name).exists():
-            return True
+        """Whether a lock is free."""
         try:
-            with FileLock(self._path(name), timeout=0):
+            with FileLock(self.folder / f"{name}.lock", timeout=0):
                 return True
         except Timeout:
             return False
 
 
-class PostgresLocks(Locks):
+class PostgresLocks:
     """PostgreSQL's advisory locks, which end with the connection that holds them; of an AUTOCOMMIT engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _asking(self, name: str) -> Iterator[Callable[[str], bool]]:
+        """A connection that calls PostgreSQL's functions on a lock."""
         from sqlalchemy import text
 
         with self.engine.connect() as connection:
             for setting in KEEPALIVE:
                 connection.execute(text(setting))
-            yield connection
+            key = {"key": _number(name)}
+            yield lambda function: bool(connection.execute(text(f"SELECT {function}(:key)"), key).scalar())
 
     @contextmanager
     def held(self, name: str) -> Iterator[None]:
-        from sqlalchemy import text
-
-        with self._connection() as connection:
-            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _number(name)})
+        """A context that holds a lock; waits for it."""
+        with self._asking(name) as ask:
+            ask("pg_advisory_lock")
             try:
                 yield
             finally:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _number(name)})
+                ask("pg_advisory_unlock")
 
     def is_free(self, name: str) -> bool:
-        from sqlalchemy import text
+        """Whether a lock is free."""
+        with self._asking(name) as ask:
+            return ask("pg_try_advisory_lock") and ask("pg_advisory_unlock")
 
-        with self._connection() as connection:
-            key = {"key": _number(name)}
-            free = bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
-            if free:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
-            return free
+
+Locks = FileLocks | PostgresLocks
 
 
 def _number(name: str) -> int:

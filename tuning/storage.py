@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from benchmarks.errors import GO_ON, UserError, no_room
 from benchmarks.redaction import redacted, remember
@@ -17,8 +17,6 @@ from tuning.locks import FileLocks, Locks, PostgresLocks
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
-
-T = TypeVar("T")
 
 ALLOWED = "a journal file's path, sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 LONGEST_LINE = 1_000_000  # bytes of a journal's first line, which opens a study
@@ -78,15 +76,11 @@ def _journal(path: Path) -> Storage:
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
         path.touch(0o600)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
-        journal = _opened(lambda: JournalStorage(JournalFile(path, locks.folder / "journal.lock")), path)
+        try:
+            journal = JournalStorage(JournalFile(path, locks.folder / "journal.lock"))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(f"--storage {path}: is damaged: {_first_line(error)}") from None
         return Storage(str(path), journal, locks)
-
-
-def _opened(make: Callable[[], T], path: Path) -> T:
-    try:
-        return make()
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"--storage {path}: is damaged: {_first_line(error)}") from None
 
 
 def _must_be_a_journal(path: Path) -> None:

@@ -22,7 +22,7 @@ def command(store: Store) -> None:
     Nothing is computed, and nothing is recorded twice. Trials are sent by the next asyncfl tune.
     """
     from benchmarks.errors import UserError
-    from benchmarks.runs.sync import sync
+    from benchmarks.runs.session import sync
 
     if not store.folder.is_dir():
         raise UserError(f"--store {store.folder}: no such folder")

@@ -161,27 +161,20 @@ def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    if not quiet and not console.is_terminal:
-        yield _tenths(driver)
-        return
+    total, began = driver.campaign.trials, monotonic()
+    tenths = 10 * driver.before // total
     columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task("trials", total=driver.campaign.trials, completed=driver.before)
-        yield lambda ended: bar.update(task, completed=ended)
+        task = bar.add_task("trials", total=total, completed=driver.before)
 
+        def show(ended: int) -> None:
+            nonlocal tenths
+            bar.update(task, completed=ended)
+            if 10 * ended // total > tenths and not (quiet or console.is_terminal):
+                tenths = 10 * ended // total
+                click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
 
-def _tenths(driver: Driver) -> Callable[[int], None]:
-    """Writes a line whenever another tenth of all trials has ended."""
-    total, began = driver.campaign.trials, monotonic()
-    shown = 10 * driver.before // total
-
-    def show(ended: int) -> None:
-        nonlocal shown
-        if 10 * ended // total > shown:
-            shown = 10 * ended // total
-            click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
-
-    return show
+        yield show
 
 
 def _write_page(name: str, store: Store) -> None:

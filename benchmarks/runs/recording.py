@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,34 +39,28 @@ class Recording:
     def simulated(self, record: Record, about: dict[Tag, Any]) -> Result:
         """A simulation has ended."""
         metrics = summary(record) | to_target(record, self.task.problem)
-        result = self._result(record.status, record.reason, about, metrics, self.watch.evaluated)
-        self.outbox.put(result, self.task.description(), tables(record))
-        return result
+        return self._put(record.status, record.reason, about=about, metrics=metrics, tables=tables(record))
 
     def trained(self, metrics: dict[str, float]) -> Result:
         """A baseline is trained."""
-        result = self._result(Status.DONE, "", {}, metrics, [])
-        self.outbox.put(result, self.task.description())
-        return result
+        return self._put(Status.DONE, metrics=metrics)
 
     def failed(self, reason: str, trace: str = "") -> Result:
         """It ended in an error."""
-        result = self._result(Status.ERROR, reason, {}, {}, [])
-        self.outbox.put(
-            result, self.task.description(), texts={"traceback.txt": redacted(trace)} if trace else {}
-        )
-        return result
+        return self._put(Status.ERROR, reason, texts={"traceback.txt": redacted(trace)} if trace else {})
 
-    def _result(
+    def _put(
         self,
         status: Status,
-        reason: str,
-        about: dict[Tag, Any],
-        metrics: dict[str, float],
-        evaluated: list[int],
+        reason: str = "",
+        *,
+        about: Mapping[Tag, Any] | None = None,
+        metrics: Mapping[str, float] | None = None,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> Result:
         task, watch = self.task, self.watch
-        return Result(
+        result = Result(
             kind=task.kind,
             suite=task.suite,
             key=task.key,
@@ -75,10 +70,12 @@ class Recording:
             began=watch.began,
             ended=now(),
             seconds=watch.seconds,
-            about={**self.about, **about},
-            metrics=metrics,
-            evaluated=evaluated,
+            about={**self.about, **(about or {})},
+            metrics=dict(metrics or {}),
+            evaluated=watch.evaluated if tables else [],
         )
+        self.outbox.put(result, task.description(), tables, texts)
+        return result
 
 
 def summary(record: Record) -> dict[str, float]:

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
@@ -20,6 +21,7 @@ from benchmarks.runs.messages import BegunAnew, Finished, NoRoom
 from benchmarks.runs.progress import Progress, news
 from benchmarks.runs.tasks import Task, tasks
 from benchmarks.suite.suite import PlannedRun
+from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Outbox
@@ -79,40 +81,33 @@ class Session:
         Before anything is computed, raises UserError, and a problem's own error if its data are missing;
         KeyboardInterrupt once all that is in progress is saved.
         """
-        with only_one(self.store), logs.kept(self.store.session_log):
-            outbox = Outbox(self.store.outbox)
-            for aside in outbox.sweep():
-                warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}, and made again")
-            delivery = Delivery(self.store, outbox)
+        with delivering(self.store) as delivery:
             try:
                 with logs.phase("finding out what is left"):
-                    left = self._left(outbox, delivery)
+                    left = self._left(delivery)
                 log.info("%s: %s, %d of them left", self.suite.name, self.size, len(left))
                 if delivery.away:
                     warn(f"MLflow cannot be asked what is finished: {delivery.away}")
                 self._announce(delivery)
                 if left:
                     with logs.phase("computing"):
-                        self._compute(left, outbox, delivery, engine, show)
+                        self._compute(left, delivery, engine, show)
             finally:
                 with logs.phase("sending the last records to MLflow"):
                     delivery.close()
-                self.waiting = len(list(outbox.waiting()))
-                self.away = delivery.away
-                self.why_waiting = delivery.why_waiting
-                if not (self.waiting or self.away or delivery.unread):
-                    outbox.heard()
-            if delivery.full:
-                raise self._no_room(delivery.full)
+        self.waiting, self.away = delivery.waiting, delivery.away
+        self.why_waiting = delivery.why_waiting
+        if delivery.full:
+            raise self._no_room(delivery.full)
 
-    def _left(self, outbox: Outbox, delivery: Delivery) -> list[Task]:
+    def _left(self, delivery: Delivery) -> list[Task]:
         """The tasks that are neither in MLflow nor on their way there; errors are tried again.
 
         So are runs recorded without the training losses that are now wanted at every mark, and those made by
         the user's own code before it was edited.
         """
         wanted = {task.key: Made.of(task.about()) for task in self.tasks}
-        there = delivery.finished(self.suite.name, wanted)
+        there, outbox = delivery.finished(self.suite.name, wanted), delivery.outbox
         left = []
         for task in self.tasks:
             record = outbox.get(task.suite, task.key)
@@ -135,7 +130,6 @@ class Session:
     def _compute(
         self,
         left: Sequence[Task],
-        outbox: Outbox,
         delivery: Delivery,
         engine: Engine,
         show: Callable[[int], Progress],
@@ -146,7 +140,7 @@ class Session:
         with show(len(left)) as progress, pool:
             # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
             for task in sorted(left, key=lambda task: not isinstance(task, PlannedRun)):
-                pool.submit(job_of(task, outbox, about))
+                pool.submit(job_of(task, delivery.outbox, about))
             while pool.busy:
                 if delivery.full:
                     raise self._no_room(delivery.full)
@@ -176,6 +170,47 @@ def check(left: Sequence[Task]) -> None:
     """Load and split the data of every problem, so that errors come before anything is computed."""
     for task in {(repr(task.problem), task.seed): task for task in left}.values():
         task.problem.check(task.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What came of it."""
+
+    sent: int  # records
+    waiting: int
+    why: str  # they still wait
+
+
+def sync(store: Store) -> Synced:
+    """Send all records, oldest first, and tell MLflow which runs belong to their suites.
+
+    UserError if another process works on the store, or its MLflow store cannot be used.
+    """
+    database.check(store.tracking_uri)
+    with delivering(store) as delivery:
+        before = delivery.waiting
+        try:
+            for suite, description, places in list(delivery.outbox.announced()):
+                delivery.announce(suite, description, places)
+                delivery.flush()
+        finally:
+            delivery.close()
+    return Synced(before - delivery.waiting, delivery.waiting, delivery.why_waiting)
+
+
+@contextmanager
+def delivering(store: Store) -> Iterator[Delivery]:
+    """A way to MLflow for the only process at work on a store; what earlier ones left is looked at first."""
+    with only_one(store), logs.kept(store.session_log):
+        outbox = Outbox(store.outbox)
+        for aside in outbox.sweep():
+            warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; asyncfl run makes it again")
+        delivery = Delivery(store, outbox)
+        try:
+            yield delivery
+        finally:
+            if not (delivery.waiting or delivery.away or delivery.unread):
+                outbox.heard()
 
 
 @contextmanager

@@ -19,20 +19,17 @@ def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
     grid = document.get("grid")
     if not isinstance(grid, dict):
         put(document, steps, value)
-    elif steps[0] == "grid" and len(steps) > 1:
+        return
+    if steps[0] == "grid" and len(steps) > 1:
         grid[".".join(steps[1:])] = value
-    elif spanned := _spanned(grid, steps):
-        rest = steps[len(split(spanned)) :]
-        grid[spanned] = _changed(document, spanned, rest, value)
+        return
+    outer = (".".join(steps[:depth]) for depth in range(len(steps) - 1, 0, -1))
+    spanned = next((axis for axis in outer if isinstance(grid.get(axis), list)), None)  # the closest one
+    if spanned is not None:
+        grid[spanned] = _changed(document, spanned, steps[len(split(spanned)) :], value)
     else:
         grid.pop(".".join(steps), None)
         put(document, steps, value)
-
-
-def _spanned(grid: dict[str, Any], steps: Steps) -> str | None:
-    """The key of the grid that `steps` lies inside of, the closest one."""
-    outer = (".".join(steps[:depth]) for depth in range(len(steps) - 1, 0, -1))
-    return next((axis for axis in outer if isinstance(grid.get(axis), list)), None)
 
 
 def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> list[Any]:

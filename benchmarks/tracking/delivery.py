@@ -116,6 +116,11 @@ class Delivery(Writer):
             self.flush()
 
     @property
+    def waiting(self) -> int:
+        """How many records MLflow does not have."""
+        return len(list(self.outbox.waiting()))
+
+    @property
     def why_waiting(self) -> str:
         """Why MLflow does not have all; empty if it has."""
         return self.away or next(iter(self.refused.values()), "")
@@ -136,6 +141,8 @@ class Delivery(Writer):
         return self._tracking
 
     def _send_all(self) -> None:
+        if self._announced is None and not self.waiting:
+            return
         from mlflow.exceptions import MlflowException
 
         tracking = self._opened()

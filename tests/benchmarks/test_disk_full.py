@@ -23,8 +23,7 @@ from benchmarks.commands.group import asyncfl
 from benchmarks.engine import Local
 from benchmarks.errors import UserError, users_mistake
 from benchmarks.runs.progress import Progress
-from benchmarks.runs.session import Session
-from benchmarks.runs.sync import Synced, sync
+from benchmarks.runs.session import Session, Synced, sync
 from benchmarks.runs.tasks import tasks
 from benchmarks.suite.suite import load
 from benchmarks.tracking import parquet

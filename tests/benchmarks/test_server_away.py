@@ -19,8 +19,7 @@ from recorded import computed, keys, runs, trials, write_campaign, write_suite
 from benchmarks.engine import Local
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress, TaskMessage
-from benchmarks.runs.session import Session
-from benchmarks.runs.sync import sync
+from benchmarks.runs.session import Session, sync
 from benchmarks.suite.suite import load
 from benchmarks.tracking import delivery
 from benchmarks.tracking.store import Store
