@@ -55,19 +55,22 @@ class Space:
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether values lie inside."""
-        return all(_inside(of, values[name]) for name, of in self.candidates.items())
+        return all(
+            isinstance(values[name], int | float) and of.low <= values[name] <= of.high
+            if isinstance(of, Tune)
+            else values[name] in of
+            for name, of in self.candidates.items()
+        )
 
     def widened(self, values: Mapping[str, Any]) -> Space:
         """The space, widened until it holds these values."""
-        return replace(
-            self, candidates={name: _holding(of, values[name]) for name, of in self.candidates.items()}
-        )
+        wider = {name: _holding(of, values[name]) for name, of in self.candidates.items()}
+        return replace(self, candidates=wider)
 
     def ends(self) -> list[Values]:
         """The corners at which everything is least, and greatest."""
-        return [
-            {name: _end(of, self.whole(name), at) for name, of in self.candidates.items()} for at in (0, -1)
-        ]
+        lists = {name: of.get("choices") or (of["low"], of["high"]) for name, of in self.described().items()}
+        return [{name: values[at] for name, values in lists.items()} for at in (0, -1)]
 
     def whole(self, name: str) -> bool:
         """Whether a parameter is a whole number."""
@@ -78,13 +81,11 @@ class Space:
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         found: dict[str, BaseDistribution] = {}
-        for name, of in self.candidates.items():
-            if not isinstance(of, Tune):
-                found[name] = CategoricalDistribution(of)
-            elif self.whole(name):
-                found[name] = IntDistribution(int(of.low), int(of.high), log=of.log)
+        for name, of in self.described().items():
+            if "choices" in of:
+                found[name] = CategoricalDistribution(of["choices"])
             else:
-                found[name] = FloatDistribution(of.low, of.high, log=of.log)
+                found[name] = IntDistribution(**of) if self.whole(name) else FloatDistribution(**of)
         return found
 
     def described(self) -> dict[str, dict[str, Any]]:
@@ -117,7 +118,13 @@ def space_of(
 
 def declared(strategy: Strategy) -> Space:
     """What a strategy says may be searched."""
-    return Space(strategy, {name: _possible(strategy, name, of) for name, of in strategy.tunable().items()})
+    space = Space(strategy, strategy.tunable())
+    whole = {  # a range of whole numbers has whole ends
+        name: Tune(math.ceil(of.low), math.floor(of.high), of.log)
+        for name, of in space.candidates.items()
+        if isinstance(of, Tune) and space.whole(name)
+    }
+    return Space(strategy, {**space.candidates, **whole})
 
 
 def _stated(
@@ -137,27 +144,8 @@ def _stated(
     return chosen
 
 
-def _possible(strategy: Strategy, name: str, of: Candidates) -> Candidates:
-    """A declared range with whole ends where the parameter is a whole number."""
-    whole = isinstance(of, Tune) and isinstance(fields_of(strategy).get(name), int)
-    return Tune(math.ceil(of.low), math.floor(of.high), of.log) if whole and isinstance(of, Tune) else of
-
-
-def _inside(of: Candidates, value: Any) -> bool:
-    if not isinstance(of, Tune):
-        return value in of
-    return isinstance(value, int | float) and of.low <= value <= of.high
-
-
 def _holding(of: Candidates, value: Any) -> Candidates:
     if isinstance(of, Tune):
         fits = isinstance(value, int | float) and (value > 0 or not of.log)
         return replace(of, low=min(of.low, value), high=max(of.high, value)) if fits else of
     return of if value is None or value in of else (*of, value)
-
-
-def _end(of: Candidates, whole: bool, at: int) -> Any:
-    if not isinstance(of, Tune):
-        return of[at]
-    value = (of.low, of.high)[at]
-    return int(value) if whole else value

@@ -62,7 +62,12 @@ def command(
         asked = with_metric(scenarios, metric)
         comparisons = in_each(asked, pair, metric)
         click.secho(f"{pair[0]} and {pair[1]}, {_title(asked[0], metric)}", bold=True)
-        print_text(_how(max(comparison.tests for comparison in comparisons)))
+        tests = max(comparison.tests for comparison in comparisons)
+        adjusted = (
+            f"; adjusted for {tests} scenarios: intervals hold at 95 % together (Bonferroni); "
+            "p is Holm’s, which may show a difference where the interval does not"
+        )
+        print_text(f"Paired over seeds{adjusted if tests > 1 else ', interval of 95 %'}")
         for comparison in comparisons:
             click.secho(f"\n{comparison.scenario}", fg="cyan")
             for line in answer(comparison, *pair):
@@ -80,16 +85,6 @@ def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric
     comparisons = compare(scenarios, *pair, metric)
     mean = overall(scenarios, comparisons)
     return [*comparisons, *([mean] if mean else [])]
-
-
-def _how(tests: int) -> str:
-    """What intervals and p-values are."""
-    if tests == 1:
-        return "Paired over seeds, interval of 95 %"
-    return (
-        f"Paired over seeds; adjusted for {tests} scenarios: intervals hold at 95 % together (Bonferroni); "
-        "p is Holm’s, which may show a difference where the interval does not"
-    )
 
 
 def _title(scenario: RecordedScenario, metric: str) -> str:

@@ -55,17 +55,12 @@ Task = PlannedRun | PooledTask
 
 def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
     """All tasks of a suite, seed by seed: comparisons grow evenly, and consecutive runs share a world."""
-    baselines = {task.key: task for task in _baselines(runs)}
+    # A user's own problem may have no baseline.
+    baselines = [PooledTask(run.suite, run.problem, run.seed) for run in runs if run.problem.has_baseline]
     places = _places(run.problem for run in runs)
     seeds = _places(run.seed for run in runs)
     simulated = sorted(runs, key=lambda run: (seeds[repr(run.seed)], places[repr(run.problem)]))
-    return [*baselines.values(), *simulated]
-
-
-def _baselines(runs: Iterable[PlannedRun]) -> Iterable[PooledTask]:
-    for run in runs:
-        if run.problem.has_baseline:  # a user's own problem may have none
-            yield PooledTask(run.suite, run.problem, run.seed)
+    return [*{task.key: task for task in baselines}.values(), *simulated]
 
 
 def _places(items: Iterable[object]) -> dict[str, int]:

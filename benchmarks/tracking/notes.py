@@ -28,7 +28,7 @@ def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) 
 def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged: int = 0) -> str:
     """Strategy, paper and scenario; what the curve is the mean of, and where to compare it."""
     scenario = tags[Tag.SCENARIO]
-    view = views.of_scenario(scenario, [Metric(tags[Tag.METRIC])])
+    view = views.view([Metric(tags[Tag.METRIC])], scenario)
     mean = f"Mean over the {many(seeds, 'seed')} below" if seeds else "Its seeds are below"
     lost = f"; {diverged} more diverged and {'is' if diverged == 1 else 'are'} left out" if diverged else ""
     page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={quote(REPORT)}"

@@ -225,7 +225,7 @@ class Tracking:
         shown = [name for name in tags.get(Tag.SHOW, "").split(",") if name in run.data.metrics]
         declared = from_text(tags.get(Tag.METRICS, ""))
         metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
-        for view in (views.of_everything(metrics), views.of_scenario(tags[Tag.SCENARIO], metrics)):
+        for view in (views.view(metrics), views.view(metrics, tags[Tag.SCENARIO])):
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)
 

@@ -55,14 +55,27 @@ class View:
         return json.dumps(envelope, ensure_ascii=False)
 
 
-def of_scenario(scenario: str, metrics: Sequence[Metric]) -> View:
-    """The mean curves of a scenario's strategies, each metric against every clock; the first one ranks."""
-    return _view(scenario, metrics, f" AND tags.`{Tag.SCENARIO}` {_is(scenario)}")
+def view(metrics: Sequence[Metric], scenario: str = "") -> View:
+    """The mean curves of a scenario's strategies, or of all, each metric against every clock.
 
-
-def of_everything(metrics: Sequence[Metric]) -> View:
-    """The same of all scenarios, for the table above all."""
-    return _view(EVERYTHING, metrics, "")
+    The first metric ranks.
+    """
+    which = f" AND tags.`{Tag.SCENARIO}` {_is(scenario)}" if scenario else ""
+    values = [name for metric in metrics for name in (metric.name, f"{SPREAD}{metric.name}")]
+    state = {
+        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{which}",
+        "orderByKey": f"metrics.`{metrics[0].name}`",
+        "orderByAsc": metrics[0].higher is False,
+        "selectedColumns": [
+            *(f"tags.`{tag}`" for tag in (Tag.SCENARIO, Tag.STRATEGY)),
+            *(f"metrics.`{name}`" for name in (*values, Total.SEEDS_DONE)),
+        ],
+        "runsHiddenMode": "SHOW_ALL",
+        "isAccordionReordered": True,  # or MLflow sorts the sections by name
+        "compareRunSections": [_section(metric) for metric in metrics],
+        "compareRunCharts": [_chart(metric, clock) for metric in metrics for clock in CLOCKS],
+    }
+    return View(scenario or EVERYTHING, state)
 
 
 def colours(strategies: Iterable[str]) -> dict[str, str]:
@@ -90,27 +103,6 @@ def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
     """The address of the experiment's runs after the server's: charts or, with mode TABLE, a table."""
     view = f"&viewStateShareKey={key}" if key else ""
     return f"#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode={mode}{view}"
-
-
-def _view(name: str, metrics: Sequence[Metric], which: str) -> View:
-    state = {
-        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{which}",
-        "orderByKey": f"metrics.`{metrics[0].name}`",
-        "orderByAsc": metrics[0].higher is False,
-        "selectedColumns": list(_columns(metrics)),
-        "runsHiddenMode": "SHOW_ALL",
-        "isAccordionReordered": True,  # or MLflow sorts the sections by name
-        "compareRunSections": [_section(one) for one in metrics],
-        "compareRunCharts": [_chart(one, clock) for one in metrics for clock in CLOCKS],
-    }
-    return View(name, state)
-
-
-def _columns(metrics: Sequence[Metric]) -> Iterable[str]:
-    yield from (f"tags.`{Tag.SCENARIO}`", f"tags.`{Tag.STRATEGY}`")
-    for one in metrics:
-        yield from (f"metrics.`{one.name}`", f"metrics.`{SPREAD}{one.name}`")
-    yield f"metrics.`{Total.SEEDS_DONE}`"
 
 
 def _section(metric: Metric) -> dict[str, Any]:

@@ -369,9 +369,7 @@ def test_a_view_finds_scenarios_of_any_name(store: Store, scenario: str) -> None
     experiment = client.create_experiment("any")
     for label in (scenario, "another"):
         client.create_run(experiment, tags={"asyncfl.kind": "group", "asyncfl.scenario": label})
-    (found,) = client.search_runs(
-        [experiment], state(views.of_scenario(scenario, [LOSS]).value)["searchFilter"]
-    )
+    (found,) = client.search_runs([experiment], state(views.view([LOSS], scenario).value)["searchFilter"])
     assert found.data.tags["asyncfl.scenario"] == scenario
 
 
