@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import device
 from benchmarks.errors import UserError
@@ -23,18 +24,19 @@ NAMES = ("local", "ray")
 Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
 
 
-class Engine(Protocol):
-    """What computes jobs; open for the time of one `with`."""
+class Engine(ABC):
+    """What computes jobs."""
 
-    def warm_up(self, module: str) -> None:
-        """Begin to start it while the caller does other things; `module` defines the jobs."""
+    def warm_up(self, module: str) -> None:  # noqa: B027 - workers may be started where jobs are
+        """Begin to start workers while the caller does other things; `module` defines the jobs."""
 
+    @abstractmethod
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """A pool for so many jobs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(Engine):
     """Worker processes on this machine."""
 
     workers: int
@@ -53,13 +55,10 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Ray:
+class Ray(Engine):
     """The nodes of a Ray cluster that this process has joined."""
 
     workers: int | None  # None: as many as there are cores, or GPUs
-
-    def warm_up(self, module: str) -> None:
-        """Nothing: workers are started where jobs are."""
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """Workers with the settings of this process, on nodes that have the same libraries and the data."""

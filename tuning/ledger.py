@@ -170,11 +170,11 @@ class Ledger:
             if run is not None:
                 trial.set_user_attr(RUN, run)
             trial.set_user_attr(RESULT, asdict(result))
-            if state is TrialState.COMPLETE:
-                self.study.tell(trial, value)
-            else:
-                ended = {TrialState.PRUNED: OptunaState.PRUNED, TrialState.FAILED: OptunaState.FAIL}
+            ended = {TrialState.PRUNED: OptunaState.PRUNED, TrialState.FAILED: OptunaState.FAIL}
+            if state in ended:
                 self.study.tell(trial, state=ended[state])
+            else:
+                self.study.tell(trial, value)
         except (UpdateFinishedTrialError, ValueError):
             return False
         return True

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self
 
 from benchmarks import device
 from benchmarks.errors import summarised
-from benchmarks.pool.job import Final, Message, Worker
+from benchmarks.pool.job import Final, Message, PoolJob, Worker
 from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
@@ -58,7 +57,7 @@ class StopTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialsJob:
+class TrialsJob(PoolJob):
     """Trials of one study: a strategy each, simulated under all seeds."""
 
     study: str
@@ -73,29 +72,9 @@ class TrialsJob:
         """The study and its trials."""
         return f"{self.study} {' '.join(map(str, self.strategies))}"
 
-    @property
-    def kind(self) -> None:
-        """It runs alone: the batch is what is simulated together."""
-
-    @property
-    def saves(self) -> bool:
-        """Nothing of a trial is kept before its end."""
-        return False
-
     def retries(self) -> Sequence[Self]:
         """Each trial by itself."""
         return [replace(self, strategies={trial: one}) for trial, one in self.strategies.items()]
-
-    def files(self) -> dict[str, bytes]:
-        """None: the driver records trials."""
-        return {}
-
-    def put_files(self, files: Mapping[str, bytes]) -> None:
-        """There are none."""
-
-    def elsewhere(self, folder: Path) -> Self:
-        """It needs no folder."""
-        return self
 
     def compute(self, worker: Worker) -> None:
         """Simulate all, and report every evaluation; an error ends its trial, and the others go on."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 DEATHS = 3  # of a job's workers, after which it is given up
 
@@ -51,38 +51,45 @@ class GivenUp(Final):
     reason: str
 
 
-class PoolJob(Protocol):
+class PoolJob(ABC):
     """A computation for one worker. It is pickled, and carries all that it needs."""
 
     @property
+    @abstractmethod
     def key(self) -> str:
-        """Its identity among the jobs of a pool."""
+        """The job's identity among those of a pool."""
 
     @property
     def kind(self) -> Hashable:
         """Jobs of one kind can be computed side by side in one worker; None for one that goes alone."""
+        return None
 
     @property
     def saves(self) -> bool:
-        """Whether it checks `Worker.stopping` and saves its state; other jobs are ended at once."""
+        """Whether the job checks `Worker.stopping` and saves its state; others are ended at once."""
+        return False
 
+    @abstractmethod
     def compute(self, worker: Worker) -> None:
-        """Compute it, and its companions in the worker; the last message of each is a `Final`."""
+        """Compute the job, and companions in the worker; the last message of each is a `Final`."""
 
     def retries(self) -> Sequence[Self]:
-        """What is computed instead once its worker has died: itself, or the parts of which it consists.
+        """Return what is computed instead once the worker has died: the job, or its parts.
 
         Each is then computed alone, so that one that kills its workers is given up alone.
         """
+        return [self]
 
     def files(self) -> dict[str, bytes]:
-        """What it has left on this machine's disk so far, by name; empty if nothing."""
+        """Return what the job has left on this machine's disk so far, by name."""
+        return {}
 
-    def put_files(self, files: Mapping[str, bytes]) -> None:
+    def put_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027 - a job need not leave files
         """Leave on this machine's disk what was left on another's."""
 
     def elsewhere(self, folder: Path) -> Self:
-        """The same job on another machine than the driver's, with its files in `folder`."""
+        """Return the same job on another machine than the driver's, with files in `folder`."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

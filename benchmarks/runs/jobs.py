@@ -7,7 +7,7 @@ alone. Apart from the writing of records, the times of all runs add up to that o
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import inf
@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from benchmarks import device
 from benchmarks.errors import no_room, summarised
-from benchmarks.pool.job import Capacity, Worker
+from benchmarks.pool.job import Capacity, PoolJob, Worker
 from benchmarks.runs.attempt import Attempt
 from benchmarks.runs.messages import Advanced, Finished, NoRoom
 from benchmarks.runs.recording import Recording
@@ -49,7 +49,7 @@ _provenance_here = cache(provenance)  # once a process
 
 
 @dataclass(frozen=True, eq=False)
-class TaskJob(Generic[AnyTask]):
+class TaskJob(PoolJob, Generic[AnyTask]):
     """A task, and where its record goes."""
 
     task: AnyTask
@@ -60,10 +60,6 @@ class TaskJob(Generic[AnyTask]):
     def key(self) -> str:
         """The task's identity."""
         return self.task.key  # a hash of all its fields, which pools ask for again and again
-
-    def retries(self) -> Sequence[Self]:
-        """The job itself; a run goes on from its checkpoint."""
-        return [self]
 
     def files(self) -> dict[str, bytes]:
         """Its record, or its checkpoint."""
@@ -93,9 +89,6 @@ class TaskJob(Generic[AnyTask]):
 
 class BaselineJob(TaskJob[PooledTask]):
     """Train one model on all clients' data together."""
-
-    kind = None
-    saves = False
 
     def compute(self, worker: Worker) -> None:
         """Leave the baseline's metrics in the outbox."""

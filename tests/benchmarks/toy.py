@@ -96,13 +96,11 @@ def die(tally: Path, deaths: int) -> None:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Parts(PoolJob):
     """Some jobs in one; those named in `deadly` kill their process whenever they are computed."""
 
     parts: tuple[str, ...]
     deadly: tuple[str, ...] = ()
-    kind: None = None
-    saves: bool = False
 
     @property
     def key(self) -> str:
@@ -110,15 +108,6 @@ class Parts:
 
     def retries(self) -> Sequence["Parts"]:
         return [replace(self, parts=(part,)) for part in self.parts]
-
-    def files(self) -> dict[str, bytes]:
-        return {}
-
-    def put_files(self, files: Mapping[str, bytes]) -> None:
-        pass
-
-    def elsewhere(self, folder: Path) -> Self:
-        return self
 
     def compute(self, worker: Worker) -> None:
         if set(self.parts) & set(self.deadly):
