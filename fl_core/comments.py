@@ -5,8 +5,6 @@
 So a reader of the code, `asyncfl list`, editors and the reference pages see the same text.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """An experiment: scenario × strategy × seed, validated; the unit that is run, tracked and resumed."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from pydantic import NonNegativeInt, SerializeAsAny, model_validator

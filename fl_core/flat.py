@@ -1,7 +1,5 @@
 """A torch module as a function of one flat vector: federated learning adds, averages and sends vectors."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Keys: short names of computations, by which results that exist already are found."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

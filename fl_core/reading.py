@@ -1,7 +1,5 @@
 """Files of the user's, read within bounds: no pipe that nobody writes to, no device that never ends."""
 
-from __future__ import annotations
-
 import errno
 import stat
 from io import BytesIO, TextIOWrapper

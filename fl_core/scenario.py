@@ -1,7 +1,5 @@
 """A scenario: a problem, a timing, possibly an arrangement, and a budget; the same for all strategies."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import SerializeAsAny, model_validator

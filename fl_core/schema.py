@@ -3,8 +3,6 @@
 Members may be renamed; their texts stand in stored results and stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto

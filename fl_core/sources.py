@@ -1,7 +1,5 @@
 """The user's own code in an experiment: which it names by import path, and a digest of the file of each."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """Counts and lists in words; the order of labels; what was meant by a misspelt word."""
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import re

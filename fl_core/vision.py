@@ -5,8 +5,6 @@ A torch built for the CPU next to PyPI's torchvision cannot load torchvision's l
 here uses those operators; declaring two of them is enough.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 from pathlib import Path

@@ -1,15 +1,11 @@
 """The arrangement interface: a scenario that itself decides which client works on which version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fl_core.parts import Count, Part
 from fl_core.server.jobs import Send
-
-if TYPE_CHECKING:
-    from fl_core.server.server import Server
+from fl_core.server.server import Server
 
 
 class Arrangement(Part):

@@ -1,16 +1,12 @@
 """Delays that are counted in server iterations (a reading of arXiv 2511.19066, 2025, §5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count, Rate
 from fl_core.server.jobs import Send
-
-if TYPE_CHECKING:
-    from fl_core.server.server import Server
+from fl_core.server.server import Server
 
 
 class IterationDelay(Arrangement):

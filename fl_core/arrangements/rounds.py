@@ -1,18 +1,14 @@
 """Rounds of workers that start from one of the last models (Yang et al., ICML 2022, §E)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count
 from fl_core.server.jobs import Send
-
-if TYPE_CHECKING:
-    from fl_core.server.server import Server
+from fl_core.server.server import Server
 
 
 class Rounds(Arrangement):

@@ -1,7 +1,5 @@
 """Smoothness L and noise constants σ², σ_G² measured at one model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

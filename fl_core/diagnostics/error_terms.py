@@ -12,8 +12,6 @@ momentum or mixing with old models on u stays in it (in B). With K > 1 the drift
 K full-batch steps and K times the first, is part of A and also reported by itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The memory that a strategy and its local work keep: bytes at the server and at the clients."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

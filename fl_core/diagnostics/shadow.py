@@ -4,8 +4,6 @@ A strategy whose steps are linear in the updates makes the step that those other
 whatever it caches, buffers or weighs; how it works need not be known.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ The relative delay of client i in a round is the staleness of the round's update
 leaves in flight: the discrete Little's law. Where every arrival is a step, C jobs in flight sum to C − 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import nan

@@ -1,7 +1,5 @@
 """A run's diagnostics in a few numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much a learning curve fluctuates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`execution: auto`: how many jobs to compute together, measured on the run's own jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from statistics import median

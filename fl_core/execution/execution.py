@@ -3,17 +3,13 @@
 A result is a pure function of its job, regardless of what is computed with it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fl_core.local.work import LocalWork
-    from fl_core.problems.problem import World
-    from fl_core.server.jobs import Job
+from fl_core.local.work import LocalWork
+from fl_core.problems.problem import World
+from fl_core.server.jobs import Job
 
 
 @dataclass(slots=True)

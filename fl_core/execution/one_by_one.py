@@ -1,19 +1,15 @@
 """One job after the other: the plain reference that every other execution agrees with."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fl_core.execution.execution import ComputeRequest
-    from fl_core.local.work import LocalWork
-    from fl_core.problems.problem import World
-    from fl_core.server.jobs import Job
+from fl_core.execution.execution import ComputeRequest
+from fl_core.local.work import LocalWork
+from fl_core.problems.problem import World
+from fl_core.server.jobs import Job
 
 
 class OneByOne:

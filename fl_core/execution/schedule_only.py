@@ -1,16 +1,12 @@
 """The schedule alone, without training: for studies of queues, participation and staleness."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fl_core.execution.execution import ComputeRequest
+from fl_core.execution.execution import ComputeRequest
 
 NUMBER = (int, float)  # a tuple, which `isinstance` reads faster than a union
 

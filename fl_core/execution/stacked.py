@@ -5,13 +5,11 @@ result is needed, jobs in flight are stacked and computed in one call, and the o
 change. They may belong to one simulation, or to many of one problem.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, zip_longest
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,10 +17,8 @@ from torch import Tensor
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import work
 from fl_core.local.work import LocalWork
+from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
-
-if TYPE_CHECKING:
-    from fl_core.problems.problem import World
 
 
 class AllInFlight:

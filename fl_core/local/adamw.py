@@ -1,7 +1,5 @@
 """AdamW at the client (Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from pydantic import Field

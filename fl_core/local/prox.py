@@ -1,7 +1,5 @@
 """FedProx (Li et al., "Federated optimization in heterogeneous networks", MLSys 2020)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor

@@ -1,16 +1,12 @@
 """SCAFFOLD (Karimireddy et al., "Stochastic controlled averaging for federated learning", ICML 2020)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
 from fl_core.local.work import LocalWork, Work
 from fl_core.server.jobs import Update
-
-if TYPE_CHECKING:
-    from fl_core.server.server import Server
+from fl_core.server.server import Server
 
 
 class Scaffold(LocalWork):

@@ -1,7 +1,5 @@
 """Stochastic gradient descent at the client, plain or with momentum, weight decay and clipping."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field

@@ -1,19 +1,15 @@
 """The local-work interface: what a client does with the model it receives."""
 
-from __future__ import annotations
-
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from torch import Tensor
 
 from fl_core.parts import Count, Part, Rate, exact
+from fl_core.problems.problem import World
 from fl_core.server.jobs import Job, Update
+from fl_core.server.server import Server
 from fl_core.text import many
-
-if TYPE_CHECKING:
-    from fl_core.problems.problem import World
-    from fl_core.server.server import Server
 
 Sampling = Literal["replacement", "epochs"]
 

@@ -1,18 +1,13 @@
 """Where a run ends: its budget, no client left, or stalled (docs/architecture.md, rules 9, 12, 17)."""
 
-from __future__ import annotations
-
 from math import floor, inf
-from typing import TYPE_CHECKING
 
 from fl_core.loop.state import RunState
+from fl_core.scenario import Budget
 from fl_core.schema import Reason, Status
-
-if TYPE_CHECKING:
-    from fl_core.scenario import Budget
-    from fl_core.server.server import Server
-    from fl_core.strategies.strategy import Strategy
-    from fl_core.timing.clock import Clock
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+from fl_core.timing.clock import Clock
 
 NAMED = 10  # clients that a reason lists at most
 

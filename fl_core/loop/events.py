@@ -1,7 +1,5 @@
 """The queue of future events in virtual time, with the order of ties (docs/architecture.md, rule 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import IntEnum
 from heapq import heappop, heappush

@@ -1,7 +1,5 @@
 """The state of a simulation as tensors and plain data, and back (docs/architecture.md, rule 15)."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from itertools import islice
 from types import NoneType, SimpleNamespace

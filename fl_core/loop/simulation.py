@@ -4,8 +4,6 @@ It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, l
 (`break`) between two events. The numbers in comments are the exact rules in docs/architecture.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from heapq import heappop

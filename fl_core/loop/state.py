@@ -1,7 +1,5 @@
 """All that changes during a run, in one place: checkpoints save it as a whole."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from fl_core.loop.events import EventQueue

@@ -1,7 +1,5 @@
 """CIFAR: 32×32 colour images of 10 or 100 classes."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import pickle

@@ -1,7 +1,5 @@
 """scikit-learn's handwritten digits: real data that need no download, for first steps and tests."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 from pathlib import Path

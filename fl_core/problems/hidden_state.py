@@ -1,7 +1,5 @@
 """Networks whose loss depends on more than parameters and batch: they cannot be trained here."""
 
-from __future__ import annotations
-
 from torch import nn
 
 

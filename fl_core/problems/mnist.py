@@ -1,7 +1,5 @@
 """MNIST and its two drop-in replacements: 28×28 grey images of ten classes."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import ClassVar

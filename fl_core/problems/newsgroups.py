@@ -1,7 +1,5 @@
 """20 Newsgroups: posts, and the group that each was sent to."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import ClassVar

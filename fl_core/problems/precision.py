@@ -3,8 +3,6 @@
 Models, updates and evaluations stay float32; gradients are float32 with the products' rounding errors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """What the clients learn: a problem as validated data, and its world under one seed."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field

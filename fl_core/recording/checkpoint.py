@@ -5,8 +5,6 @@ start from it) are stored once. The file begins with the SHA-256 of its content,
 anything of it is used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -6,8 +6,6 @@ An error ends only its own simulation. Real time is charged to each: the time of
 of every shared call, by the number of its jobs that were computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from time import perf_counter

@@ -1,7 +1,5 @@
 """What travels between server and clients: a send, the job it becomes, the update that comes back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from torch import Tensor

@@ -1,12 +1,10 @@
 """The server as strategies see it: model, clients, jobs in flight, and the actions on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 from torch import Tensor
@@ -15,10 +13,7 @@ from typing_extensions import TypeVar
 from fl_core.server.jobs import Job
 from fl_core.server.state import ServerState
 from fl_core.streams import Streams, stream
-
-if TYPE_CHECKING:
-    from fl_core.timing.clock import Clock
-
+from fl_core.timing.clock import Clock
 
 M = TypeVar("M", default=Any)
 

@@ -1,7 +1,5 @@
 """The server's state during a run; strategies see it through `Server`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import SimpleNamespace
 from typing import Any

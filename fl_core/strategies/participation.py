@@ -1,16 +1,11 @@
 """How often each client takes part in the long run: the laws that several strategies share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from fl_core.server.server import Server
 from fl_core.theory import participation
-
-if TYPE_CHECKING:
-    from fl_core.server.server import Server
 
 Participation = Callable[["Server"], ArrayLike]  # each client's share of all arrivals, up to a factor [n]
 

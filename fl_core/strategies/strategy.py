@@ -1,23 +1,19 @@
 """The strategy interface: when the server steps, what it adds, and which clients it sends to."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
 from fl_core.parts import Count, Part, Rate, Tune
+from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
+from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, by_speed, drawn
 from fl_core.text import counted
-
-if TYPE_CHECKING:
-    from fl_core.scenario import Scenario
-    from fl_core.server.server import Server
 
 
 class Strategy(Part):

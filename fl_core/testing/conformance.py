@@ -7,8 +7,6 @@
 A check that fails raises an AssertionError with a sentence. Nothing here needs pytest.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

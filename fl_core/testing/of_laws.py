@@ -1,7 +1,5 @@
 """Required of every law: of durations, of availability, and of the partition of labelled data."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Required of every problem: its world is a pure function of the seed, and its gradients are gradients."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

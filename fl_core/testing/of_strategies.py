@@ -1,7 +1,5 @@
 """Required of every strategy, however it aggregates."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

@@ -1,7 +1,5 @@
 """The small experiments for checking parts: six noisy quadratics, clients of very different speed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fl_core.experiment import Experiment

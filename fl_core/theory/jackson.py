@@ -7,8 +7,6 @@ Proposition 2.1). Z follows from the recursion of Buzen (Computational algorithm
 networks, CACM 1973).
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

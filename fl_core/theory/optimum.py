@@ -10,8 +10,6 @@ mildly, H are not convex and break the symmetry between clients of equal speed, 
 With `tied`, clients of equal speed share one θ, and the uniform start is exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shares of clients that are drawn for a limited number of jobs, from their mean times τ_i."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm

@@ -6,8 +6,6 @@ heterogeneous clients updates. JMLR 2023, §4, eq. (12), (14), and the FedBuff w
 Times are fractions in any one unit. Weights are fractions where the importances p are, else floats.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

@@ -4,8 +4,6 @@ An absent client finishes and delivers its current job; jobs sent to it wait wit
 (docs/architecture.md, rule 9).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self

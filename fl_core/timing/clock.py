@@ -3,8 +3,6 @@
 Rule 11 of docs/architecture.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from fractions import Fraction

@@ -4,8 +4,6 @@ A law gives the exact mean length of each client's jobs and, if it is random, dr
 that mean.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterable

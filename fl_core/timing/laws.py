@@ -1,7 +1,5 @@
 """What duration and availability laws share: a random share of the clients, and readable names."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from fractions import Fraction

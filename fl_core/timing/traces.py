@@ -4,8 +4,6 @@ A first row without a number is a header, and skipped. Clients are numbers from 
 text, such as a phone's serial number, all are numbered in order of first appearance.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Data sets as compact tensors, the folders searched for them, and errors for missing or damaged files."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Download a data set through torchvision, which knows its address and checks the files."""
 
-from __future__ import annotations
-
 import socket
 import tempfile
 from pathlib import Path

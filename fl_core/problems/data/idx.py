@@ -1,7 +1,5 @@
 """Data sets in MNIST's file format, idx: four files, checked against their published MD5."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ deciles of other numbers. Numbers reach the module in the problem's `dtype`, int
 int64.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A fixed sample of every client's training data, from which the losses on all of them are estimated."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fl_core.problems.data.shares import Shares

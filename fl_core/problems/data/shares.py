@@ -1,7 +1,5 @@
 """Data dealt out to clients: each client's data, and its means of values given for each data point."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The network for CIFAR of Generalized AsyncSGD."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Convolutional networks: those of the papers, as described there, and a small one."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Dropout whose masks are a function of a key: the same for a job, however it is computed."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

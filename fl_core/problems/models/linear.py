@@ -1,7 +1,5 @@
 """Networks of one layer."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import ClassVar
 

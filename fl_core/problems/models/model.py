@@ -1,7 +1,5 @@
 """The model interface: a network as a recipe. A user's own network is named `package.module:Class`."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Residual networks for small images, with GroupNorm."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Transformers that classify texts: DistilBERT and BERT, of `transformers`, an optional extra."""
 
-from __future__ import annotations
-
 import logging
 import re
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Partitions that give each client a fixed number of labels."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partitions whose shares of labels are drawn from Dirichlet laws."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A partition read from a file: client → indices into the training data, as JSON or CSV."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

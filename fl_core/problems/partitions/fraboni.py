@@ -1,7 +1,5 @@
 """The partition of Fraboni et al., with replacement."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partitions that come with the data."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The partition of Anarchic Federated Learning."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

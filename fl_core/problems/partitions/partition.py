@@ -4,8 +4,6 @@ In the literature "Dirichlet(α)" means several partitions; here each has its ow
 comes from the stream "partition": under one seed all strategies get the same split.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

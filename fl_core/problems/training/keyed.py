@@ -1,7 +1,5 @@
 """The world of a problem with random training: dropout, and random crops and flips of images."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 import numpy as np

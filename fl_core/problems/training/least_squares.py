@@ -1,7 +1,5 @@
 """The world of linear regression: its optimum in closed form."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import replace
 

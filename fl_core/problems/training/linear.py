@@ -3,8 +3,6 @@
 Inputs that are mostly zeros, such as the counts of words in a text, are a sparse matrix.
 """
 
-from __future__ import annotations
-
 import warnings
 from functools import lru_cache
 

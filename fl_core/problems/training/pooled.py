@@ -1,7 +1,5 @@
 """The pooled (centralised) baseline: Lightning's Trainer on the task and data of a world."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import warnings

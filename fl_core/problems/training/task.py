@@ -3,8 +3,6 @@
 It serves federated learning, where clients update the parameters, and `Trainer.fit`, where Lightning does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The tasks: cross-entropy of classes and of the next symbol, squared error, and multi-label."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy

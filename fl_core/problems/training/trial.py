@@ -1,7 +1,5 @@
 """A user's module tried on a mini-batch: its loss must depend on parameters, batch and key alone."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

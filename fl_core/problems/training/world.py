@@ -1,7 +1,5 @@
 """The world of a supervised problem: data, split and first model under one seed."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tables of the clients' newest updates [n, d]: at full or half precision, or quantised to 8 bits."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch
