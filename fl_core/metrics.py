@@ -55,7 +55,9 @@ class Metric:
             ValueError: No direction is declared.
         """
         if self.higher is None:
-            raise ValueError(f"metric {self.name}: neither higher nor lower values are declared better")
+            raise ValueError(
+                f"metric {self.name}: neither higher nor lower values are declared better: set `higher`"
+            )
         return 1 if self.higher else -1
 
     @property

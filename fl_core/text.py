@@ -3,7 +3,7 @@
 import difflib
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from math import isnan
 from typing import Any
 
@@ -13,6 +13,11 @@ def many(n: int, thing: str) -> str:
     if n == 1:
         return f"1 {thing}"
     return f"{n:,} {thing[:-1]}ies" if thing.endswith("y") else f"{n:,} {thing}s"
+
+
+def miscounted(values: Sized, clients: int) -> str:
+    """Return that a list has not one value for each client: "2 given for 3 clients; give one for each"."""
+    return f"{len(values)} given for {many(clients, 'client')}; give one for each"
 
 
 def duration(seconds: float) -> str:

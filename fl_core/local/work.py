@@ -9,7 +9,7 @@ from fl_core.parts import Count, Part, Rate, exact
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job, Update
 from fl_core.server.server import Server
-from fl_core.text import many
+from fl_core.text import miscounted
 
 Sampling = Literal["replacement", "epochs"]
 
@@ -45,7 +45,7 @@ class LocalWork(Part):
         for key in ("steps", "lr_factors"):
             given = getattr(self, key)
             if isinstance(given, tuple) and len(given) != clients:
-                return f"local.{key}: {len(given)} given for {many(clients, 'client')}"
+                return f"local.{key}: {miscounted(given, clients)}"
         return None
 
     @property

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fl_core.metrics import FEDERATED, FP_LOSS, Metric, named
 from fl_core.parts import Count, FieldError, Part
-from fl_core.text import many
+from fl_core.text import miscounted
 
 CPU = torch.device("cpu")
 
@@ -140,9 +140,7 @@ class Problem(Part):
     def _one_importance_a_client(self) -> Self:
         if isinstance(self.importance, tuple):
             if len(self.importance) != self.clients:
-                raise FieldError(
-                    "importance", f"{len(self.importance)} given for {many(self.clients, 'client')}"
-                )
+                raise FieldError("importance", miscounted(self.importance, self.clients))
             if min(self.importance) < 0 or sum(self.importance) <= 0:
                 raise FieldError("importance", "must be 0 or greater for every client, and not all 0")
         return self
@@ -154,7 +152,7 @@ class Problem(Part):
             raise FieldError("metric", f"there is no '{self.metric}'. Known: {', '.join(known)}")
         if self.ranking.higher is None:
             raise FieldError(
-                "metric", f"neither higher nor lower values of '{self.metric}' are declared better"
+                "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"
             )
         return self
 

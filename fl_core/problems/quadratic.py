@@ -14,7 +14,7 @@ from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import FieldError, Rate
 from fl_core.problems.problem import CPU, Evaluation, Problem, World
 from fl_core.streams import Streams
-from fl_core.text import many
+from fl_core.text import miscounted
 
 
 class Quadratic(Problem):
@@ -45,11 +45,11 @@ class Quadratic(Problem):
     def _shapes(self) -> Self:
         d = len(self.centres[0])
         if len(self.centres) != self.clients:
-            raise FieldError("centres", f"{len(self.centres)} given for {many(self.clients, 'client')}")
+            raise FieldError("centres", miscounted(self.centres, self.clients))
         if any(len(centre) != d for centre in self.centres):
             raise FieldError("centres", "all must have the same length")
         if self.curvature is not None and len(self.curvature) != self.clients:
-            raise FieldError("curvature", f"{len(self.curvature)} given for {many(self.clients, 'client')}")
+            raise FieldError("curvature", miscounted(self.curvature, self.clients))
         if self.start is not None and len(self.start) != d:
             raise FieldError("start", f"{len(self.start)} coordinates given for models of {d}")
         return self

@@ -106,7 +106,9 @@ def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
         )
     plays = sorted(folder.glob("*.txt"))
     if len(plays) != PLAYS:
-        raise DataDamagedError(f"shakespeare: {folder} holds {len(plays)} plays, not {PLAYS}")
+        raise DataDamagedError(
+            f"shakespeare: {folder} holds {len(plays)} plays, not {PLAYS}: put all of them there"
+        )
     spoken: dict[tuple[str, str], list[str]] = {}
     for play in plays:
         try:
@@ -135,7 +137,9 @@ def known(text: str) -> str:
 def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
     """Return the `count` longest texts, longest first, ties broken by play and role."""
     if count > len(texts):
-        raise InvalidProblemError(f"shakespeare: {count} clients, but there are only {len(texts)} roles")
+        raise InvalidProblemError(
+            f"shakespeare: {count} clients, but there are only {len(texts)} roles: lower clients"
+        )
     return sorted(texts.values(), key=len, reverse=True)[:count]
 
 

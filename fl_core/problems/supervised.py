@@ -84,7 +84,9 @@ class Supervised(Problem):
     @model_validator(mode="after")
     def _one_precision(self) -> Self:
         if self.precision != "float32" and self.dtype != "float32":
-            raise ValueError(f"precision {self.precision} goes with dtype float32, not with {self.dtype}")
+            raise ValueError(
+                f"precision {self.precision} is incompatible with dtype {self.dtype}: use float32"
+            )
         return self
 
     def shares(self, seed: int) -> Shares:

@@ -111,7 +111,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (
             {"problem": "{name: quadratic, importance: [1, 2, 3]}"},
-            "s.yaml: problem.importance: 3 given for 2 clients",
+            "s.yaml: problem.importance: 3 given for 2 clients; give one for each",
         ),
         ({"strategies": "[fedavg, ace, fedavg]"}, "s.yaml: strategies.2: the same as entry 0"),
         (
@@ -180,7 +180,9 @@ def test_a_refusal_says_where_in_the_grid(tmp_path: Path) -> None:
         strategies="[{name: async_fedavg, weights: [1, 2]}]",
         grid="{problem.centres: [[[0], [1]], [[0], [1], [2]]], problem.noise: [0, 1]}",
     )
-    assert line.endswith("weights: 2 given for 3 clients (where problem.centres is [[0], [1], [2]])")
+    assert line.endswith(
+        "weights: 2 given for 3 clients; give one for each (where problem.centres is [[0], [1], [2]])"
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def load(path: str, clients: int) -> Data:
         return _whole(path, *_halves(path, returned))
     if len(returned) != clients:
         raise InvalidProblemError(
-            f"data {path} returns {len(returned)} data sets, and there are {clients} clients"
+            f"data {path} returns {len(returned)} data sets, and there are {clients} clients: set clients"
         )
     return _by_client(path, [_halves(f"{path}, client {at}", own) for at, own in enumerate(returned)])
 
@@ -79,7 +79,9 @@ def _pair(path: str, returned: Any) -> Pair:
         raise InvalidProblemError(f"data {path} returns {_called(returned)}, not {EXPECTED}")
     x, y = (_stored(torch.as_tensor(part)) for part in returned)
     if not len(x) or len(x) != len(y):
-        raise InvalidProblemError(f"data {path} returns {len(x)} inputs and {len(y)} targets")
+        raise InvalidProblemError(
+            f"data {path} returns {len(x)} inputs and {len(y)} targets; give each input one"
+        )
     return x, y.long() if y.dtype is torch.uint8 else y
 
 
@@ -122,7 +124,9 @@ def _kept(path: str, pair: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
     """Return training and test data, a fifth of each kind kept for testing."""
     kept, (x, y) = drawn(kinds, TEST, "own"), pair
     if kept.all() or not kept.any():
-        raise InvalidProblemError(f"data {path}: of {len(kept)} data points none can be kept for testing")
+        raise InvalidProblemError(
+            f"data {path}: of {len(kept)} data points none can be kept for testing; return test data"
+        )
     return (x[~kept], y[~kept]), (x[kept], y[kept])
 
 

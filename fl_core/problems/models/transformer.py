@@ -49,7 +49,9 @@ class Transformer(Model):
     @model_validator(mode="after")
     def _pretrained_has_its_own_size(self) -> Self:
         if not self.random and (given := [key for key in SMALL if key in self.model_fields_set]):
-            raise ValueError(f"{given[0]}: the pretrained weights '{self.weights}' have their own")
+            raise ValueError(
+                f"{given[0]}: the pretrained weights '{self.weights}' have their own: leave this out"
+            )
         if self.width % self.heads:
             raise FieldError("heads", f"must divide the width {self.width}, and {self.heads} does not")
         return self

@@ -25,7 +25,7 @@ class ClassesPerClient(Partition):
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         if self.classes > classes:
-            return f"{self.classes} classes a client, but there are only {classes} in the data"
+            return f"{self.classes} classes a client, but there are only {classes} in the data: lower classes"
         if clients * self.classes < classes:
             return (
                 f"{clients} clients of {self.classes} classes each cannot hold all {classes} classes: "
@@ -64,7 +64,7 @@ class CyclicLabels(Partition):
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         if self.labels > classes:
-            return f"{self.labels} labels a client, but there are only {classes} in the data"
+            return f"{self.labels} labels a client, but there are only {classes} in the data: lower labels"
         return super().refuses(samples, classes, clients)
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
@@ -95,7 +95,7 @@ class DisjointLabels(Partition):
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         if clients > classes:
-            return f"{clients} clients cannot hold disjoint labels: there are only {classes}"
+            return f"{clients} clients cannot hold disjoint labels: there are only {classes}; lower clients"
         return super().refuses(samples, classes, clients)
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
@@ -120,7 +120,9 @@ class SharedTypes(Partition):
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         if self.types > min(classes, clients):
-            return f"{self.types} types, but there are only {classes} classes and {clients} clients"
+            return (
+                f"{self.types} types, but there are only {classes} classes and {clients} clients: lower types"
+            )
         return super().refuses(samples, classes, clients)
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:

@@ -38,7 +38,8 @@ class ClassDirichlet(Partition):
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         if clients * self.min_size > samples:
-            return f"{clients} clients with at least {self.min_size} of {samples} data points each: too few"
+            held = f"at least {self.min_size} of {samples} data points each"
+            return f"{clients} clients with {held}: too few; lower clients or min_size"
         return super().refuses(samples, classes, clients)
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:

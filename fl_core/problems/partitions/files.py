@@ -40,7 +40,7 @@ class PartitionFile(Partition):
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         named = len(self._read())
         if named != clients:
-            return f"partition file {self.path} names {named} clients, and there are {clients}"
+            return f"partition file {self.path} names {named} clients, not {clients}: set clients to {named}"
         return None
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
@@ -84,7 +84,7 @@ class PartitionFile(Partition):
         content = _content(self.path)
         if hashlib.sha256(content).hexdigest()[:16] != self.digest:
             raise ValueError(
-                f"partition file {self.path}: its content is not the one described, {self.digest}"
+                f"partition file {self.path}: the content is not the one described, of digest {self.digest}"
             )
         text = content.decode(errors="replace")
         try:

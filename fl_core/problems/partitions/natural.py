@@ -18,7 +18,9 @@ class Natural(Partition):
 
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
         if data.owner_train is None:
-            raise InvalidProblemError("partition natural needs data with owners, and these have none")
+            raise InvalidProblemError(
+                "partition natural needs data with owners, and these have none: choose another"
+            )
         owner = data.owner_train.numpy()
         owners = int(owner.max()) + 1
         if owners != clients:

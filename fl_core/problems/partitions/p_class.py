@@ -30,9 +30,10 @@ class PClass(Partition):
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         if self.p > classes:
-            return f"p = {self.p} classes a client, but there are only {classes} in the data"
+            return f"p = {self.p} classes a client, but there are only {classes} in the data: lower p"
         if classes * (samples // classes - 1) < clients * self.p:
-            return f"{clients} clients of {self.p} classes each: {samples} data points are too few"
+            few = f"{samples} data points are too few; lower clients or p"
+            return f"{clients} clients of {self.p} classes each: {few}"
         return super().refuses(samples, classes, clients)
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:

@@ -30,7 +30,9 @@ class Partition(Part):
             clients: n.
         """
         if clients > samples and not self.leaves_empty():
-            return f"{clients} clients cannot share {samples} data points: some would have none"
+            return (
+                f"{clients} clients cannot share {samples} data points: some would have none; lower clients"
+            )
         return None
 
     def leaves_empty(self) -> bool:

@@ -12,7 +12,7 @@ from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
-from fl_core.text import many
+from fl_core.text import miscounted
 from fl_core.theory import weights
 
 
@@ -27,7 +27,7 @@ class AsyncFedAvg(Strategy):
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.weights, tuple) and len(self.weights) != scenario.problem.clients:
-            return f"weights: {len(self.weights)} given for {many(scenario.problem.clients, 'client')}"
+            return f"weights: {miscounted(self.weights, scenario.problem.clients)}"
         return None
 
     def begin(self, server: Server) -> None:

@@ -19,7 +19,7 @@ from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
-from fl_core.text import many
+from fl_core.text import miscounted
 from fl_core.theory import optimum, routing
 from fl_core.theory.jackson import Occupancy
 
@@ -43,8 +43,7 @@ class GeneralizedAsyncSGD(Strategy):
 
     def refuses(self, scenario: Scenario) -> str | None:
         if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:
-            clients = many(scenario.problem.clients, "client")
-            return f"routing: {len(self.routing)} probabilities given for {clients}"
+            return f"routing: {miscounted(self.routing, scenario.problem.clients)}"
         return None
 
     def participation(self, scenario: Scenario) -> Participation:

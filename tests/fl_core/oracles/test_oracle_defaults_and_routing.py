@@ -120,9 +120,9 @@ def test_another_default_is_another_version(name: str) -> None:
         (
             "generalized_asyncsgd",
             {"routing": [0.5, 0.3, 0.2]},
-            "routing: 3 probabilities given for 2 clients",
+            "routing: 3 given for 2 clients; give one for each",
         ),
-        ("async_fedavg", {"weights": [1.0]}, "weights: 1 given for 2 clients"),
+        ("async_fedavg", {"weights": [1.0]}, "weights: 1 given for 2 clients; give one for each"),
     ],
 )
 def test_a_number_for_each_client(name: str, fields: dict[str, Any], sentence: str) -> None:

@@ -334,7 +334,7 @@ def test_a_partition_file_holds_under_validation_data_too(tmp_path: Path) -> Non
     [
         ("[[0], [1], [1438]]", "client 2 holds data point 1438, and there are only 0 … 1437"),
         ("[[0], [1], [0]]", "data point 0 is held by clients 0 and 2"),
-        ("[[0], [1]]", "names 2 clients, and there are 3"),
+        ("[[0], [1]]", "names 2 clients, not 3: set clients to 2"),
         ("[[0], [1], [1.5]]", "1.5 is no index"),
         ("{", "neither JSON lists of indices nor CSV rows"),
     ],
