@@ -1,4 +1,4 @@
-"""FedAvg with biased sampling, against a plain loop, and the windows that make up for the bias."""
+"""FedAvg with biased sampling, and the windows that make up for the bias; plain loops are in `oracles`."""
 
 from __future__ import annotations
 
@@ -34,26 +34,9 @@ def versions(strategy: FedAvg, seed: int = 0, **where: Any) -> np.ndarray:
     return np.array([simulation.server.model.numpy() for event in simulate(simulation) if event.stepped])
 
 
-def plain(rounds: int, chosen: Any) -> np.ndarray:
-    """FedAvg on ½‖θ − c_i‖², K = 1, η = 0.1, with the weights that `chosen` gives to round and losses."""
-    model, found = np.zeros(2), []
-    for t in range(rounds):
-        losses = 0.5 * ((model - CENTRES) ** 2).sum(1)
-        weights = chosen(t, losses)
-        model = model - 0.1 * sum(weights[i] * (model - CENTRES[i]) for i in weights)
-        found.append(model)
-    return np.array(found)
-
-
 def worst(losses: np.ndarray, m: int = 2) -> dict[int, float]:
     order = sorted(range(4), key=lambda i: (-losses[i], i))[:m]
     return dict.fromkeys(order, 1 / m)
-
-
-def test_the_highest_losses_against_a_plain_loop() -> None:
-    """The two clients that are worst off, anew in every round."""
-    found = versions(fedavg(sampling="highest_loss"))
-    assert found == pytest.approx(plain(len(found), lambda t, losses: worst(losses)), abs=1e-12)
 
 
 def test_the_highest_loss_of_one_minimises_the_largest_loss() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,24 +12,15 @@ from worlds import Everyone, play, scenario
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.arrangements.iteration_delay import IterationDelay
 from fl_core.experiment import Experiment
-from fl_core.local.adamw import AdamW
 from fl_core.local.sgd import SGD
-from fl_core.local.work import LocalWork
-from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
 from fl_core.strategies.buffered.afa_cd import AFACD
 from fl_core.strategies.buffered.ca2fl import CA2FL
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
-from fl_core.strategies.every_arrival.delay_adaptive import DelayAdaptive
-from fl_core.strategies.every_arrival.fedasync import FedAsync
 from fl_core.strategies.every_arrival.generalized_asyncsgd import GeneralizedAsyncSGD
 from fl_core.strategies.every_arrival.ringmaster import Ringmaster
 from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.rounds.rennala import Rennala
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables import caches
@@ -138,24 +128,6 @@ def test_aced_with_a_large_threshold_is_ace() -> None:
     same(models(ACE(), noise=0.3), models(ACED(max_age=1000, stamp="model"), noise=0.3))
 
 
-def test_aced_leaves_out_who_is_too_old() -> None:
-    """τ_algo = 1: the mean of the two newest arrivals only, worked out from the definition."""
-    strategy = ACED(max_age=1, local_lr=0.1)
-    simulation = Simulation(Experiment(scenario=scenario([1, 1, 1], updates=30), strategy=strategy))
-    cache: dict[int, torch.Tensor] = {}
-    order: list[int] = []
-    before = simulation.server.model
-    for event in simulate(simulation):
-        assert event.client is not None
-        cache[event.client] = simulation.server.memory.cache["rows"][event.client].clone()
-        order.append(event.client)
-        if event.stepped and event.version > 2:
-            newest = torch.stack([cache[client] for client in order[-2:]]).mean(0)
-            torch.testing.assert_close(simulation.server.model, before + newest)
-        before = simulation.server.model
-    assert simulation.server.version > 20
-
-
 def test_afa_cd_of_one_update_is_vanilla_asgd() -> None:
     """m = 1, K = 1: the step is η η_L."""
     same(models(AFACD(buffer=1, server_lr=0.5), noise=0.3), models(ASGD(server_lr=0.5), noise=0.3))
@@ -200,28 +172,6 @@ def test_mifa_with_everyone_available_is_fedavg_with_falling_rates() -> None:
     for t, model in enumerate(found):
         expected = expected + 0.5 / (t + 1) * (optimum - expected)
         torch.testing.assert_close(model, expected)
-
-
-def test_delay_adaptive_rules() -> None:
-    """η_t/η for n = 4 clients and concurrency 4 or 2, by hand."""
-    simulation, _ = play(ASGD(), scenario([1] * 4, updates=1))
-    rules = {
-        "koloskova": [1, 1, 1 / 8],
-        "mishchenko": [1, 1, 4 / 8],
-        "ace": [1, 1, 4 / 8],
-    }
-    for rule, factors in rules.items():
-        strategy = DelayAdaptive.model_validate({"rule": rule})
-        assert [strategy.scale(simulation.server, tau) for tau in (0, 4, 8)] == factors
-    assert DelayAdaptive(rule="ace", concurrency=2).scale(simulation.server, 4) == 0.5
-    assert DelayAdaptive(rule="mishchenko", concurrency=2).scale(simulation.server, 4) == 1
-
-
-def test_fedasync_staleness_functions() -> None:
-    """s(τ): constant 1; hinge 1 up to b, then 1/(a(τ − b) + 1); polynomial (1 + τ)^−a."""
-    assert [FedAsync(decay="constant").scale(tau) for tau in (0, 9)] == [1, 1]
-    assert [FedAsync(decay="hinge").scale(tau) for tau in (0, 4, 5)] == [1, 1, 1 / 11]
-    assert [FedAsync().scale(tau) for tau in (0, 3)] == [1, 0.5]
 
 
 def test_generalized_asyncsgd_is_unbiased_whatever_the_routing() -> None:
@@ -270,86 +220,3 @@ def test_fedavg_of_one_client_is_centralised_sgd() -> None:
     expected = torch.tensor([1.0, 2.0], dtype=torch.float64)
     for k, model in enumerate(found, 1):
         torch.testing.assert_close(model, expected * (1 - 0.75**k))
-
-
-def test_estimated_times_give_the_weights_of_the_true_ones() -> None:
-    """With fixed lengths the estimate is exact as soon as everyone was heard."""
-    simulation, _ = play(AsyncFedAvg(weights="estimated"), scenario(TIMES, centres=CENTRES, updates=60))
-    exact, _ = play(AsyncFedAvg(), scenario(TIMES, centres=CENTRES, updates=1))
-    assert simulation.server.memory.weights == pytest.approx(exact.server.memory.weights, rel=1e-12)
-
-
-def test_fedfix_with_growing_windows() -> None:
-    """Windows of 1/2, 3/4, 1, …: ticks at the partial sums; weights ⌈τ/Δt⌉ p of the present window."""
-    strategy = FedFix(growth=Fraction(1, 2))
-    simulation, seen = play(strategy, scenario([1, 3], time=10))
-    ticks = [event.time * simulation.lengths.clock.unit for event in seen if event.kind is Kind.TICK]
-    assert ticks == [
-        Fraction(1, 2),
-        Fraction(5, 4),
-        Fraction(9, 4),
-        Fraction(7, 2),
-        5,
-        Fraction(27, 4),
-        Fraction(35, 4),
-    ]
-    assert simulation.server.memory.weights == [0.5, 1.0]  # Δt = 9/4: ⌈1/2.25⌉ = 1, ⌈3/2.25⌉ = 2
-
-
-def test_server_momentum_by_hand() -> None:
-    """FedBuff of one update in flight: v ← .5 v + Δ, on ½(θ − 1)² with rate 1/2."""
-    strategy = FedBuff(buffer=1, concurrency=1, momentum=0.5, local_lr=0.5)
-    found = models(strategy, times=[1], centres=[[1.0, 1.0]], updates=3)
-    assert found[:, 0].tolist() == [0.5, 1.0, 1.25]  # Δ = .5, .25, 0; v = .5, .5, .25
-
-
-def test_local_steps_per_client_dynamic_and_by_epochs() -> None:
-    """K given for each client; K uniform in 1 … 2c; rates per client."""
-
-    def steps(local: SGD) -> dict[int, set[int]]:
-        seen: dict[int, set[int]] = {0: set(), 1: set()}
-
-        class Noting(ASGD):
-            def receive(self, server: Server, update: Update) -> None:
-                seen[update.client].add(update.steps)
-                rates[update.client].add(update.lr)
-                server.step(update.delta)
-
-        play(Noting(local=local), scenario([1, 1], updates=200))
-        return seen
-
-    rates: dict[int, set[float]] = {0: set(), 1: set()}
-    assert steps(SGD(steps=(2, 5), lr_factors=(1.0, 0.5))) == {0: {2}, 1: {5}}
-    assert rates == {0: {0.1}, 1: {0.05}}
-    assert steps(SGD(steps=3, dynamic=True)) == {0: set(range(1, 7)), 1: set(range(1, 7))}
-    with pytest.raises(ValueError, match=r"local.steps: 3 given for 2 clients"):
-        Experiment(scenario=scenario([1, 1], updates=2), strategy=ASGD(local=SGD(steps=(1, 2, 3))))
-
-
-@pytest.mark.parametrize(
-    ("local", "optimiser"),
-    [
-        (SGD(steps=6, momentum=0.9), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
-        (SGD(steps=6, weight_decay=0.1), lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1)),
-        (AdamW(steps=6), lambda p: torch.optim.AdamW(p, lr=0.1)),
-    ],
-    ids=["momentum", "weight decay", "adamw"],
-)
-def test_local_optimisers_against_torch(local: LocalWork, optimiser: Any) -> None:
-    """Fresh at every job: two jobs of six steps against torch.optim on the same quadratic."""
-    found = models(ASGD(local=local, local_lr=0.1), times=[1], centres=[[3.0, -1.0]], updates=2)
-    centre = torch.tensor([3.0, -1.0], dtype=torch.float64)
-    weight = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    for model in found:
-        optim = optimiser([weight])
-        for _ in range(6):
-            optim.zero_grad()
-            ((weight - centre) ** 2 / 2).sum().backward()
-            optim.step()
-        torch.testing.assert_close(model, weight.detach(), rtol=0, atol=1e-12)
-
-
-def test_gradient_clipping() -> None:
-    """No step is longer than η_l · clip."""
-    found = models(ASGD(local=SGD(clip=0.5), local_lr=0.1), times=[1], centres=[[30.0, 40.0]], updates=5)
-    assert found.norm(dim=1).tolist() == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])

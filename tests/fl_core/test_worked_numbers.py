@@ -7,7 +7,6 @@ from math import ceil
 
 import numpy as np
 import pytest
-import torch
 from worlds import Scripted, play, scenario
 
 from fl_core.experiment import Experiment
@@ -21,7 +20,6 @@ from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
 
 
 def trajectory(strategy: Strategy, where: Scenario) -> list[float]:
@@ -142,27 +140,6 @@ def test_fedfix_without_delays_is_fedavg_with_twice_the_rate() -> None:
     fedavg = trajectory(FedAvg(local_lr=0.1, server_lr=2.0), where)
     assert fedfix[0::2] == pytest.approx(fedavg[: len(fedfix[0::2])], abs=1e-12)
     assert len(fedfix) > 15
-
-
-def test_ace_against_a_plain_average() -> None:
-    """Direct form: once everyone was heard, each step is η_g times the mean of the newest updates."""
-    newest: dict[int, torch.Tensor] = {}
-    expected: list[torch.Tensor] = []
-
-    def receive(server: Server, update: Update) -> None:
-        newest[update.client] = update.delta
-        if server.updates >= server.n:
-            server.step(0.7 * torch.stack([newest[i] for i in range(server.n)]).mean(0))
-            expected.append(server.model)
-
-    where = scenario(
-        [1, 2, "7/3", 5], centres=[[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]], noise=0.5, updates=80
-    )
-    play(Scripted(on_receive=receive), where)
-    simulation = Simulation(Experiment(scenario=where, strategy=ACE(server_lr=0.7)))
-    found = [simulation.server.model for event in simulate(simulation) if event.stepped]
-    torch.testing.assert_close(torch.stack(found), torch.stack(expected), rtol=0, atol=1e-12)
-    assert len(found) == 77
 
 
 def test_ca2fl_by_hand_for_two_clients() -> None:

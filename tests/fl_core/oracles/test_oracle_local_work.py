@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from quadratics import (
     BOUND,
@@ -209,3 +210,8 @@ def test_steps_by_epochs() -> None:
             for client, size in enumerate(sizes):
                 least = next(k for k in range(1, 1000) if k * batch >= Fraction(epochs) * size)
                 assert local.count(server, client, 0) == least
+
+
+def test_as_many_steps_are_given_as_there_are_clients() -> None:
+    with pytest.raises(ValueError, match=r"local.steps: 3 given for 5 clients"):
+        experiment({"name": "asgd", "local": {"name": "sgd", "steps": [1, 2, 3]}}, updates=2)

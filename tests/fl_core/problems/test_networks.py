@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from torch import nn
 
 from fl_core.problems.models.alahyane import AlahyaneCNN
-from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN, SmallCNN
+from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN, McMahanCNN, SmallCNN
 from fl_core.problems.models.keyed_dropout import KeyedDropout, mixed
-from fl_core.problems.models.linear import Linear
+from fl_core.problems.models.linear import Linear, Logistic
 from fl_core.problems.models.lstm import LSTM, Layer
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.resnet import ResNet8, ResNet18
@@ -44,6 +44,8 @@ def dense(*widths: int) -> int:
         (SmallCNN(), (1, 28, 28), 26 * 8 + (8 * 25 + 1) * 16 + dense(256, 10)),
         (LSTM(), (80,), 10 * 8 + 400 * (8 + 100 + 2) + 400 * (100 + 100 + 2) + dense(100, 10)),
         (Linear(), (4096,), dense(4096, 10)),
+        (McMahanCNN(), (1, 28, 28), 1_663_370),  # McMahan et al., §3
+        (Logistic(), (1, 28, 28), 7_850),
         (ResNet8(), COLOUR, sum((a * side**2 + 2) * b for a, b, side in RESNET8) + dense(64, 10)),
     ],
     ids=str,
@@ -80,7 +82,11 @@ def test_norms_without_sense_are_refused(fields: dict[str, object], sentence: st
 
 
 @pytest.mark.parametrize(
-    "model", [FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), SmallCNN(), AlahyaneCNN(), ResNet8()]
+    "model",
+    [
+        *(FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), SmallCNN(), AlahyaneCNN(), ResNet8()),
+        *(Logistic(), McMahanCNN()),
+    ],
 )
 @pytest.mark.parametrize("side", [18, 29])
 def test_every_network_gives_one_logit_a_class(model: Model, side: int) -> None:
@@ -98,6 +104,11 @@ def test_the_smallest_image_works_and_what_is_no_image_is_refused(name: str) -> 
     least = model.least  # type: ignore[attr-defined]
     assert "or more, not" in (model.refuses((1, least - 1, least), 10) or "")
     assert model.build((1, least, least), 3)(torch.zeros(2, 1, least, least)).shape == (2, 3)
+
+
+def test_the_cnn_refuses_what_it_would_shrink_to_nothing() -> None:
+    assert "4×4 or more, not 1×3×28" in (McMahanCNN().refuses((1, 3, 28), 10) or "")
+    assert "not 20" in (McMahanCNN().refuses((20,), 10) or "")
 
 
 @pytest.mark.parametrize("model", [LSTM(), Linear()])
