@@ -26,8 +26,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 gc.set_threshold(50_000, 20, 20)  # as commands do: torch and MLflow's objects are not searched all the time
 
-settings.register_profile("default", deadline=None)  # a loaded machine is slow, not wrong
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=40)  # a loaded machine is slow, not wrong
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 settings.load_profile("ci" if "CI" in os.environ else "default")
 
 

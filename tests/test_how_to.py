@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -148,9 +149,11 @@ def test_the_gates_workflow_runs_the_commands_of_its_guide(tmp_path: Path) -> No
     )[2:]
 
 
-def test_the_space_of_the_guide_is_searched(tmp_path: Path) -> None:
+def test_the_space_of_the_guide_is_searched(
+    tmp_path: Path, typed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     written("tuning-space.md", tmp_path)
-    said = asyncfl(tmp_path, "tune spaced.yaml --dry-run")
+    said = typed("tune", "spaced.yaml", "--dry-run").stdout
     rows = [" ".join(line.split()) for line in said.splitlines()]
     assert any("FedBuff" in row and "local_lr 0.01 to 1 (log); buffer 2 | 5 | 10" in row for row in rows), (
         said

@@ -28,14 +28,14 @@ def tenfold(size: int = 100) -> np.ndarray:
     return np.random.default_rng(0).permutation(np.repeat(np.arange(10), size))
 
 
-@given(partitions, label_lists, st.integers(1, 30), st.integers(0, 3))
+@given(partitions, label_lists, st.integers(1, 12), st.integers(0, 3))
 def test_every_data_point_has_one_client_and_nobody_is_empty_unasked(
     partition: Partition, labels: np.ndarray, clients: int, seed: int
 ) -> None:
     try:
         parts = partition.split(labels, clients, seed)
     except InvalidProblemError:
-        assume(False)
+        return  # more clients than data can serve
     assert len(parts) == clients
     assert sorted(index for part in parts for index in part) == list(range(len(labels)))
     least = partition.min_size if isinstance(partition, ClassDirichlet) else 1
