@@ -11,14 +11,12 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.suite import labels
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Writer
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
-from fl_core.metrics import as_data
-from fl_core.schema import Origin, StudyStatus, TrialState
+from benchmarks.tracking.studies import StudyTracking, TrialRecord
+from fl_core.schema import Origin, StudyStatus, Tag, TrialState
 from tuning.ledger import ORIGIN, RESULT, Ledger
 from tuning.locks import Locks
 
@@ -66,7 +64,7 @@ class Records(Writer):
         """Under the lock: of several processes one makes what is missing, and the others find it."""
         database.create(self.store.tracking_uri)
         tracking = StudyTracking(self.store, self.suite)
-        tracking.open(self.description, [study_record(ledger) for ledger in ledgers])
+        tracking.open(self.description, [study_tags(ledger) for ledger in ledgers])
         return tracking
 
     def _finish(self, ledgers: Sequence[Ledger], status: StudyStatus) -> None:
@@ -77,7 +75,7 @@ class Records(Writer):
                 for trial in ended:
                     tracking.write(trial_record(ledger, trial))
                 done = len(ended) >= ledger.plan.trials
-                tracking.summarise(study_record(ledger, StudyStatus.FINISHED if done else status, tracking))
+                tracking.summarise(study_tags(ledger, StudyStatus.FINISHED if done else status, tracking))
 
 
 def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
@@ -102,35 +100,20 @@ def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
     )
 
 
-def study_record(
+def study_tags(
     ledger: Ledger, status: StudyStatus = StudyStatus.RUNNING, tracking: StudyTracking | None = None
-) -> StudyRecord:
-    """A study as MLflow shows it; with its best trial once something is known about that."""
-    plan, best = ledger.plan, ledger.best()
-    known = tracking.trials.get((plan.name, best.number)) if best and tracking else None
-    return StudyRecord(
-        study=plan.name,
-        identity=ledger.identity,
-        scenario=plan.scenario,
-        strategy=plan.strategy,
-        problem=labels.problem(plan.tried_on.problem),
-        objective=plan.objective.kind,
-        metric=plan.objective.metric.name,
-        metrics=as_data([plan.objective.metric]),
-        direction=plan.objective.direction,
-        trials=plan.trials,
-        seeds=plan.seeds,
-        budget=plan.budget,
-        sampler=plan.sampler,
-        pruner=plan.pruner,
-        space=plan.space.described(),
-        judged_on=plan.judged_on,
-        status=status,
-        best=best.params if best else {},
-        best_value=best.value if best else None,
-        best_trial=known.id if known else None,
-        importance=ledger.importance() if tracking else {},
-    )
+) -> dict[Tag, Any]:
+    """Return a study's tags; those of its best trial once something is known about that."""
+    best = ledger.best()
+    known = tracking.trials.get((ledger.plan.name, best.number)) if best and tracking else None
+    return ledger.plan.about() | {
+        Tag.IDENTITY: ledger.identity,
+        Tag.STATUS: status,
+        Tag.BEST: best.params if best else {},
+        Tag.BEST_VALUE: best.value if best else None,
+        Tag.BEST_TRIAL: known.id if known else None,
+        Tag.IMPORTANCE: ledger.importance() if tracking else {},
+    }
 
 
 def _milliseconds(moment: datetime | None) -> int:

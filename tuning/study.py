@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.suite import tuned
+from benchmarks.suite import labels, tuned
 from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
-from fl_core.metrics import FEDERATED
+from fl_core.metrics import FEDERATED, as_data
 from fl_core.scenario import Scenario
-from fl_core.schema import TO_TARGET, JudgedOn, Origin
+from fl_core.schema import TO_TARGET, JudgedOn, Kind, Origin, Tag
 from fl_core.strategies.strategy import Strategy
 from tuning.objective import Objective
 from tuning.space import Space, Values
@@ -56,6 +56,28 @@ class Study:
     def strategy_with(self, values: Mapping[str, Any]) -> Strategy:
         """The strategy that a trial simulates."""
         return self.space.apply(values, self.tried_on)
+
+    def about(self) -> dict[Tag, Any]:
+        """Return the tags by which studies are searched and read."""
+        objective = self.objective
+        return {
+            Tag.KIND: Kind.STUDY,
+            Tag.STUDY: self.name,
+            Tag.SCENARIO: self.scenario,
+            Tag.STRATEGY: self.strategy,
+            Tag.PROBLEM: labels.problem(self.tried_on.problem),
+            Tag.OBJECTIVE: objective.kind,
+            Tag.METRIC: objective.metric.name,
+            Tag.METRICS: as_data([objective.metric]),
+            Tag.DIRECTION: objective.direction,
+            Tag.TRIALS: self.trials,
+            Tag.SEEDS: self.seeds,
+            Tag.BUDGET: self.budget,
+            Tag.SAMPLER: self.sampler,
+            Tag.PRUNER: self.pruner,
+            Tag.SPACE: self.space.described(),
+            Tag.JUDGED_ON: self.judged_on,
+        }
 
     def definition(self) -> dict[str, Any]:
         """All that its trials must have in common, by the word for it."""

@@ -10,20 +10,18 @@ To be used from one thread.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking import database
-from benchmarks.tracking.entries import fault_of
+from benchmarks.tracking.entries import fault_of, text
 from benchmarks.tracking.experiment import MlflowStatus, open_experiment
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.schema import (
     CAMPAIGN,
-    JudgedOn,
     Kind,
     MlflowTag,
     Origin,
@@ -35,33 +33,6 @@ from fl_core.schema import (
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
-
-
-@dataclass(frozen=True, slots=True)
-class StudyRecord:
-    """A study as MLflow shows it; every field is a tag, and plain data stand there as JSON."""
-
-    study: str
-    identity: str  # a study that is deleted and made again has another one
-    scenario: str
-    strategy: str
-    problem: str
-    objective: str
-    metric: str
-    direction: str  # minimize, maximize
-    trials: int  # planned
-    seeds: Sequence[int]
-    budget: str
-    sampler: str
-    space: Mapping[str, Mapping[str, Any]]
-    judged_on: JudgedOn
-    pruner: str
-    status: StudyStatus = StudyStatus.RUNNING
-    best: Mapping[str, Any] = field(default_factory=dict)  # parameters
-    best_value: float | None = None
-    best_trial: str | None = None  # MLflow's id of its run
-    importance: Mapping[str, float] = field(default_factory=dict)  # parameter → share
-    metrics: Sequence[Mapping[str, Any]] = ()  # the metric's declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +55,8 @@ class TrialRecord:
 
 
 @dataclass(slots=True)
-class KnownStudies:
-    """A trial's run that is in MLflow already."""
+class LoggedTrial:
+    """A trial that is in MLflow already."""
 
     id: str
     written: bool  # whether all of it is
@@ -100,13 +71,13 @@ class StudyTracking:
         self._store, self._name = store, f"{suite}{CAMPAIGN}"
         self._experiment = ""
         self._studies: dict[str, str] = {}  # name → run id
-        self.trials: dict[tuple[str, int], KnownStudies] = {}  # study and number → its run
+        self.trials: dict[tuple[str, int], LoggedTrial] = {}  # study and number → its run
 
-    def open(self, description: str, studies: Sequence[StudyRecord]) -> None:
-        """Find or make the experiment and a run for each study; one process at a time."""
+    def open(self, description: str, studies: Sequence[Mapping[Tag, Any]]) -> None:
+        """Find or make the experiment and a run for each study, given by its tags; one process at a time."""
         experiment = open_experiment(self._client, self._store, self._name, description)
         self._experiment = experiment.experiment_id
-        wanted = {record.study: record.identity for record in studies}
+        wanted = {study[Tag.STUDY]: study[Tag.IDENTITY] for study in studies}
         runs = list(database.runs(self._client, self._experiment))
         replaced = set()  # studies whose name another has by now
         for run in runs:
@@ -120,12 +91,10 @@ class StudyTracking:
                     self._client.set_tag(run.info.run_id, Tag.SUPERSEDED, "true")
             else:
                 self._index(run)
-        for record in studies:
-            if record.study not in self._studies:
-                run = self._client.create_run(
-                    self._experiment, tags=_study_tags(record), run_name=record.study
-                )
-                self._studies[record.study] = run.info.run_id
+        for study in studies:
+            if (name := study[Tag.STUDY]) not in self._studies:
+                run = self._client.create_run(self._experiment, tags=_text(study), run_name=name)
+                self._studies[name] = run.info.run_id
 
     def begin(self, study: str, number: int, origin: Origin) -> str:
         """The run of a trial, made if it is not there; its id."""
@@ -138,7 +107,7 @@ class StudyTracking:
                 Tag.ORIGIN: origin,
             }
             run = self._client.create_run(self._experiment, tags=tags, run_name=f"trial {number}")
-            self.trials[study, number] = KnownStudies(run.info.run_id, written=False)
+            self.trials[study, number] = LoggedTrial(run.info.run_id, written=False)
         return self.trials[study, number].id
 
     def write(self, trial: TrialRecord) -> None:
@@ -158,17 +127,15 @@ class StudyTracking:
         while known.twins:  # not before its end: the process at work on it may write to any of them
             self._client.delete_run(known.twins.pop())
 
-    def summarise(self, record: StudyRecord) -> None:
-        """Record a study's status, or its final result."""
+    def summarise(self, study: Mapping[Tag, Any]) -> None:
+        """Record a study's status, or its final result, given by its tags."""
         from mlflow.entities import Metric, RunTag
 
-        run = self._studies[record.study]
-        tags = [RunTag(name, value) for name, value in _study_tags(record).items()]
-        best = (
-            [] if record.best_value is None else [Metric(TrialMetric.BEST_VALUE, record.best_value, now(), 0)]
-        )
+        run, value = self._studies[study[Tag.STUDY]], study[Tag.BEST_VALUE]
+        tags = [RunTag(tag, said) for tag, said in _text(study).items()]
+        best = [] if value is None else [Metric(TrialMetric.BEST_VALUE, value, now(), 0)]
         self._client.log_batch(run, best, tags=tags, synchronous=True)
-        if record.status is StudyStatus.FINISHED:
+        if study[Tag.STATUS] is StudyStatus.FINISHED:
             self._client.set_terminated(run, MlflowStatus.FINISHED)
 
     def _index(self, run: Run) -> None:
@@ -179,17 +146,16 @@ class StudyTracking:
             self._studies[tags[Tag.STUDY]] = run.info.run_id
         elif tags.get(Tag.KIND) == Kind.TRIAL:
             place = (tags[Tag.STUDY], int(tags[Tag.TRIAL]))
-            known = KnownStudies(run.info.run_id, run.info.status != MlflowStatus.RUNNING)
+            known = LoggedTrial(run.info.run_id, run.info.status != MlflowStatus.RUNNING)
             if (twin := self.trials.get(place)) is not None:
                 known, twin = (known, twin) if known.written else (twin, known)
                 known.twins += [twin.id, *twin.twins]
             self.trials[place] = known
 
 
-def _study_tags(record: StudyRecord) -> dict[str, str]:
-    said = {Tag[name.upper()]: getattr(record, name) for name in StudyRecord.__slots__}
-    tags: dict[str, str] = {tag: _text(value) for tag, value in said.items() if value not in (None, {})}
-    return {**tags, Tag.KIND: Kind.STUDY}
+def _text(study: Mapping[Tag, Any]) -> dict[str, str]:
+    """Return a study's tags as MLflow holds them; what is not known yet is left out."""
+    return {tag: text(value) for tag, value in study.items() if value not in (None, {})}
 
 
 def _trial_tags(trial: TrialRecord) -> dict[str, str]:
@@ -213,7 +179,3 @@ def _metrics(trial: TrialRecord) -> Iterator[Metric]:
     for iteration, value in trial.curve:
         if math.isfinite(value):
             yield Metric(TrialMetric.VALUE, value, trial.ended, iteration)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from fl_core import reading
+from fl_core.parts import FieldError
 from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
 from fl_core.problems.data.download import download
@@ -42,7 +43,7 @@ class CIFAR(Classification):
     @model_validator(mode="after")
     def _crops_fit(self) -> Self:
         if self.augment and self.resize:
-            raise ValueError("augment: crops images 32×32 only; leave out resize")
+            raise FieldError("augment", "crops images 32×32 only; leave out resize")
         return self
 
     @property

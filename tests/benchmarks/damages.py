@@ -19,8 +19,8 @@ from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.studies import StudyRecord, StudyTracking, TrialRecord
-from fl_core.schema import StudyStatus, TrialState
+from benchmarks.tracking.studies import StudyTracking, TrialRecord
+from fl_core.schema import Kind, Origin, StudyStatus, Tag, TrialState
 
 SUITE = {
     "name": "small",
@@ -55,31 +55,34 @@ def fill(store: Store) -> None:
     tracking.summarise(STUDY)
 
 
-STUDY = StudyRecord(
-    study="small: ASGD",
-    identity="1",
-    scenario="digits",
-    strategy="ASGD",
-    problem="digits",
-    objective="final",
-    metric="test/accuracy",
-    direction="maximize",
-    trials=2,
-    seeds=[1000],
-    budget="12 client updates",
-    sampler="tpe",
-    space={"local_lr": {"low": 0.01, "high": 1.0, "log": True}},
-    judged_on="validation data",
-    pruner="none",
-    status=StudyStatus.FINISHED,
-)
+STUDY: dict[Tag, Any] = {
+    Tag.KIND: Kind.STUDY,
+    Tag.STUDY: "small: ASGD",
+    Tag.IDENTITY: "1",
+    Tag.SCENARIO: "digits",
+    Tag.STRATEGY: "ASGD",
+    Tag.PROBLEM: "digits",
+    Tag.OBJECTIVE: "final",
+    Tag.METRIC: "test/accuracy",
+    Tag.METRICS: [],
+    Tag.DIRECTION: "maximize",
+    Tag.TRIALS: 2,
+    Tag.SEEDS: [1000],
+    Tag.BUDGET: "12 client updates",
+    Tag.SAMPLER: "tpe",
+    Tag.SPACE: {"local_lr": {"low": 0.01, "high": 1.0, "log": True}},
+    Tag.JUDGED_ON: "validation data",
+    Tag.PRUNER: "none",
+    Tag.STATUS: StudyStatus.FINISHED,
+    Tag.BEST_VALUE: None,
+}
 
 
 def trial(number: int) -> TrialRecord:
     """A trial that has ended."""
     return TrialRecord(
-        STUDY.study, number, TrialState.COMPLETE, "sampler", {"local_lr": 0.1 + number}, 0.5, {1000: 0.5},
-        [(0, 0.1), (6, 0.5)], 0, 0, "", 1, 2,
+        STUDY[Tag.STUDY], number, TrialState.COMPLETE, Origin.SAMPLER,
+        {"local_lr": 0.1 + number}, 0.5, {1000: 0.5}, [(0, 0.1), (6, 0.5)], 0, 0, "", 1, 2,
     )  # fmt: skip
 
 
