@@ -118,7 +118,7 @@ def compare(
     import pandas as pd
 
     from benchmarks.commands import compare as command
-    from reports.statistics.answers import answer
+    from reports.answers import answer
 
     recorded = command.load(_store(store, tracking_uri), suite)
     pair, scenarios = command.choose(recorded, first, second, scenario)

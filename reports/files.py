@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports import latex
-from reports.downloads import csv, slug
 from reports.sections.section import Section
+from reports.tables import csv, slug
 
 LONGEST = 100  # letters of a file's name
 
 
 def write_files(sections: list[Section], folder: Path) -> list[Path]:
-    """Write all of them into `folder`, which is created if needed; existing files are replaced."""
+    """Write all figures and tables into `folder`, which is created if needed; existing files are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for section in sections:
         for what, drawing in section.figures:
             path = _free(folder, f"{section.anchor} {what}", ".svg", written)
-            for one in (path, path.with_suffix(".pdf")):
-                drawing.save(one)
-                written.append(one)
+            for file in (path, path.with_suffix(".pdf")):
+                drawing.save(file)
+                written.append(file)
         for table in section.tables:
             path = _free(folder, f"{section.anchor} {table.name}", ".csv", written)
             path.write_text(csv(table.numbers), encoding="utf-8")
             written.append(path)
             if table.lines:
-                path = path.with_suffix(".tex")
-                path.write_text(latex.table(table.headings, table.lines), encoding="utf-8")
-                written.append(path)
+                written.append(path.with_suffix(".tex"))
+                written[-1].write_text(table.latex(), encoding="utf-8")
     return written
 
 
 def _free(folder: Path, name: str, suffix: str, taken: list[Path]) -> Path:
-    """A free path of that name: names that differ only in special characters get a number."""
+    """Return a free path of that name: names that differ only in special characters get a number."""
     base = slug(name)[:LONGEST].strip("-")
     path, number = folder / f"{base}{suffix}", 2
     while path in taken:

@@ -31,7 +31,7 @@ from reports.sections import (
     reaching,
     staleness,
 )
-from reports.sections.about import errata, methods, overview, provenance
+from reports.sections.about import methods, overview, provenance
 from reports.sections.section import Results, Section
 from reports.sections.tuning import tuning
 
@@ -52,8 +52,8 @@ SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
     errors.section,
     cost.section,
     tuning.section,
-    methods.section,
-    errata.section,
+    methods.strategies,
+    methods.errata,
     provenance.section,
 )
 OF_A_CAMPAIGN: tuple[Callable[[Results], Section | None], ...] = (tuning.section, provenance.section)
@@ -117,8 +117,7 @@ def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
 def sections(results: Results) -> list[Section]:
     """The non-empty parts; of a campaign without runs, its findings."""
     shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
-    found = [section(results) for section in shown]
-    return [one for one in found if one is not None]
+    return [part for section in shown if (part := section(results)) is not None]
 
 
 def warm_up() -> None:

@@ -10,8 +10,9 @@ from fl_core.text import many
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections.about.overview import one_seed
+from reports.sections.ranking import NO_SURROGATE, STALLED, Ranking
 from reports.sections.section import Results
-from reports.statistics.ranking import NO_SURROGATE, STALLED, Ranking, RankingEntry, seeds
+from reports.tables import TableEntry
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -88,7 +89,7 @@ def _first(grid: list[list[str]], columns: int) -> list[list[str]]:
 
 def _cells(found: Ranking, between: str) -> list[list[str]]:
     """Lines of cells, the first one of headings; `between` stands before the spread of a number."""
-    lines = [[line.row.strategy, *_texts(line.entries, between), seeds(line.row)] for line in found.lines]
+    lines = [[line.row.strategy, *_texts(line.entries, between), line.seeds] for line in found.lines]
     if any(entry.text for entry in found.pooled):
         lines.append(["Trained centrally", *_texts(found.pooled, between), ""])
     heads = ["Strategy", *(column.title for column in found.columns), "Seeds"]
@@ -96,7 +97,7 @@ def _cells(found: Ranking, between: str) -> list[list[str]]:
     return [[_folded(head, width) for head, width in zip(heads, widths, strict=True)], *lines]
 
 
-def _texts(entries: tuple[RankingEntry, ...], between: str) -> list[str]:
+def _texts(entries: tuple[TableEntry, ...], between: str) -> list[str]:
     details = [one.detail if one.detail.startswith("±") else f"({one.detail})" for one in entries]
     return [
         f"{one.text}{between}{detail}" if one.detail else one.text

@@ -11,8 +11,7 @@ from test_architecture import TREES
 
 from benchmarks.errors import UserError
 from benchmarks.suite.shipped import recorded_name
-from reports.downloads import csv, slug
-from reports.latex import text
+from reports.tables import csv, escaped, slug
 
 # Calls that run what a file says, or may.
 NEVER = re.compile(
@@ -98,7 +97,7 @@ def test_a_file_s_name_stays_in_its_folder(name: str) -> None:
     "command", [r"\input{/etc/passwd}", r"\write18{ls}", r"\def\x{}", "a%b", "^^5cinput{x}"]
 )
 def test_latex_sees_no_command(command: str) -> None:
-    shown = text(command)
+    shown = escaped(command)
     known = (r"\textbackslash{}", r"\textasciicircum{}", r"\{", r"\}", r"\%")
     for one in known:
         shown = shown.replace(one, "")

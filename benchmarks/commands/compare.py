@@ -52,7 +52,7 @@ def command(
     (Holm).
     """
     from benchmarks.tables import print_text
-    from reports.statistics.answers import answer
+    from reports.answers import answer
 
     recorded = load(store, suite)
     pair, scenarios = choose(recorded, first, second, scenario)

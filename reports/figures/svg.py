@@ -8,11 +8,13 @@ from __future__ import annotations
 import io
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from markupsafe import Markup
 
 from reports import numbers
@@ -29,6 +31,10 @@ _PLACES = {name: f"C{at}" for at, name in enumerate(_PALETTE)}
 INK, MUTED, RULE, PAPER = (_PLACES[name] for name in ("ink", "muted", "rule", "paper"))
 SIZE, MARGINS = (400, 270), (46, 14, 30, 44)  # of most figures
 SMALL = 9.5  # size of small text; all other text has the size that the page gives to figures
+LETTER, LEADING = 6.6, 17.0  # of a legend in a file; pixels, about
+ROW_LEADING = 13.5  # between the lines of a row's name
+WIDE = 12  # ratio between the ends of two lines from which on a clock is shown on a log scale
+OFFSET: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
 
 _STYLE: dict[Any, Any] = {
     "axes.edgecolor": MUTED,
@@ -44,6 +50,7 @@ _STYLE: dict[Any, Any] = {
     "grid.color": RULE,
     "grid.linewidth": 0.8,
     "path.simplify": True,
+    "pdf.fonttype": 42,
     "savefig.facecolor": "none",
     "svg.fonttype": "none",
     "svg.hashsalt": "asyncfl",
@@ -56,71 +63,67 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def series(index: int) -> str:
-    """The colour of a strategy."""
-    return _PLACES[look.colour(index)]
-
-
-def amount(level: int) -> tuple[str, str]:
-    """The colour of an amount, and that of text on it; levels are 0 … 8."""
-    return _PLACES[f"a{level}"], PAPER if level >= look.TURN else INK
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
     """One pair of axes; a template that shows it gets an <svg> in the colours of the page.
 
-    `size` and `margins` (left, right, top, bottom) are in CSS pixels. `paint` draws; what it draws of
-    strategy i gets the `gid` of `belongs(i)`. `description` is for screen readers: what is drawn, and what
-    it shows. `legend`: index and label of the strategies, where the page has them beside the figure; `said`:
-    what pointing at one of them says.
+    Args:
+        paint: Draws; what it draws of a strategy has the `style` of the strategy.
+        description: For screen readers: what is drawn, and what it shows.
+        size: Width and height in CSS pixels.
+        margins: Left, right, top and bottom in CSS pixels.
+        legend: Index and label of the strategies, where the page has them beside the figure.
+        said: What pointing at a strategy says, by its index.
     """
 
-    size: tuple[float, float]
-    margins: tuple[float, float, float, float]
     paint: Callable[[Axes], None]
     description: str
+    size: tuple[float, float] = SIZE
+    margins: tuple[float, float, float, float] = MARGINS
     legend: Sequence[tuple[int, str]] = ()
     said: Mapping[int, str] = field(default_factory=dict)
 
     def __html__(self) -> Markup:
-        """The figure as part of a page."""
-        import matplotlib as mpl
-
-        with mpl.rc_context(_STYLE | _colours(list(STAND_INS))), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts draw it, not ours
-            text = io.StringIO()
-            self._drawn(self.size[1]).savefig(
-                text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-            )
+        """Return the figure as part of a page."""
+        text = io.StringIO()
+        with _in_style(list(STAND_INS)):
+            metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            self._drawn(self.size[1]).savefig(text, format="svg", metadata=metadata)
         return inline(text.getvalue(), self.description, self.said)
 
     def save(self, path: Path) -> None:
-        """Write it to a .svg or .pdf file, on paper and with its legend; same data give same bytes."""
+        """Write a .svg or .pdf file, on paper and with the legend; same data give same bytes."""
         path.write_bytes(self._file(path.suffix))
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """Return what a notebook shows."""
         return self._file(".svg").decode()
 
     def _file(self, suffix: str) -> bytes:
-        """The content of a .svg or .pdf file."""
-        import matplotlib as mpl
+        """Return the content of a .svg or .pdf file."""
+        from matplotlib.lines import Line2D
 
         date, content = {".svg": "Date", ".pdf": "CreationDate"}[suffix], io.BytesIO()
-        style = _STYLE | _colours(list(_PALETTE.values())) | {"pdf.fonttype": 42}
-        with mpl.rc_context(style), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from")
-            columns, rows = self._legend_shape()
+        with _in_style(list(_PALETTE.values())):
+            widest = 48 + LETTER * max((len(label) for _, label in self.legend), default=0)
+            columns = min(len(self.legend), max(1, int(self.size[0] // widest))) or 1
+            rows = -(-len(self.legend) // columns)
             figure = self._drawn(self.size[1] + LEADING * rows + (8 if rows else 0))
-            if rows:
-                self._add_legend(figure, columns)
+            keys = [
+                Line2D(
+                    [], [], color=series(index), linestyle=line_style(index), marker=look.marker(index),
+                    markersize=0 if look.quiet(index) else 5, markeredgewidth=0, linewidth=1.6, label=label,
+                )
+                for index, label in self.legend
+            ]  # fmt: skip
+            if keys:
+                figure.legend(handles=keys, loc="lower left", ncols=columns, frameon=False, handlelength=2.6)
             _halo(figure)
             figure.savefig(content, format=suffix[1:], metadata={date: None}, facecolor=PAPER)
         return content.getvalue()
 
     def _drawn(self, height: float) -> Figure:
-        """Height beyond `size` is added at the bottom."""
+        """Return the figure; height beyond `size` is added at the bottom."""
         from matplotlib.figure import Figure
 
         width, (left, right, top, bottom) = self.size[0], self.margins
@@ -132,39 +135,19 @@ class Drawing:
         self.paint(axes)
         return figure
 
-    def _legend_shape(self) -> tuple[int, int]:
-        """Columns and rows."""
-        if not self.legend:
-            return 0, 0
-        widest = 48 + LETTER * max(len(label) for _, label in self.legend)
-        columns = min(len(self.legend), max(1, int(self.size[0] // widest)))
-        return columns, -(-len(self.legend) // columns)
 
-    def _add_legend(self, figure: Figure, columns: int) -> None:
-        from matplotlib.lines import Line2D
-
-        keys = [
-            Line2D(
-                [], [], color=series(index), linestyle=line_style(index), marker=look.marker(index),
-                markersize=0 if look.quiet(index) else 5, markeredgewidth=0, linewidth=1.6, label=label,
-            )
-            for index, label in self.legend
-        ]  # fmt: skip
-        figure.legend(handles=keys, loc="lower left", ncols=columns, frameon=False, handlelength=2.6)
-
-
-LETTER, LEADING = 6.6, 17.0  # of a legend in a file; pixels, about
-ROW_LEADING = 13.5  # between the lines of a row's name
-
-
-def _colours(shades: Sequence[str]) -> dict[Any, Any]:
+@contextmanager
+def _in_style(colours: Sequence[str]) -> Iterator[None]:
+    import matplotlib as mpl
     from cycler import cycler
 
-    return {"axes.prop_cycle": cycler(color=shades)}
+    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=colours)}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts draw it, not ours
+        yield
 
 
 def _halo(figure: Figure) -> None:
-    """As CSS does on the page: an edge of paper colour around text on lines."""
+    """Draw an edge of paper colour around text on lines, as CSS does on the page."""
     from matplotlib.patheffects import withStroke
     from matplotlib.text import Text
 
@@ -172,26 +155,122 @@ def _halo(figure: Figure) -> None:
         text.set_path_effects([withStroke(linewidth=3, foreground=PAPER)])
 
 
-def figure(
-    size: tuple[float, float],
-    margins: tuple[float, float, float, float],
-    paint: Callable[[Axes], None],
-    description: str,
-    legend: Sequence[tuple[int, str]] = (),
+# -- a strategy's colour and marks --
+
+
+def series(index: int) -> str:
+    """Return the colour of a strategy."""
+    return _PLACES[look.colour(index)]
+
+
+def style(index: int) -> dict[str, Any]:
+    """Return the colour of what is drawn of a strategy, and the name that ties it to the strategy."""
+    return {"color": series(index), "gid": f"series-{index}"}
+
+
+def line_style(index: int) -> Any:
+    """Return the dash of a strategy in matplotlib's format."""
+    return (0, look.dash(index)) if look.dash(index) else "-"
+
+
+def dot(
+    axes: Axes,
+    index: int,
+    at: tuple[float, float],
+    size: float,
+    mark: str = "o",
     *,
-    said: Mapping[int, str] | None = None,
-) -> Drawing:
-    """One pair of axes."""
-    return Drawing(size, margins, paint, description, legend, said or {})
+    edge: float = 0.0,
+    hollow: bool = False,
+) -> None:
+    """Draw one mark of a strategy, `size` pixels wide, its edge `edge` wide; a hollow one shows the paper."""
+    face = PAPER if hollow else series(index)
+    width = {"markersize": size, "markeredgewidth": edge}
+    axes.plot([at[0]], [at[1]], mark, markerfacecolor=face, **width, **style(index))
 
 
-def belongs(index: int) -> str:
-    """The `gid` of what is drawn of strategy `index`."""
-    return f"series-{index}"
+def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float, alpha: float) -> None:
+    """Draw a vertical stroke at every value of a row."""
+    for value in values:
+        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=1.1, alpha=alpha, **style(index))
+
+
+def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[int] | np.ndarray) -> None:
+    """Draw the markers of a strategy's line at the given points."""
+    axes.plot(x[at], y[at], look.marker(index), markersize=5, markeredgewidth=0, **style(index))
+
+
+def interval(axes: Axes, index: int, y: float, of: tuple[float, float], ends: tuple[float, float]) -> None:
+    """Draw a horizontal line at `y`; an arrow where it goes on beyond an end of the axes."""
+    low, high = (min(max(end, ends[0]), ends[1]) for end in of)
+    axes.plot([low, high], [y, y], linewidth=2.2, solid_capstyle="butt", **style(index))
+    for end, inside, mark in ((low, of[0], "<"), (high, of[1], ">")):
+        if end != inside:
+            axes.plot([end], [y], mark, markersize=6, markeredgewidth=0, clip_on=False, **style(index))
+
+
+# -- amounts as colours --
+
+
+def amount(level: int) -> tuple[str, str]:
+    """Return the colour of an amount, and that of text on it; levels are 0 … 8."""
+    return _PLACES[f"a{level}"], PAPER if level >= look.TURN else INK
+
+
+def tile(axes: Axes, x: float, y: float, margin: float = 0.015, **style: Any) -> None:
+    """Draw a cell of a heatmap: a rectangle around (x, y), with a small margin to its neighbours."""
+    from matplotlib.patches import Rectangle
+
+    width, height = 1 - 2 * margin, 0.98 - 2 * margin
+    axes.add_patch(Rectangle((x - width / 2, y - height / 2), width, height, **style))
+
+
+def only_tiles(axes: Axes) -> None:
+    """Remove everything from the axes but the tiles of a heatmap and their names."""
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
+# -- axes and their words --
+
+
+def across(axes: Axes, title: str, *, share: bool = False, log: bool = False) -> None:
+    """Write numbers and title of the horizontal axis; shares in per cent."""
+    axes.xaxis.set_major_formatter(tick_text(share))
+    axes.xaxis.set_minor_formatter(lambda _value, _place: "")
+    axes.set_xlabel(title + (" · log scale" if log else ""))
+
+
+def clock_axis(axes: Axes, title: str, clocks: Sequence[np.ndarray], room: float = 1.015) -> None:
+    """Fit the horizontal axis to increasing clocks, one of each line.
+
+    Where lines would be squeezed at the edge it gets a log scale, which begins after the start.
+    """
+    ends = [float(clock[-1]) for clock in clocks]
+    first = [float(clock[clock > 0][0]) for clock in clocks if clock[-1] > 0]
+    log = bool(first) and min(ends) > 0 and max(ends) / min(ends) >= WIDE
+    if log:
+        axes.set_xscale("log", nonpositive="mask")
+        axes.set_xlim(min(first) / 1.15, max(ends) * 1.15)
+    elif first:
+        axes.locator_params(axis="x", nbins=5)
+        axes.set_xlim(0, max(ends) * room)
+    across(axes, title, log=log)
+
+
+def tick_text(share: bool) -> Callable[[float, float], str]:
+    """Return the function that writes numbers at an axis; shares in per cent."""
+    return lambda value, _place: numbers.tick(float(f"{100 * value if share else value:.12g}"))
+
+
+def heading(axes: Axes, text: str, scale: Scale, left: float) -> None:
+    """Write what the vertical axis shows above it, `left` of it."""
+    axes.annotate(text + scale.note, (0, 1), (4 - left, 12), color=MUTED, **OFFSET)
 
 
 def two_lines(label: str, longest: int) -> str:
-    """A label on at most two lines of `longest` letters; a longer one loses its middle."""
+    """Return a label on at most two lines of `longest` letters; a longer one loses its middle."""
     lines = textwrap.wrap(label, longest) or [""]
     if len(lines) <= 2:
         return "\n".join(lines)
@@ -199,7 +278,7 @@ def two_lines(label: str, longest: int) -> str:
 
 
 def row_name(axes: Axes, y: float, lines: Sequence[str]) -> None:
-    """The name of a row, left of the axes.
+    """Write the name of a row left of the axes.
 
     Each line by itself: a browser's letters are not as wide as matplotlib takes them to be.
     """
@@ -215,46 +294,10 @@ def row_name(axes: Axes, y: float, lines: Sequence[str]) -> None:
         )
 
 
-def line_style(index: int) -> Any:
-    """The dash of a strategy in matplotlib's format."""
-    return (0, look.dash(index)) if look.dash(index) else "-"
-
-
-def tick_text(share: bool) -> Callable[[float, float], str]:
-    """How numbers at an axis are written; shares in per cent."""
-
-    def text(value: float, _: float) -> str:
-        return numbers.tick(float(f"{100 * value if share else value:.12g}"))
-
-    return text
-
-
-def no_text(_value: float, _place: float) -> str:
-    """Nothing, for the small ticks of an axis."""
-    return ""
-
-
-def interval(
-    axes: Axes, y: float, of: tuple[float, float], ends: tuple[float, float], style: Mapping[str, Any]
-) -> None:
-    """A horizontal line at `y`; an arrow where it goes on beyond an end of the axes."""
-    low, high = (min(max(end, ends[0]), ends[1]) for end in of)
-    axes.plot([low, high], [y, y], linewidth=2.2, solid_capstyle="butt", **style)
-    for end, inside, mark in ((low, of[0], "<"), (high, of[1], ">")):
-        if end != inside:
-            axes.plot([end], [y], mark, markersize=6, markeredgewidth=0, clip_on=False, **style)
-
-
-def heading(axes: Axes, text: str, scale: Scale, left: float) -> None:
-    """What the vertical axis shows, above it and `left` of it."""
-    place: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    axes.annotate(text + scale.note, (0, 1), (4 - left, 12), color=MUTED, **place)
-
-
 def write(
     axes: Axes, text: str, at: tuple[float, float], side: Literal["left", "right"], above: bool
 ) -> None:
-    """A small text at a horizontal line; `at` is a share of the width, and a value of the vertical axis."""
+    """Write a small text at a line; `at` is a share of the width, and a value of the vertical axis."""
     axes.annotate(
         text,
         at,

@@ -14,20 +14,23 @@ class Measure(Metric):
     """A metric with its values as text."""
 
     def text(self, value: float) -> str:
-        """A value, without its unit."""
+        """Return a value as text, without its unit."""
         return numbers.percent(value) if self.share else numbers.number(value)
 
+    def with_unit(self, value: float) -> str:
+        """Return a value as text, with the sign of per cent where it is a share."""
+        return f"{self.text(value)} %" if self.share else self.text(value)
+
     def round_text(self, value: float) -> str:
-        """A round value, such as a target, with its unit: 85 %, 0.05."""
-        return (
-            f"{numbers.short(round(100 * value, 10))}\N{NO-BREAK SPACE}%"
-            if self.share
-            else numbers.short(value)
-        )
+        """Return a round value as text, such as a target, with its unit: 85 %, 0.05."""
+        if not self.share:
+            return numbers.short(value)
+        return f"{numbers.short(round(100 * value, 10))}\N{NO-BREAK SPACE}%"
 
 
 def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = None) -> Measure:
-    """The metric of that name as the runs declare it; `higher` is the direction in older runs."""
-    if all(one.name != name for one in declared) and higher is not None:
-        return Measure(**asdict(replace(named(name), higher=higher)))
-    return Measure(**asdict(named(name, declared)))
+    """Return the metric of a name as the runs declare it; `higher` is the direction in older runs."""
+    metric = named(name, declared)
+    if all(other.name != name for other in declared) and higher is not None:
+        metric = replace(metric, higher=higher)
+    return Measure(**asdict(metric))

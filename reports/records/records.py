@@ -222,11 +222,11 @@ class RecordedSuite:
             return f"Left out: {many(left_out, 'run')} of an earlier version of asyncfl."
         return ""
 
-    def address(self, run: RecordedRun) -> str:
-        """Where MLflow shows the run; empty unless it is read from a server."""
+    def address(self, run: str, experiment: str = "") -> str:
+        """Return where MLflow shows a run of this or another experiment; empty without a server."""
         if not self.uri.startswith(("http://", "https://")):
             return ""
-        return f"{self.uri.rstrip('/')}/#/experiments/{self.experiment}/runs/{run.id}"
+        return f"{self.uri.rstrip('/')}/#/experiments/{experiment or self.experiment}/runs/{run}"
 
     def scenarios(self) -> list[RecordedScenario]:
         """The runs by scenario and strategy."""

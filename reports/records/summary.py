@@ -24,7 +24,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of the values that are present."""
+        """Return mean and deviation of the values that are present."""
         known = [value for value in values if not np.isnan(value)]
         mean = float(np.mean(known)) if known else nan
         return cls(mean, float(np.std(known, ddof=1)) if len(known) > 1 else nan, len(known))
@@ -40,12 +40,12 @@ class Reach:
 
     @classmethod
     def of_times(cls, times: Sequence[float]) -> Reach:
-        """Of one time per seed, ∞ where the target was never reached."""
+        """Return the median of one time per seed, ∞ where the target was never reached."""
         return cls(float(np.median(times)) if times else nan, sum(time < inf for time in times), len(times))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class Summary:
     """One strategy in one scenario.
 
     Final values are those of the runs that ended, and of those that stalled: their model would
@@ -62,7 +62,7 @@ class Row:
 
     @property
     def strategy(self) -> str:
-        """Its label."""
+        """The strategy's label."""
         return self.cell.strategy
 
     @property
@@ -86,27 +86,27 @@ class Row:
         return len(self.cell.having(Status.UNREADABLE))
 
 
-def summarise(scenario: RecordedScenario) -> list[Row]:
+def summarise(scenario: RecordedScenario) -> list[Summary]:
     """The strategies of a scenario, best first; those with diverged runs follow those without."""
     rows = [summarise_cell(cell, scenario) for cell in scenario.cells]
     ranks = scenario.columns[0]
     sign = -1 if ranks.higher else 1
 
-    def rank(row: Row) -> tuple[bool, bool, float]:
+    def rank(row: Summary) -> tuple[bool, bool, float]:
         mean = row.final[ranks.name].mean
         return bool(row.diverged), bool(np.isnan(mean)), sign * mean
 
     return sorted(rows, key=rank)
 
 
-def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Row:
+def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Summary:
     """One strategy in one scenario."""
     ended = [run for run in cell.runs if run.status.terminated]
     late = {
         clock: [time_to_target(run, clock, scenario.target) for run in ended] for clock in TO_TARGET.values()
     }
     met = [run.files.staleness for run in ended if run.files.staleness.sum()]
-    return Row(
+    return Summary(
         cell,
         {
             one.name: Spread.of([run.final(one.name) for run in cell.finite])
@@ -129,7 +129,7 @@ def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
     )
 
 
-def best(rows: Sequence[Row], metric: str, higher: bool | None) -> float:
+def best(rows: Sequence[Summary], metric: str, higher: bool | None) -> float:
     """The best mean of a metric among strategies without diverged runs; NaN if there is none."""
     means = [row.final[metric].mean for row in rows if not row.diverged]
     known = [mean for mean in means if not np.isnan(mean)]
@@ -138,12 +138,12 @@ def best(rows: Sequence[Row], metric: str, higher: bool | None) -> float:
     return max(known) if higher else min(known)
 
 
-def frame(scenarios: Sequence[tuple[RecordedScenario, list[Row]]]) -> pd.DataFrame:
+def frame(scenarios: Sequence[tuple[RecordedScenario, list[Summary]]]) -> pd.DataFrame:
     """All rows as a table for reading by other programs; ∞ is written as inf."""
     return pd.DataFrame([_record(scenario, row) for scenario, rows in scenarios for row in rows])
 
 
-def _record(scenario: RecordedScenario, row: Row) -> dict[str, object]:
+def _record(scenario: RecordedScenario, row: Summary) -> dict[str, object]:
     record: dict[str, object] = {
         "scenario": scenario.label,
         "strategy": row.strategy,

@@ -2,61 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from fl_core.text import many
 from reports import numbers
-from reports.downloads import download
 from reports.figures import svg
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
-from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section, Table, figures
+from reports.sections.rows import draw
+from reports.sections.section import Card, Results, Section, cards_section
 from reports.statistics.differences import Difference
-from reports.statistics.ranking import RankingEntry
+from reports.statistics.paired import Effect
+from reports.tables import PageTable, TableEntry, download
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROW = 30
 FEW = 5  # seeds; with fewer, the page notes how little they can show
 MANY = 1000  # seeds; more are impractical
 ROOM = 2.2  # times the largest difference of a seed, beyond which intervals are cut
 
+Compared = tuple[RecordedScenario, Sequence[Difference]]
+
 
 def section(results: Results) -> Section | None:
-    """One card per scenario."""
-    found = [
-        (scenario, of) for (scenario, _), of in zip(results.scenarios, results.differences, strict=True) if of
-    ]
-    if not found:
+    """Return one card per scenario; None where nothing can be compared."""
+    scenarios = [scenario for scenario, _ in results.scenarios]
+    compared = [pair for pair in zip(scenarios, results.differences, strict=True) if pair[1]]
+    if not compared:
         return None
     cards = [
         Card(
             scenario.label,
-            _draw(scenario, of),
-            _caption(of),
+            {None: _draw(scenario, differences)},
+            _caption(differences),
             places=[results.place(scenario)],
             runs=len(scenario.runs),
         )
-        for scenario, of in found
+        for scenario, differences in compared
     ]
-    table = frame(found)
-    shows = {
-        "cards": cards,
-        "download": download(results.suite.name, "differences", table),
-        "what": "Differences",
-    }
-    tables = [Table("all", table), *(_table(scenario, of) for scenario, of in found)]
-    return Section("behind", "Behind the best", "cards.html.j2", _note(found), shows, figures(cards), tables)
+    table = frame(compared)
+    link = download("Differences", results.suite.name, "differences", table)
+    tables = [PageTable("all", table), *(_table(*pair) for pair in compared)]
+    return cards_section(
+        "behind", "Behind the best", _note(compared), [("", cards)], tables=tables, downloads=[link]
+    )
 
 
-def _note(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> str:
-    n = [one.effect.n for _, of in found for one in of if one.effect]
+def _note(compared: Sequence[Compared]) -> str:
+    n = [one.gap.effect.n for _, differences in compared for one in differences if one.gap]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
         f"Paired differences to the best strategy of the scenario over {over}; strokes are single seeds. "
@@ -72,65 +70,64 @@ def _note(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> str
     return text
 
 
-def _caption(of: Sequence[Difference]) -> str:
-    """The undecided comparisons, and what would decide the closest one."""
-    best, *others = of
-    compared = [one for one in others if one.effect]
-    left = [one for one in compared if one.open]
+def _caption(differences: Sequence[Difference]) -> str:
+    """Return the undecided comparisons, and what would decide the closest one."""
+    best = differences[0].strategy
+    compared = [other for other in differences[1:] if other.gap]
+    left = [other for other in compared if other.open]
+    n = len(compared)
     if not left:
-        every = f"all of {len(compared)} others" if len(compared) > 1 else compared[0].row.strategy
-        return f"{best.row.strategy} is separated from {every}."
-    if len(compared) == 1:
-        whom = compared[0].row.strategy
-    else:
-        n = len(compared)
-        whom = f"any of {n} others" if len(left) == n else f"{len(left)} of {n} others"
-    return f"{best.row.strategy} is not separated from {whom}." + _would(left[0])
-
-
-def _would(nearest: Difference) -> str:
-    """How many seeds would separate it."""
-    seeds = seeds_text(nearest.needed)
-    return f" {seeds[0].upper()}{seeds[1:]} would separate it from {nearest.row.strategy}." if seeds else ""
+        return f"{best} is separated from {f'all of {n} others' if n > 1 else compared[0].strategy}."
+    whom = f"any of {n} others" if len(left) == n else f"{len(left)} of {n} others"
+    seeds = seeds_text(left[0].gap and left[0].gap.needed)
+    would = f" {seeds[0].upper()}{seeds[1:]} would separate it from {left[0].strategy}." if seeds else ""
+    return f"{best} is not separated from {whom if n > 1 else compared[0].strategy}.{would}"
 
 
 def seeds_text(needed: int | None) -> str:
-    """The seeds that would decide, as the noun of a sentence; empty where none would."""
+    """Return the seeds that would decide, as the noun of a sentence; empty where none would."""
     if needed is None:
         return ""
     return f"about {numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
 
 
-def text(one: Difference, of: Measure) -> RankingEntry:
-    """A difference and its interval, in percentage points where the metric is a share."""
-    if one.effect is None:
-        return RankingEntry("")
-    mean, low, high = (
-        numbers.percent(value) if of.share else numbers.number(value, 3)
-        for value in (one.effect.mean, one.effect.low, one.effect.high)
-    )
-    return RankingEntry(mean, f"[{low}, {high}]" if one.effect.n > 1 else "", one.effect.mean)
+def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:
+    """Return a mean over seeds with its interval; `write` makes text of a number."""
+    interval = f"[{write(effect.low)}, {write(effect.high)}]" if effect.n > 1 else ""
+    return TableEntry(write(effect.mean), interval, effect.mean)
 
 
-def _table(scenario: RecordedScenario, of: Sequence[Difference]) -> Table:
-    ranks = scenario.columns[0]
+def difference_entry(effect: Effect, metric: Measure) -> TableEntry:
+    """Return a difference and its interval, in percentage points where the metric is a share."""
+    return effect_entry(effect, numbers.percent if metric.share else lambda value: numbers.number(value, 3))
+
+
+def _table(scenario: RecordedScenario, differences: Sequence[Difference]) -> PageTable:
+    metric = scenario.columns[0]
+    nothing = TableEntry("")
     lines = [
         (
-            RankingEntry(one.row.strategy),
-            text(one, ranks) if one.effect else RankingEntry("best" if one is of[0] else numbers.MISSING),
-            RankingEntry(numbers.number(one.p, 2) if one.effect else ""),
-            RankingEntry("" if one.effect is None else "yes" if one.worse else "no"),
-            RankingEntry("" if one.needed is None else f"{one.needed:,}"),
+            TableEntry(one.strategy),
+            difference_entry(one.gap.effect, metric),
+            TableEntry(numbers.number(one.gap.p, 2)),
+            TableEntry("yes" if one.gap.worse else "no"),
+            TableEntry("" if one.gap.needed is None else f"{one.gap.needed:,}"),
         )
-        for one in of
+        if one.gap
+        else (
+            TableEntry(one.strategy),
+            TableEntry("best" if one is differences[0] else numbers.MISSING),
+            *(nothing, nothing, nothing),
+        )
+        for one in differences
     ]
-    unit = " (points)" if ranks.share else ""
-    headings = ["Strategy", f"Behind in {ranks.in_text}{unit}", "p (Holm)", "Separated", "Seeds that would"]
-    return Table(scenario.label, frame([(scenario, of)]), headings, lines)
+    unit = " (points)" if metric.share else ""
+    headings = ["Strategy", f"Behind in {metric.in_text}{unit}", "p (Holm)", "Separated", "Seeds that would"]
+    return PageTable(scenario.label, frame([(scenario, differences)]), headings, lines)
 
 
-def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.DataFrame:
-    """One row per comparison; differences are positive where the strategy is worse than the best.
+def frame(compared: Sequence[Compared]) -> pd.DataFrame:
+    """Return one row per comparison; differences are positive where the strategy is worse than the best.
 
     Intervals hold together within a scenario.
     """
@@ -138,68 +135,58 @@ def frame(found: Sequence[tuple[RecordedScenario, Sequence[Difference]]]) -> pd.
         {
             "scenario": scenario.label,
             "metric": scenario.columns[0].name,
-            "best": of[0].row.strategy,
-            "strategy": one.row.strategy,
-            "behind": one.effect.mean,
-            "low": one.effect.low,
-            "high": one.effect.high,
-            "p": one.effect.p,
-            "p holm": one.p,
-            "seeds": one.effect.n,
-            "worse": one.worse,
-            "seeds that would separate": one.needed,
+            "best": differences[0].strategy,
+            "strategy": one.strategy,
+            "behind": gap.effect.mean,
+            "low": gap.effect.low,
+            "high": gap.effect.high,
+            "p": gap.effect.p,
+            "p holm": gap.p,
+            "seeds": gap.effect.n,
+            "worse": gap.worse,
+            "seeds that would separate": gap.needed,
         }
-        for scenario, of in found
-        for one in of
-        if one.effect
+        for scenario, differences in compared
+        for one in differences
+        if (gap := one.gap)
     )
 
 
-def _draw(scenario: RecordedScenario, of: Sequence[Difference]) -> svg.Drawing:
-    ranks = scenario.columns[0]
-    description = f"How far strategies stay behind {of[0].row.strategy}, {scenario.label}: {_caption(of)}"
-    said = {one.row.cell.index: _said(one, ranks, best=one is of[0]) for one in of}
-    cells = [one.row.cell for one in of]
-    return draw(cells, ROW, partial(_paint, of=of, ranks=ranks), description, said)
+def _draw(scenario: RecordedScenario, differences: Sequence[Difference]) -> svg.Drawing:
+    metric, best = scenario.columns[0], differences[0]
+    description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {_caption(differences)}"
+    said = {}
+    for one in differences:
+        words = "the best" if one is best else "not compared"
+        if one.gap:
+            entry = difference_entry(one.gap.effect, metric)
+            behind = f"{entry.text}{' points' if metric.share else ''} behind {entry.detail}"
+            words = f"{behind}, {'not separated' if one.open else 'separated'}"
+        said[one.cell.index] = f"{one.strategy}: {words}"
+    paint = partial(_paint, differences=differences, metric=metric)
+    return draw([one.cell for one in differences], paint, description, said)
 
 
-def _said(one: Difference, ranks: Measure, *, best: bool) -> str:
-    """A difference in words."""
-    if one.effect is None:
-        return f"{one.row.strategy}: {'the best' if best else 'not compared'}"
-    entry = text(one, ranks)
-    unit = " points" if ranks.share else ""
-    verdict = "not separated" if one.open else "separated"
-    return f"{one.row.strategy}: {entry.text}{unit} behind {entry.detail}, {verdict}"
-
-
-def _paint(axes: Axes, of: Sequence[Difference], ranks: Measure) -> None:
-    seen = [value for one in of for value in one.values]
+def _paint(axes: Axes, differences: Sequence[Difference], metric: Measure) -> None:
+    seen = [value for one in differences for value in one.values]
     reach = max((abs(value) for value in seen), default=0.0) or 1.0
-    ends = [end for one in of if one.effect for end in (one.effect.low, one.effect.high)]
+    ends = [end for one in differences if one.gap for end in (one.gap.effect.low, one.gap.effect.high)]
     low = max(min([0.0, *seen, *ends]), min([0.0, *seen]) - ROOM * reach / 2)
     high = min(max([0.0, *seen, *ends]), max([0.0, *seen]) + ROOM * reach / 2)
     room = 0.05 * (high - low) or reach
-    axes.set_xlim(low - room, high + room)
+    edges = (low - room, high + room)
+    axes.set_xlim(*edges)
     axes.axvline(0, color=svg.MUTED, linewidth=0.8)
-    for y, one in enumerate(of):
-        _paint_row(axes, y, one, (low - room, high + room))
-    axes.xaxis.set_major_formatter(svg.tick_text(share=ranks.share))
+    for y, one in enumerate(differences):
+        index = one.cell.index
+        svg.strokes(axes, index, one.values, y, alpha=0.45)
+        if one.gap:
+            effect = one.gap.effect
+            if effect.n > 1:
+                svg.interval(axes, index, y, (effect.low, effect.high), edges)
+            svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not one.gap.worse)
+        elif y == 0:  # the best itself; others without an effect diverged
+            svg.dot(axes, index, (0, y), 7, "D")
     axes.locator_params(axis="x", nbins=6)
-    axes.set_xlabel(f"Behind the best in {ranks.in_text}{' (points)' if ranks.share else ''}")
-    paint_names(axes, [one.row.cell for one in of])
-
-
-def _paint_row(axes: Axes, y: int, one: Difference, ends: tuple[float, float]) -> None:
-    index = one.row.cell.index
-    style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
-    for value in one.values:
-        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=1.1, alpha=0.45, **style)
-    if one.effect is None:
-        if y == 0:  # the best itself; others without an effect diverged
-            axes.plot([0], [y], "D", markersize=7, markeredgewidth=0, **style)
-        return
-    if one.effect.n > 1:
-        svg.interval(axes, y, (one.effect.low, one.effect.high), ends, style)
-    face = svg.series(index) if one.worse else svg.PAPER
-    axes.plot([one.effect.mean], [y], "o", markersize=8, markeredgewidth=1.8, markerfacecolor=face, **style)
+    title = f"Behind the best in {metric.in_text}{' (points)' if metric.share else ''}"
+    svg.across(axes, title, share=metric.share)

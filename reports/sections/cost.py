@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,10 @@ import pandas as pd
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME, UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
-from reports.downloads import download
 from reports.records.records import RecordedRun, RecordedScenario
 from reports.records.summary import time_to_target
-from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import RankingEntry
+from reports.sections.section import Results, Section
+from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 NOTE = (
     "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "
@@ -26,109 +25,21 @@ NOTE = (
 )
 
 
-def section(results: Results) -> Section | None:
-    """One table per problem: the cost of strategies hardly depends on partition and delay."""
-    by_problem: dict[str, list[RecordedScenario]] = {}
-    for scenario, _ in results.scenarios:
-        by_problem.setdefault(scenario.problem, []).append(scenario)
-    found = [(problem, of, table(problem, of)) for problem, of in by_problem.items()]
-    found = [(problem, of, its) for problem, of, its in found if its.lines]
-    if not found:
-        return None
-    everything = pd.concat([its.numbers for _, _, its in found])
-    shows = {
-        "blocks": [
-            {
-                "title": problem if len(found) > 1 else "",
-                "table": its,
-                "runs": sum(len(scenario.runs) for scenario in of),
-            }
-            for problem, of, its in found
-        ],
-        "download": download(results.suite.name, "cost", everything),
-    }
-    return Section("cost", "Cost", "cost.html.j2", NOTE, shows, tables=[its for _, _, its in found])
-
-
-def table(problem: str, scenarios: Sequence[RecordedScenario]) -> Table:
-    """One line per strategy, over all scenarios of a problem."""
-    runs: dict[str, list[RecordedRun]] = {}
-    for scenario in scenarios:
-        for cell in scenario.cells:
-            runs.setdefault(cell.strategy, []).extend(run for run in cell.runs if run.status.terminated)
-    runs = {strategy: of for strategy, of in sorted(runs.items(), key=lambda one: one[0].casefold()) if of}
-    columns: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
-        "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
-        "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
-        "Local steps": (local_steps, numbers.count),
-        "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
-        "Sent to target": (sent_to_target, numbers.size),
-        "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
-        "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
-        "Wall time": (lambda run: run.wall_seconds or nan, duration),
-    }
-    values = {
-        heading: {strategy: [value(run) for run in of] for strategy, of in runs.items()}
-        for heading, (value, _) in columns.items()
-    }
-    said = (
-        [heading for heading, of in values.items() if not np.isnan(np.concatenate(list(of.values()))).all()]
-        if runs
-        else []
-    )
-    lines = [
-        (RankingEntry(strategy), *(entry(values[heading][strategy], columns[heading][1]) for heading in said))
-        for strategy in runs
-    ]
-    return Table(
-        problem or "problem", frame(scenarios, {h: columns[h][0] for h in said}), ["Strategy", *said], lines
-    )
-
-
-def entry(values: Sequence[float], write: Callable[[float], str]) -> RankingEntry:
-    """Median and range; ∞ counts, unknown values do not."""
-    known = [value for value in values if not np.isnan(value)]
-    if not known:
-        return RankingEntry(numbers.MISSING, value=nan)
-    middle = float(np.median(known)) if all(map(isfinite, known)) else float(np.sort(known)[len(known) // 2])
-    low, high = write(min(known)), write(max(known))
-    return RankingEntry(write(middle), f"({low} to {high})" if low != high else "", middle)
-
-
-def frame(
-    scenarios: Sequence[RecordedScenario], columns: dict[str, Callable[[RecordedRun], float]]
-) -> pd.DataFrame:
-    """One row per ended run, bytes and seconds."""
-    return pd.DataFrame(
-        {
-            "scenario": scenario.label,
-            "strategy": cell.strategy,
-            "seed": run.seed,
-            **{heading.lower(): value(run) for heading, value in columns.items()},
-            "run": run.id,
-        }
-        for scenario in scenarios
-        for cell in scenario.cells
-        for run in cell.runs
-        if run.status.terminated
-    )
-
-
 def at_end(run: RecordedRun, column: str) -> float:
-    """A column of the curve in its last row."""
+    """Return a column of the curve in its last row."""
     curve = run.files.curve
     return float(curve[column].iloc[-1]) if column in curve and len(curve) else nan
 
 
 def sent_to_target(run: RecordedRun) -> float:
-    """Bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
+    """Return the bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
     if run.target is None or Name.UPLOADS not in run.files.curve:
         return nan
     return time_to_target(run, Name.UPLOADS, run.target)
 
 
 def local_steps(run: RecordedRun) -> float:
-    """All local steps of all updates; NaN where K is not the same for every update."""
+    """Return all local steps of all updates; NaN where K is not the same for every update."""
     spec = run.params.get
     steps = spec(f"{OF_STRATEGY}local.steps", "")
     changes = (f"{OF_STRATEGY}local.epochs", "arrangement.most_steps")
@@ -140,3 +51,81 @@ def local_steps(run: RecordedRun) -> float:
     ):
         return nan
     return int(steps) * at_end(run, UPDATES)
+
+
+# By heading: the cost of a run, and how to write it.
+COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
+    "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
+    "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
+    "Local steps": (local_steps, numbers.count),
+    "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
+    "Sent to target": (sent_to_target, numbers.size),
+    "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
+    "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
+    "Wall time": (lambda run: run.wall_seconds or nan, duration),
+}
+
+
+def section(results: Results) -> Section | None:
+    """Return one table per problem: the cost of strategies hardly depends on partition and delay."""
+    by_problem: dict[str, list[RecordedScenario]] = {}
+    for scenario, _ in results.scenarios:
+        by_problem.setdefault(scenario.problem, []).append(scenario)
+    tables = {problem: table(problem, scenarios) for problem, scenarios in by_problem.items()}
+    tables = {problem: costs for problem, costs in tables.items() if costs.lines}
+    if not tables:
+        return None
+    blocks = [
+        {
+            "title": problem if len(tables) > 1 else "",
+            "table": costs,
+            "runs": sum(len(scenario.runs) for scenario in by_problem[problem]),
+        }
+        for problem, costs in tables.items()
+    ]
+    everything = pd.concat([costs.numbers for costs in tables.values()])
+    link = download("Costs of all runs", results.suite.name, "cost", everything)
+    shows, printed = {"blocks": blocks}, list(tables.values())
+    return Section("cost", "Cost", "cost.html.j2", NOTE, shows, tables=printed, downloads=[link])
+
+
+def table(problem: str, scenarios: Sequence[RecordedScenario]) -> PageTable:
+    """Return one line per strategy, over all scenarios of a problem; the numbers have a row per ended run."""
+    ended = [
+        (cell.strategy, run)
+        for scenario in scenarios
+        for cell in scenario.cells
+        for run in cell.runs
+        if run.status.terminated
+    ]
+    costs = pd.DataFrame(
+        {
+            "scenario": run.scenario,
+            "strategy": strategy,
+            "seed": run.seed,
+            **{heading: cost(run) for heading, (cost, _) in COLUMNS.items()},
+            "run": run.id,
+        }
+        for strategy, run in ended
+    )
+    known = [heading for heading in COLUMNS if ended and costs[heading].notna().any()]
+    lines = [
+        (
+            TableEntry(strategy),
+            *(entry(costs[heading][costs["strategy"] == strategy], COLUMNS[heading][1]) for heading in known),
+        )
+        for strategy in sorted({strategy for strategy, _ in ended}, key=str.casefold)
+    ]
+    unknown = [heading for heading in COLUMNS if heading not in known and ended]
+    rows = costs.drop(columns=unknown).rename(columns=str.lower)
+    return PageTable(problem or "problem", rows, ["Strategy", *known], lines)
+
+
+def entry(values: Sequence[float] | pd.Series, write: Callable[[float], str]) -> TableEntry:
+    """Return median and range; ∞ counts, unknown values do not."""
+    known = [float(value) for value in values if not isnan(value)]
+    if not known:
+        return UNKNOWN
+    middle = float(np.median(known)) if all(map(isfinite, known)) else sorted(known)[len(known) // 2]
+    low, high = write(min(known)), write(max(known))
+    return TableEntry(write(middle), f"({low} to {high})" if low != high else "", middle)

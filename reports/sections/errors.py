@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,20 +12,18 @@ import pandas as pd
 
 from fl_core.schema import ITERATION, Name
 from reports import numbers
-from reports.downloads import download
-from reports.figures import look, svg
+from reports.figures import svg
 from reports.figures.scale import Scale
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
-from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import RankingEntry
+from reports.sections.section import Results, Section, legend
+from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE, MARGINS = (270, 225), (48, 10, 30, 44)
 POINTS = 60  # points per line; of more iterations, neighbours are averaged
-WIDE = 12  # ratio between the ends of two strategies from which on iterations are shown on a log scale
 DEEP = 1e6  # relative to the greatest value, the level of rounding
 
 TERMS = {  # columns of diagnostics
@@ -53,73 +50,71 @@ class ErrorLine:
     mean: float  # over the whole run
 
 
+Lines = Mapping[str, Sequence[ErrorLine]]  # by term
+
+
 def line(cell: Cell, term: str) -> ErrorLine | None:
-    """Of the runs that recorded it; None if none did."""
+    """Return a term of a strategy, over the runs that recorded it; None if none did."""
     tables = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
-    rows = [table[[ITERATION, term]].dropna() for table in tables]
-    if not any(len(table) for table in rows):
+    rows = [rows for table in tables if len(rows := table[[ITERATION, term]].dropna())]
+    if not rows:
         return None
     means = pd.concat(rows).groupby(ITERATION)[term].mean()
     parts = np.array_split(np.arange(len(means)), min(len(means), POINTS))
-    iteration, value = means.index.to_numpy(float), means.to_numpy(float)
-    return ErrorLine(
-        cell,
-        np.array([iteration[part].mean() for part in parts]),
-        np.array([value[part].mean() for part in parts]),
-        float(np.mean([table[term].mean() for table in rows if len(table)])),
+    iteration, value = (
+        np.array([column[part].mean() for part in parts])
+        for column in (means.index.to_numpy(float), means.to_numpy(float))
     )
-
-
-def lines(scenario: RecordedScenario, term: str) -> list[ErrorLine]:
-    """Of every strategy that recorded the term."""
-    return [found for cell in scenario.cells if (found := line(cell, term))]
+    return ErrorLine(cell, iteration, value, float(np.mean([table[term].mean() for table in rows])))
 
 
 def section(results: Results) -> Section | None:
-    """One row of panels per scenario: A, B, C and, where it was recorded, the gradient."""
+    """Return one row of panels per scenario: A, B, C and, where it was recorded, the gradient."""
     cards: list[dict[str, Any]] = []
-    figures, found = [], []
+    figures, measured = [], []
     for scenario, _ in results.scenarios:
-        terms = {term: of for term in TERMS if (of := lines(scenario, term))}
+        found = {term: [one for cell in scenario.cells if (one := line(cell, term))] for term in TERMS}
+        terms = {term: lines for term, lines in found.items() if lines}
         if not terms:
             continue
-        found.append((scenario, terms))
-        errors = {term: of for term, of in terms.items() if term != Name.GRADIENT}
-        scale = _scale([one for of in errors.values() for one in of])
-        panels = []
-        for term, of in terms.items():
-            own = _scale(of) if term == Name.GRADIENT else scale
-            drawing = _draw(scenario, term, of, own)
-            panels.append(drawing)
-            figures.append((f"{scenario.label} {TERMS[term].partition(' ')[0]}", drawing))
-        cells = [
-            cell for cell in scenario.cells if any(one.cell is cell for of in terms.values() for one in of)
+        measured.append((scenario, terms))
+        errors = {term: lines for term, lines in terms.items() if term != Name.GRADIENT}
+        scale = _scale([one for lines in errors.values() for one in lines])
+        panels = [
+            _draw(scenario, term, lines, scale if term in errors else _scale(lines))
+            for term, lines in terms.items()
         ]
-        cards.append(
-            {
-                "scenario": scenario.label,
-                "panels": panels,
-                "legend": [(cell.index, cell.strategy) for cell in cells],
-                "caption": _caption(scenario, errors, scale),
-                "table": _table(scenario, terms),
-                "place": results.place(scenario),
-                "runs": sum(len(cell.runs) for cell in cells),
-            }
-        )
+        figures += [
+            (f"{scenario.label} {TERMS[term].partition(' ')[0]}", panel)
+            for term, panel in zip(terms, panels, strict=True)
+        ]
+        shown = {one.cell.strategy for lines in terms.values() for one in lines}
+        cells = [cell for cell in scenario.cells if cell.strategy in shown]
+        card = {
+            "scenario": scenario.label,
+            "panels": panels,
+            "legend": legend(cells),
+            "caption": _caption(scenario, errors, scale),
+            "table": _table(scenario, cells, terms),
+            "place": results.place(scenario),
+            "runs": sum(len(cell.runs) for cell in cells),
+        }
+        cards.append(card)
     if not cards:
         return None
-    table = frame(found)
-    shows = {"cards": cards, "download": download(results.suite.name, "errors", table)}
+    table = frame(measured)
     note = f"{NOTE}{results.mean_over_seeds}. Averages over the whole run are below each figure."
-    tables = [Table("all", table), *(card["table"] for card in cards)]
-    return Section("errors", "Error decomposition", "errors.html.j2", note, shows, figures, tables)
+    tables = [PageTable("all", table), *(card["table"] for card in cards)]
+    link = download("Averages", results.suite.name, "errors", table)
+    title, shows = "Error decomposition", {"cards": cards}
+    return Section("errors", title, "errors.html.j2", note, shows, figures, tables, [link])
 
 
-def _caption(scenario: RecordedScenario, errors: dict[str, list[ErrorLine]], scale: Scale) -> str:
-    """Which strategies are missing from a panel, and why."""
+def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
+    """Return which strategies are missing from a panel, and why."""
     parts = []
-    for term, of in errors.items():
-        if nil := [one.cell.strategy for one in of if not (one.value > scale.low).any()]:
+    for term, lines in errors.items():
+        if nil := [one.cell.strategy for one in lines if not (one.value > scale.low).any()]:
             parts.append(f"{TERMS[term].partition(' ·')[0]} vanishes for {', '.join(nil)}.")
     measured = {one.cell.strategy for one in errors.get(Name.NOISE, [])}
     if measured and (left := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]):
@@ -127,82 +122,62 @@ def _caption(scenario: RecordedScenario, errors: dict[str, list[ErrorLine]], sca
     return " ".join(parts)
 
 
-def _table(scenario: RecordedScenario, terms: dict[str, list[ErrorLine]]) -> Table:
-    """Means over the whole run; the least of each column in bold."""
-    columns = {term: {one.cell.strategy: one.mean for one in of} for term, of in terms.items()}
-    least = {term: min(of.values()) for term, of in columns.items()}
-
-    def entry(term: str, strategy: str) -> RankingEntry:
-        value = columns[term].get(strategy, float("nan"))
-        best = (
-            not isnan(value)
-            and len(columns[term]) > 1
-            and numbers.number(value, 3) == numbers.number(least[term], 3)
+def _table(scenario: RecordedScenario, cells: Sequence[Cell], terms: Lines) -> PageTable:
+    """Return means over the whole run; the least of each column in bold."""
+    columns = []
+    for lines in terms.values():
+        texts = {one.cell.strategy: numbers.number(one.mean, 3) for one in lines}
+        least = min(lines, key=lambda one: one.mean).cell.strategy
+        columns.append(
+            {
+                one.cell.strategy: TableEntry(
+                    text := texts[one.cell.strategy], "", one.mean, len(lines) > 1 and text == texts[least]
+                )
+                for one in lines
+            }
         )
-        return RankingEntry(numbers.number(value, 3), "", value, best)
-
-    measured = [cell for cell in scenario.cells if any(cell.strategy in of for of in columns.values())]
     rows = [
-        (RankingEntry(cell.strategy), *(entry(term, cell.strategy) for term in columns)) for cell in measured
+        (TableEntry(cell.strategy), *(column.get(cell.strategy, UNKNOWN) for column in columns))
+        for cell in cells
     ]
-    return Table(
-        scenario.label,
-        frame([(scenario, terms)]),
-        ["Strategy", *(TERMS[term] for term in columns)],
-        rows,
-    )
+    headings = ["Strategy", *(TERMS[term] for term in terms)]
+    return PageTable(scenario.label, frame([(scenario, terms)]), headings, rows)
 
 
-def frame(found: Sequence[tuple[RecordedScenario, dict[str, list[ErrorLine]]]]) -> pd.DataFrame:
-    """One row per strategy and term: the mean over the whole run and seeds."""
+def frame(measured: Sequence[tuple[RecordedScenario, Lines]]) -> pd.DataFrame:
+    """Return one row per strategy and term: the mean over the whole run and seeds."""
     return pd.DataFrame(
         {"scenario": scenario.label, "strategy": one.cell.strategy, "term": term, "mean": one.mean}
-        for scenario, terms in found
-        for term, of in terms.items()
-        for one in of
+        for scenario, terms in measured
+        for term, lines in terms.items()
+        for one in lines
     )
 
 
-def _scale(of: Sequence[ErrorLine]) -> Scale:
-    """Room for everything that is more than rounding."""
-    values = np.concatenate([np.zeros(0), *(one.value for one in of)])
+def _scale(lines: Sequence[ErrorLine]) -> Scale:
+    """Return a vertical axis with room for everything that is more than rounding."""
+    values = np.concatenate([np.zeros(0), *(one.value for one in lines)])
     most = float(values[np.isfinite(values)].max(initial=0.0))
     if not most:
         return Scale(0.1, 1.0, "log")
     return Scale(float(values[values > most / DEEP].min()) / 1.5, most * 1.5, "log")
 
 
-def _draw(scenario: RecordedScenario, term: str, of: Sequence[ErrorLine], scale: Scale) -> svg.Drawing:
+def _draw(scenario: RecordedScenario, term: str, lines: Sequence[ErrorLine], scale: Scale) -> svg.Drawing:
     about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
-    legend = [(one.cell.index, one.cell.strategy) for one in of]
-    return svg.figure(SIZE, MARGINS, partial(_paint, term=term, of=of, scale=scale), about, legend)
+    paint = partial(_paint, term=term, lines=lines, scale=scale)
+    return svg.Drawing(paint, about, SIZE, MARGINS, legend([one.cell for one in lines]))
 
 
-def _paint(axes: Axes, term: str, of: Sequence[ErrorLine], scale: Scale) -> None:
-    for one in of:
-        _paint_line(axes, one, scale)
-    ends = [float(one.iteration[-1]) for one in of]
-    log = min(ends) > 0 and max(ends) / min(ends) >= WIDE
-    if log:
-        first = min(float(one.iteration[one.iteration > 0][0]) for one in of)
-        axes.set_xscale("log", nonpositive="mask")
-        axes.set_xlim(first / 1.15, max(ends) * 1.15)
-    else:
-        axes.locator_params(axis="x", nbins=5)
-        axes.set_xlim(0, max(*ends, 1) * 1.02)
+def _paint(axes: Axes, term: str, lines: Sequence[ErrorLine], scale: Scale) -> None:
+    for one in lines:
+        index = one.cell.index
+        value = np.where(one.value > scale.low, one.value, np.nan)
+        dash = svg.line_style(index)
+        axes.plot(one.iteration, value, linestyle=dash, linewidth=1.5, **svg.style(index))
+        every = max(1, len(value) // 4)
+        svg.markers(axes, index, one.iteration, value, np.arange(index % every, len(value), every))
+    svg.clock_axis(axes, "Server iterations", [one.iteration for one in lines], room=1.02)
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(share=False))
-    axes.xaxis.set_major_formatter(svg.tick_text(share=False))
-    axes.xaxis.set_minor_formatter(svg.no_text)
-    axes.set_xlabel("Server iterations" + (" · log scale" if log else ""))
     svg.heading(axes, TERMS[term], Scale(0, 1), MARGINS[0])
-
-
-def _paint_line(axes: Axes, one: ErrorLine, scale: Scale) -> None:
-    index = one.cell.index
-    style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
-    value = np.where(one.value > scale.low, one.value, np.nan)
-    axes.plot(one.iteration, value, linestyle=svg.line_style(index), linewidth=1.5, **style)
-    every = max(1, len(value) // 4)
-    at = np.arange(index % every, len(value), every)
-    axes.plot(one.iteration[at], value[at], look.marker(index), markersize=5, markeredgewidth=0, **style)

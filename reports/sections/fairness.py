@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from reports.figures import svg
 from reports.records.measures import Measure
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
-from reports.sections.rows import draw, paint_names
-from reports.sections.section import Card, Results, Section, figures, mean_over
+from reports.sections.rows import draw
+from reports.sections.section import Card, Results, Section, cards_section, mean_over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROW = 30
 MOST = 80  # strokes per row; of more clients, that many quantiles are drawn
 
 
@@ -35,81 +34,67 @@ class Clients:
     n: int  # seeds
 
 
-def clients(cell: Cell, of: Measure) -> Clients | None:
-    """The metric or loss of every client, over the seeds that ended; None if there is none."""
-    recorded = [run.files.clients for run in cell.finite if of.short in run.files.clients]
-    finite = [table[np.isfinite(table[of.short])] for table in recorded]
+def clients(cell: Cell, metric: Measure) -> Clients | None:
+    """Return the metric or loss of every client, over the seeds that ended; None if there is none."""
+    recorded = [run.files.clients for run in cell.finite if metric.short in run.files.clients]
+    finite = [table[np.isfinite(table[metric.short])] for table in recorded]
     tables = [table for table in finite if table[Name.IMPORTANCE].any()]
     if not tables:
         return None
-    columns = [table[of.short].to_numpy(float) for table in tables]
-    means = [
-        np.average(column, weights=table[Name.IMPORTANCE])
-        for column, table in zip(columns, tables, strict=True)
-    ]
-    worst = [of.worst(column) for column in columns]
-    return Clients(
-        cell, np.sort(np.concatenate(columns)), float(np.mean(means)), float(np.mean(worst)), len(tables)
-    )
+    columns = [table[metric.short].to_numpy(float) for table in tables]
+    weights = [table[Name.IMPORTANCE] for table in tables]
+    means = [np.average(values, weights=weight) for values, weight in zip(columns, weights, strict=True)]
+    worst = [metric.worst(values) for values in columns]
+    every = np.sort(np.concatenate(columns))
+    return Clients(cell, every, float(np.mean(means)), float(np.mean(worst)), len(tables))
 
 
 def section(results: Results) -> Section | None:
-    """One card per scenario."""
-    found = [(scenario, compared_by(scenario)) for scenario, _ in results.scenarios]
-    tables = [
-        (scenario, of, [row for cell in scenario.cells if (row := clients(cell, of))])
-        for scenario, of in found
-    ]
-    cards = [
-        Card(
-            scenario.label,
-            _draw(scenario, of, rows),
-            places=[results.place(scenario)],
-            runs=len(scenario.runs),
-        )
-        for scenario, of, rows in tables
-        if rows
-    ]
-    everything = [row for _, _, rows in tables for row in rows]
-    if not everything:
+    """Return one card per scenario; None where no client was evaluated."""
+    cards, shown = [], []
+    for scenario, _ in results.scenarios:
+        metric = compared_by(scenario)
+        if rows := [row for cell in scenario.cells if (row := clients(cell, metric))]:
+            drawing, place = _draw(scenario, metric, rows), results.place(scenario)
+            cards.append(Card(scenario.label, {None: drawing}, places=[place], runs=len(scenario.runs)))
+            shown += rows
+    if not shown:
         return None
     strokes = "one client of one seed"
-    if any(len(row.values) > MOST for row in everything):
+    if any(len(row.values) > MOST for row in shown):
         strokes += f" (of more than {MOST}, as many quantiles)"
     note = (
         f"Each stroke: {strokes}. Filled mark: mean over clients, by importance. "
-        f"Open mark: the worst client{mean_over([row.n for row in everything])}."
+        f"Open mark: the worst client{mean_over([row.n for row in shown])}."
     )
-    return Section(
-        "fairness", "Fairness over clients", "cards.html.j2", note, {"cards": cards}, figures(cards)
-    )
+    return cards_section("fairness", "Fairness over clients", note, [("", cards)])
 
 
 def compared_by(scenario: RecordedScenario) -> Measure:
-    """The metric that compares clients: the ranking metric where each has a value of it, else their loss."""
+    """Return the metric that compares clients: the ranking one where it was recorded of each, else loss."""
     own = scenario.metric
     recorded = any(own.short in run.files.clients for run in scenario.runs)
     plain = replace(own, title=own.title.removeprefix("Test ").capitalize())
     return plain if recorded and own.higher is not None else Measure(Name.LOSS, "Loss", higher=False)
 
 
-def _draw(scenario: RecordedScenario, of: Measure, rows: Sequence[Clients]) -> svg.Drawing:
-    unit = " %" if of.share else ""
-    said = {row.cell.index: f"{row.cell.strategy}: worst client {of.text(row.worst)}{unit}" for row in rows}
-    best = (max if of.higher else min)(rows, key=lambda row: row.worst)
+def _draw(scenario: RecordedScenario, metric: Measure, rows: Sequence[Clients]) -> svg.Drawing:
+    worst = {row.cell: metric.with_unit(row.worst) for row in rows}
+    said = {cell.index: f"{cell.strategy}: worst client {text}" for cell, text in worst.items()}
+    best = (max if metric.higher else min)(rows, key=lambda row: row.worst)
     description = (
-        f"Final {of.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
-        f"with {best.cell.strategy}, {of.text(best.worst)}{unit}"
+        f"Final {metric.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
+        f"with {best.cell.strategy}, {worst[best.cell]}"
     )
-    return draw([row.cell for row in rows], ROW, partial(_paint, of=of, rows=rows), description, said)
+    return draw(list(worst), partial(_paint, metric=metric, rows=rows), description, said)
 
 
-def _paint(axes: Axes, of: Measure, rows: Sequence[Clients]) -> None:
+def _paint(axes: Axes, metric: Measure, rows: Sequence[Clients]) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     for y, row in enumerate(rows):
-        style: dict[str, Any] = {"color": svg.series(row.cell.index), "gid": svg.belongs(row.cell.index)}
+        index, style = row.cell.index, svg.style(row.cell.index)
         shown = row.values
         if len(shown) > MOST:
             shown = np.quantile(shown, np.linspace(0, 1, MOST))
@@ -117,13 +102,9 @@ def _paint(axes: Axes, of: Measure, rows: Sequence[Clients]) -> None:
         path = Path(ends, [Path.MOVETO, Path.LINETO] * len(shown))
         axes.add_patch(PathPatch(path, fill=False, linewidth=1.1, alpha=0.45, **style))
         axes.plot([row.worst, row.mean], [y, y], linewidth=1.4, **style)
-        axes.plot([row.mean], [y], "o", markersize=7, markeredgewidth=0, **style)
-        axes.plot(
-            [row.worst], [y], "o", markersize=7, markeredgewidth=1.6, markerfacecolor=svg.PAPER, **style
-        )
+        svg.dot(axes, index, (row.mean, y), 7)
+        svg.dot(axes, index, (row.worst, y), 7, edge=1.6, hollow=True)
     lows, highs = [row.values[0] for row in rows], [row.values[-1] for row in rows]
     room = 0.04 * (max(highs) - min(lows)) or 0.05
     axes.set_xlim(min(lows) - room, max(highs) + room)
-    axes.xaxis.set_major_formatter(svg.tick_text(share=of.share))
-    axes.set_xlabel(replace(of, title=f"{of.title} at the end").heading)
-    paint_names(axes, [row.cell for row in rows])
+    svg.across(axes, replace(metric, title=f"{metric.title} at the end").heading, share=metric.share)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from math import floor, isnan
+from itertools import product
+from math import floor, isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from reports.downloads import download
+from fl_core.text import natural
 from reports.figures import look, svg
-from reports.figures.grids import Grid, grids
-from reports.records.records import Cell
-from reports.sections.section import Results, Section, Table
-from reports.statistics.ranking import RankingEntry
+from reports.records.measures import Measure
+from reports.records.records import Cell, RecordedScenario
+from reports.records.summary import Summary
+from reports.sections.section import Results, Section
+from reports.tables import PageTable, TableEntry, download
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,54 +26,147 @@ if TYPE_CHECKING:
 SIDE, LETTER, LONGEST, LEADING = 34, 7.6, 22, 13.5  # pixels, pixels, letters, pixels
 LEVELS = len(look.LIGHT_AMOUNTS)
 
+Place = tuple[str, str]  # partition and delay
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heatmaps:
+    """The scenarios of one problem that form a grid of heterogeneity and delay."""
+
+    problem: str
+    measure: Measure
+    partitions: tuple[str, ...]
+    delays: tuple[str, ...]
+    means: Mapping[str, Mapping[Place, Summary]]  # by strategy and place
+    cells: tuple[Cell, ...]  # one per strategy
+
+    @property
+    def places(self) -> list[Place]:
+        """All combinations of a partition and a delay."""
+        return list(product(self.partitions, self.delays))
+
+    def value(self, strategy: str, place: Place) -> float:
+        """Return the mean final value over seeds; NaN where a seed diverged or there was no run."""
+        row = self.means[strategy].get(place)
+        return nan if row is None or row.diverged else row.final[self.measure.name].mean
+
+    def text(self, strategy: str, place: Place) -> str:
+        """Return the value as text; empty where there is none."""
+        value = self.value(strategy, place)
+        return "" if isnan(value) else self.measure.text(value)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest value of all strategies: they share one scale of colours."""
+        every = [self.value(strategy, place) for strategy in self.means for place in self.places]
+        known = [value for value in every if not isnan(value)] or [0.0]
+        return min(known), max(known)
+
+    @property
+    def column(self) -> float:
+        """The width of a column in pixels: its longest word has room."""
+        longest = max(len(word) for name in self.partitions for word in name.split())
+        return max(56.0, 180.0 / len(self.partitions), LETTER * (longest + 1))
+
+    @property
+    def headings(self) -> list[str]:
+        """The names of the columns, broken between words into as many lines as needed."""
+        width = int(self.column / LETTER)
+        return ["\n".join(textwrap.wrap(name, width, break_long_words=False)) for name in self.partitions]
+
+    def extremes(self, strategy: str) -> str:
+        """Return the strategy's worst and best place in words."""
+        known = {place: value for place in self.places if not isnan(value := self.value(strategy, place))}
+        if not known:
+            return "no value"
+        low, high = (
+            f"{self.measure.with_unit(known[place])} with {place[0]} under {place[1]}"
+            for place in (min(known, key=known.__getitem__), max(known, key=known.__getitem__))
+        )
+        return f"from {low} to {high}"
+
+    def leads(self, strategy: str, place: Place) -> bool:
+        """Return whether no strategy has a better value at a place, as printed."""
+        values = [value for other in self.means if not isnan(value := self.value(other, place))]
+        if self.measure.higher is None or len(values) < 2:
+            return False
+        top = max(values) if self.measure.higher else min(values)
+        return self.text(strategy, place) == self.measure.text(top)
+
+
+def heatmaps(scenarios: Iterable[tuple[RecordedScenario, list[Summary]]]) -> list[Heatmaps]:
+    """Return one per problem and metric whose scenarios are all pairs of several partitions and delays."""
+    by_problem: dict[tuple[str, Measure], list[tuple[RecordedScenario, list[Summary]]]] = {}
+    for scenario, rows in scenarios:
+        by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append((scenario, rows))
+    grids = []
+    for (problem, metric), group in by_problem.items():
+        places = {_place(scenario): rows for scenario, rows in group}
+        partitions, delays = (tuple(sorted(set(names), key=natural)) for names in zip(*places, strict=True))
+        whole = len(places) == len(group) == len(partitions) * len(delays)
+        if not whole or len(partitions) < 2 or len(delays) < 2 or not all(partitions):
+            continue
+        means: dict[str, dict[Place, Summary]] = {}
+        cells: dict[str, Cell] = {}
+        for place, rows in places.items():
+            for row in rows:
+                means.setdefault(row.strategy, {})[place] = row
+                before = cells.get(row.strategy, replace(row.cell, runs=()))
+                cells[row.strategy] = replace(before, runs=(*before.runs, *row.cell.runs))
+        ordered = tuple(sorted(cells.values(), key=lambda cell: cell.index))
+        grids.append(Heatmaps(problem, metric, partitions, delays, means, ordered))
+    return grids
+
+
+def _place(scenario: RecordedScenario) -> Place:
+    """Return partition, and the rest of the label: durations, availability, arrangement."""
+    run = scenario.runs[0]
+    before = f"{scenario.problem} · {run.partition} · "
+    if run.partition and scenario.label.startswith(before):
+        return run.partition, scenario.label.removeprefix(before)
+    return run.partition, run.timing
+
 
 def section(results: Results) -> Section | None:
-    """One block per grid, in it one heatmap per strategy."""
-    found = grids(results.scenarios)
-    if not found:
+    """Return one block per grid, in it one heatmap per strategy; None where scenarios form no grid."""
+    grids = heatmaps(results.scenarios)
+    if not grids:
         return None
     blocks: list[dict[str, Any]] = [
         {
-            "title": grid.problem if len(found) > 1 else "",
+            "title": grid.problem if len(grids) > 1 else "",
             "cards": [(cell, _draw(grid, cell.strategy)) for cell in grid.cells],
             "runs": sum(len(cell.runs) for cell in grid.cells),
         }
-        for grid in found
+        for grid in grids
     ]
-    numbers = pd.concat([frame(grid) for grid in found])
-    shows = {
-        "blocks": blocks,
-        "download": download(results.suite.name, "heatmaps", numbers),
-    }
-    names = {grid.measure for grid in found}
-    what = f"Final {names.pop().in_text}" if len(names) == 1 else "Final value"
-    unit = " (%)" if all(grid.measure.share for grid in found) else ""
+    numbers = pd.concat([frame(grid) for grid in grids])
+    metrics = {grid.measure for grid in grids}
+    what = f"Final {grids[0].measure.in_text}" if len(metrics) == 1 else "Final value"
+    unit = " (%)" if all(metric.share for metric in metrics) else ""
     note = (
         f"{what}{unit}{results.mean_over_seeds}: delay, down, against how the data are split, across. "
         "All strategies share one scale of colours; darker is more on white, lighter is more on black. "
         "In bold: the best strategy of that place."
     )
-    if any(isnan(grid.value(name, at)) for grid in found for name in grid.means for at in grid.places):
+    if any(isnan(grid.value(name, place)) for grid in grids for name in grid.means for place in grid.places):
         note += " Empty: a seed diverged, or no run has ended."
     figures = [
         (f"{grid.problem} {cell.strategy}", drawing)
-        for grid, block in zip(found, blocks, strict=True)
+        for grid, block in zip(grids, blocks, strict=True)
         for cell, drawing in block["cards"]
     ]
-    tables = [_table(grid, cell) for grid in found for cell in grid.cells]
-    return Section(
-        "grid",
-        "Heterogeneity and delay",
-        "heat.html.j2",
-        note,
-        shows,
-        figures,
-        [Table("all", numbers), *tables],
-    )
+    tables = [
+        PageTable("all", numbers),
+        *(_table(grid, cell.strategy) for grid in grids for cell in grid.cells),
+    ]
+    link = download("Heatmaps", results.suite.name, "heatmaps", numbers)
+    title, shows = "Heterogeneity and delay", {"blocks": blocks}
+    return Section("grid", title, "heat.html.j2", note, shows, figures, tables, [link])
 
 
-def frame(grid: Grid) -> pd.DataFrame:
-    """One row per strategy and place."""
+def frame(grid: Heatmaps) -> pd.DataFrame:
+    """Return one row per strategy and place."""
     return pd.DataFrame(
         {
             "problem": grid.problem,
@@ -83,96 +181,51 @@ def frame(grid: Grid) -> pd.DataFrame:
     )
 
 
-def _table(grid: Grid, cell: Cell) -> Table:
-    numbers = frame(grid)
+def _table(grid: Heatmaps, strategy: str) -> PageTable:
     lines = [
-        (
-            RankingEntry(delay),
-            *(RankingEntry(_text(grid, grid.value(cell.strategy, (one, delay)))) for one in grid.partitions),
-        )
+        (TableEntry(delay), *(TableEntry(grid.text(strategy, (name, delay))) for name in grid.partitions))
         for delay in grid.delays
     ]
-    of = numbers[numbers.strategy == cell.strategy]
-    return Table(f"{grid.problem} {cell.strategy}", of, [cell.strategy, *grid.partitions], lines)
-
-
-def _text(grid: Grid, value: float) -> str:
-    return "" if isnan(value) else grid.measure.text(value)
+    numbers = frame(grid)
+    own = numbers[numbers.strategy == strategy]
+    return PageTable(f"{grid.problem} {strategy}", own, [strategy, *grid.partitions], lines)
 
 
 def level(value: float, low: float, high: float) -> int:
-    """The index of a value's colour."""
+    """Return the index of a value's colour."""
     return min(LEVELS - 1, floor(LEVELS * (value - low) / (high - low))) if high > low else LEVELS // 2
 
 
-def _draw(grid: Grid, strategy: str) -> svg.Drawing:
-    names = [line for one in grid.delays for line in svg.two_lines(one, LONGEST).split("\n")]
-    left = 12 + LETTER * max(map(len, names))
-    width = left + _column(grid) * len(grid.partitions)
-    bottom = 16 + LEADING * max(len(_broken(one, grid).split("\n")) for one in grid.partitions)
-    size = (width, 2 + SIDE * len(grid.delays) + bottom)
-    about = f"{grid.measure.title} by delay and partition, {strategy}: {_extremes(grid, strategy)}"
-    return svg.figure(size, (left, 2, 2, bottom), partial(_paint, grid=grid, strategy=strategy), about)
+def _draw(grid: Heatmaps, strategy: str) -> svg.Drawing:
+    left = 12 + LETTER * max(len(line) for delay in grid.delays for line in _row_name(delay))
+    bottom = 16 + LEADING * max(name.count("\n") + 1 for name in grid.headings)
+    size = (left + grid.column * len(grid.partitions), 2 + SIDE * len(grid.delays) + bottom)
+    about = f"{grid.measure.title} by delay and partition, {strategy}: {grid.extremes(strategy)}"
+    return svg.Drawing(partial(_paint, grid=grid, strategy=strategy), about, size, (left, 2, 2, bottom))
 
 
-def _extremes(grid: Grid, strategy: str) -> str:
-    """Its best and its worst place in words."""
-    values = {at: value for at in grid.places if not isnan(value := grid.value(strategy, at))}
-    if not values:
-        return "no value"
-    unit = " %" if grid.measure.share else ""
-    low, high = (
-        f"{_text(grid, values[at])}{unit} with {at[0]} under {at[1]}"
-        for at in (min(values, key=values.__getitem__), max(values, key=values.__getitem__))
-    )
-    return f"from {low} to {high}"
+def _row_name(delay: str) -> list[str]:
+    return svg.two_lines(delay, LONGEST).split("\n")
 
 
-def _column(grid: Grid) -> float:
-    """Width of a column: its longest word has room."""
-    longest = max(len(word) for one in grid.partitions for word in one.split())
-    return max(56.0, 180.0 / len(grid.partitions), LETTER * (longest + 1))
-
-
-def _broken(label: str, grid: Grid) -> str:
-    """A column label, broken between words into as many lines as needed."""
-    import textwrap
-
-    return "\n".join(textwrap.wrap(label, int(_column(grid) / LETTER), break_long_words=False))
-
-
-def _paint(axes: Axes, grid: Grid, strategy: str) -> None:
-    from matplotlib.patches import Rectangle
-
+def _paint(axes: Axes, grid: Heatmaps, strategy: str) -> None:
     low, high = grid.range
-    for y, delay in enumerate(grid.delays):
-        for x, partition in enumerate(grid.partitions):
-            value = grid.value(strategy, (partition, delay))
-            if isnan(value):
-                axes.add_patch(Rectangle((x + 0.02, y + 0.03), 0.96, 0.94, fill=False, edgecolor=svg.RULE))
-                continue
-            colour, ink = svg.amount(level(value, low, high))
-            axes.add_patch(Rectangle((x + 0.015, y + 0.025), 0.97, 0.95, facecolor=colour, linewidth=0))
-            text = _text(grid, value)
-            weight = "bold" if _leads(grid, strategy, (partition, delay)) else "normal"
-            axes.text(x + 0.5, y + 0.5, text, color=ink, ha="center", va="center_baseline", weight=weight)
+    for delay, partition in product(grid.delays, grid.partitions):
+        place = partition, delay
+        x, y = grid.partitions.index(partition) + 0.5, grid.delays.index(delay) + 0.5
+        value = grid.value(strategy, place)
+        if isnan(value):
+            svg.tile(axes, x, y, 0.02, fill=False, edgecolor=svg.RULE)
+            continue
+        colour, ink = svg.amount(level(value, low, high))
+        svg.tile(axes, x, y, facecolor=colour, linewidth=0)
+        weight = "bold" if grid.leads(strategy, place) else "normal"
+        text = grid.text(strategy, place)
+        axes.text(x, y, text, color=ink, ha="center", va="center_baseline", weight=weight)
     axes.set_xlim(0, len(grid.partitions))
     axes.set_ylim(len(grid.delays), 0)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.set_xticks(
-        [x + 0.5 for x in range(len(grid.partitions))], [_broken(one, grid) for one in grid.partitions]
-    )
+    svg.only_tiles(axes)
+    axes.set_xticks([x + 0.5 for x in range(len(grid.partitions))], grid.headings)
     axes.set_yticks([])
     for y, delay in enumerate(grid.delays):
-        svg.row_name(axes, y + 0.5, svg.two_lines(delay, LONGEST).split("\n"))
-
-
-def _leads(grid: Grid, strategy: str, at: tuple[str, str]) -> bool:
-    """Whether no strategy has a better value there, as printed."""
-    values = [value for one in grid.means if not isnan(value := grid.value(one, at))]
-    if grid.measure.higher is None or len(values) < 2:
-        return False
-    top = max(values) if grid.measure.higher else min(values)
-    return _text(grid, grid.value(strategy, at)) == _text(grid, top)
+        svg.row_name(axes, y + 0.5, _row_name(delay))

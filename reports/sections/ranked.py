@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isnan, nan
+from math import inf, isnan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fl_core.text import many
-from reports.downloads import download
 from reports.figures import look
-from reports.numbers import MISSING
-from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
-from reports.records.summary import Row, best, frame
+from reports.records.summary import Summary, best, frame
 from reports.sections.behind import seeds_text
-from reports.sections.section import Results, Section, Table
+from reports.sections.ranking import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
+from reports.sections.section import Results, Section
 from reports.statistics.differences import Difference
-from reports.statistics.ranking import NO_SURROGATE, STALLED, Ranking, RankingEntry, seeds, spread_text
+from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 AGAINST = "Against the best"
 
@@ -37,174 +35,156 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RankingBlock:
     """The table of one scenario."""
 
     found: Ranking
-    seeds: list[str]
-    against: list[RankingEntry]  # the best of the scenario; empty where nothing is compared
+    against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
     finding: str  # in a sentence
     place: int
 
+    def table(self, rows: Sequence[Summary]) -> PageTable:
+        """Return the table as files."""
+        extra = [AGAINST] if self.against else []
+        headings = ["Strategy", *(column.title for column in self.found.columns), *extra, "Seeds"]
+        lines = [
+            (
+                TableEntry(line.row.strategy),
+                *line.entries,
+                *self.against[at : at + 1],
+                TableEntry(line.seeds),
+            )
+            for at, line in enumerate(self.found.lines)
+        ]
+        if any(entry.text for entry in self.found.pooled):
+            empty = [NOTHING] * (1 + len(extra))
+            lines.append((TableEntry("Trained centrally"), *self.found.pooled, *empty))
+        scenario = self.found.scenario
+        return PageTable(scenario.label, frame([(scenario, rows)]), headings, lines)
+
 
 def section(results: Results) -> Section:
-    """Overview and tables."""
-    rankings, compared = results.rankings, results.differences
+    """Return the overview of several scenarios, and a table for each."""
+    rankings = results.rankings
     glance = at_a_glance(results) if len(rankings) > 1 else None
     numbers = frame(results.scenarios)
     blocks = [
-        Block(
-            found,
-            [seeds(line.row) for line in found.lines],
-            against(of),
-            _finding(found, of),
-            results.place(found.scenario),
-        )
-        for found, of in zip(rankings, compared, strict=True)
+        RankingBlock(found, against(differences), _finding(found, differences), results.place(found.scenario))
+        for found, differences in zip(rankings, results.differences, strict=True)
     ]
-    shows = {
-        "glance": glance,
-        "blocks": blocks,
-        "download": download(results.suite.name, "ranking", numbers),
-    }
-    tables = [_table(block, rows) for block, (_, rows) in zip(blocks, results.scenarios, strict=True)]
-    overview = [_overview_table(glance, numbers)] if glance else []
+    tables = [block.table(rows) for block, (_, rows) in zip(blocks, results.scenarios, strict=True)]
+    if glance:
+        tables.insert(0, _overview_table(glance, numbers))
     note = _note(rankings, any(block.against for block in blocks))
-    return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=[*overview, *tables])
+    link = download("All tables", results.suite.name, "ranking", numbers)
+    shows = {"glance": glance, "blocks": blocks}
+    return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=tables, downloads=[link])
 
 
-def against(of: Sequence[Difference]) -> list[RankingEntry]:
-    """For each line of a scenario, whether it is separated from the best, and how many seeds would do so."""
-    return [_against(one, best=at == 0) for at, one in enumerate(of)]
+def against(differences: Sequence[Difference]) -> list[TableEntry]:
+    """Return whether each line of a scenario is separated from the best, and how many seeds would do so."""
+    entries = []
+    for at, one in enumerate(differences):
+        if one.gap is None:
+            entries.append(UNKNOWN if at else TableEntry("best", value=-1))
+        elif one.gap.worse:
+            entries.append(TableEntry("separated", value=0))
+        else:
+            needed = seeds_text(one.gap.needed)
+            would = f"{needed} would" if needed else ""
+            entries.append(TableEntry("not separated", would, one.gap.needed or inf))
+    return entries
 
 
-def _against(one: Difference, *, best: bool) -> RankingEntry:
-    if one.effect is None:
-        return RankingEntry("best" if best else MISSING, value=-1 if best else nan)
-    if one.worse:
-        return RankingEntry("separated", value=0)
-    needed = seeds_text(one.needed)
-    return RankingEntry("not separated", f"{needed} would" if needed else "", one.needed or inf)
-
-
-def _finding(found: Ranking, of: Sequence[Difference]) -> str:
-    """Who leads a scenario, and from how many it is separated."""
-    best = found.lines[0]
-    entry = best.entries[0]
-    unit = " %" if found.scenario.columns[0].share else ""
-    if best.row.diverged or isnan(best.row.final[found.scenario.columns[0].name].mean):
+def _finding(found: Ranking, differences: Sequence[Difference]) -> str:
+    """Return who leads a scenario, and from how many it is separated."""
+    leader, metric = found.lines[0].row, found.scenario.columns[0]
+    if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
-    text = f"{best.row.strategy} {entry.text}{unit}"
-    compared = [one for one in of if one.effect]
-    if not compared:
+    text = f"{leader.strategy} {found.lines[0].entries[0].text}{' %' if metric.share else ''}"
+    gaps = [one.gap for one in differences if one.gap]
+    if not gaps:
         return text
-    apart, of_all = sum(one.worse for one in compared), many(len(compared), "other")
-    return (
-        f"{text}, {f'separated from {apart} of {of_all}' if apart else f'not separated from any of {of_all}'}"
-    )
+    apart, every = sum(gap.worse for gap in gaps), many(len(gaps), "other")
+    return f"{text}, {f'separated from {apart} of' if apart else 'not separated from any of'} {every}"
 
 
-def _table(block: Block, rows: list[Row]) -> Table:
-    found = block.found
-    extra = [AGAINST] if block.against else []
-    headings = ["Strategy", *(column.title for column in found.columns), *extra, "Seeds"]
-    lines = [
-        (
-            RankingEntry(line.row.strategy),
-            *line.entries,
-            *block.against[at : at + 1],
-            RankingEntry(block.seeds[at]),
-        )
-        for at, line in enumerate(found.lines)
-    ]
-    if any(entry.text for entry in found.pooled):
-        empty = [RankingEntry("")] * (1 + len(extra))
-        lines.append((RankingEntry("Trained centrally"), *found.pooled, *empty))
-    return Table(found.scenario.label, frame([(found.scenario, rows)]), headings, lines)
-
-
-def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> Table:
+def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
     headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
     lines = [
-        (RankingEntry(label), *(RankingEntry(one.text, one.detail, best=one.best) for one in glances))
+        (TableEntry(label), *(TableEntry(one.text, one.detail, best=one.best) for one in glances))
         for label, glances, _ in glance["lines"]
     ]
-    return Table("overview", numbers, headings, lines)
+    return PageTable("overview", numbers, headings, lines)
 
 
 def _note(rankings: Sequence[Ranking], compared: bool) -> str:
     lines = [line for found in rankings for line in found.lines]
     first = {found.scenario.columns[0].in_text for found in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
-    parts = [f"Strategies are ranked by {by}."] if len(lines) > len(rankings) else []
-    if any(len(line.row.cell.finite) > 1 for line in lines):
-        median = (
-            " Updates and time to a target: median." if any(one.scenario.target for one in rankings) else ""
-        )
-        parts.append(f"Final values: mean ± standard deviation over seeds.{median} Best in bold.")
-    if compared:
-        parts.append(
-            "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
-            "how many would. That is not the same as equal: see “Behind the best”."
-        )
-    if any(found.unmet for found in rankings):
-        parts.append("∞: the median seed never met the target; beside it, how many seeds did.")
-    if any(line.row.diverged for line in lines):
-        parts.append("Strategies with diverged runs come last; their means are those of the other seeds.")
-    if any(line.row.stalled for line in lines):
-        parts.append(STALLED)
-    if any(found.scenario.lacks_surrogate for found in rankings):
-        parts.append(NO_SURROGATE)
-    return " ".join(parts)
+    target = any(found.scenario.target for found in rankings)
+    median = " Updates and time to a target: median." if target else ""
+    sentences = {
+        f"Strategies are ranked by {by}.": len(lines) > len(rankings),
+        f"Final values: mean ± standard deviation over seeds.{median} Best in bold.": any(
+            len(line.row.cell.finite) > 1 for line in lines
+        ),
+        "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
+        "how many would. That is not the same as equal: see “Behind the best”.": compared,
+        "∞: the median seed never met the target; beside it, how many seeds did.": any(
+            found.unmet for found in rankings
+        ),
+        "Strategies with diverged runs come last; their means are those of the other seeds.": any(
+            line.row.diverged for line in lines
+        ),
+        STALLED: any(line.row.stalled for line in lines),
+        NO_SURROGATE: any(found.scenario.lacks_surrogate for found in rankings),
+    }
+    return " ".join(sentence for sentence, applies in sentences.items() if applies)
 
 
 def at_a_glance(results: Results) -> dict[str, Any]:
-    """One line per scenario, one column per strategy, in the order of the standings."""
+    """Return one line per scenario, one column per strategy, in the order of the standings."""
     order = results.order
     ranks = {scenario.columns[0] for scenario, _ in results.scenarios}
+    title = "Final value of each scenario’s metric"
+    if len(ranks) == 1:
+        metric = ranks.pop()
+        unit = " (%)" if metric.share else ""
+        title = f"Final {metric.in_text}, mean ± standard deviation over seeds{unit}"
+    parts = zip(results.rankings, results.scenarios, results.differences, strict=True)
+    lines = [
+        (scenario.label, _glances(scenario, rows, order, differences), found.pooled[0])
+        for found, (scenario, rows), differences in parts
+    ]
     return {
-        "title": _glance_title(ranks.pop()) if len(ranks) == 1 else "Final value of each scenario’s metric",
+        "title": title,
         "strategies": [(results.index[strategy], strategy) for strategy in order],
-        "lines": [
-            (
-                found.scenario.label,
-                _glances(found.scenario, rows, order, of),
-                found.pooled[0],
-            )
-            for found, (_, rows), of in zip(
-                results.rankings, results.scenarios, results.differences, strict=True
-            )
-        ],
-        "pooled": any(found.pooled[0].text for found in results.rankings),
+        "lines": lines,
+        "pooled": any(pooled.text for _, _, pooled in lines),
         "compared": any(results.differences),
         "down": len(order) > len(look.LIGHT),  # many strategies: one a row
     }
 
 
-def _glance_title(ranks: Measure) -> str:
-    return f"Final {ranks.in_text}, mean ± standard deviation over seeds{' (%)' if ranks.share else ''}"
-
-
 def _glances(
-    scenario: RecordedScenario, rows: list[Row], order: list[str], of: Sequence[Difference]
+    scenario: RecordedScenario, rows: list[Summary], order: list[str], differences: Sequence[Difference]
 ) -> list[Glance]:
-    apart = {one.row.strategy: "separated" if one.worse else "not separated" for one in of if one.effect}
-    ranks = scenario.columns[0]
-    best_text = ranks.text(best(rows, ranks.name, ranks.higher))
-    means = {row.strategy: row.final[ranks.name].mean for row in rows}
-    known = [mean for mean in means.values() if np.isfinite(mean)]
-    worst, room = (
-        (min(known) if ranks.higher else max(known), max(known) - min(known)) if known else (0.0, 0.0)
-    )
-    found = {}
+    apart = {one.strategy: "not separated" if one.open else "separated" for one in differences if one.gap}
+    metric = scenario.columns[0]
+    best_text = metric.text(best(rows, metric.name, metric.higher))
+    means = {row.strategy: row.final[metric.name].mean for row in rows}
+    known = [mean for mean in means.values() if np.isfinite(mean)] or [0.0]
+    worst, room = min(known) if metric.higher else max(known), max(known) - min(known)
+    glances = {}
     for row in rows:
         mean = means[row.strategy]
-        text, detail = spread_text(row.final[ranks.name], ranks)
+        text, detail = spread_text(row.final[metric.name], metric)
         if row.diverged:
             detail = f"{row.diverged} diverged"
         elif row.stalled:
             detail = f"{row.stalled} stalled"
         place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
         leads = not row.diverged and text == best_text
-        found[row.strategy] = Glance(text, detail, leads, round(place, 3), apart.get(row.strategy, ""))
-    return [found.get(strategy, Glance("", "not run")) for strategy in order]
+        glances[row.strategy] = Glance(text, detail, leads, round(place, 3), apart.get(row.strategy, ""))
+    return [glances.get(strategy, Glance("", "not run")) for strategy in order]

@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from fl_core.schema import TO_TARGET, Clock
 from reports import numbers
-from reports.downloads import download
 from reports.figures import svg
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
 from reports.records.summary import time_to_target
-from reports.sections.rows import draw, paint_names
-from reports.sections.section import Results, Section, Table
+from reports.sections.rows import draw
+from reports.sections.section import Card, Results, Section, cards_section
+from reports.tables import PageTable, download
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROW = 30
-WIDE = 12  # ratio between the first and the last seed from which on the scale is logarithmic
 NEVER = 0.1  # of the width, beyond the last run: the place of seeds that never met the target
 
 
@@ -39,17 +37,20 @@ class Reached:
 
     @property
     def median(self) -> float:
-        """Of all seeds; ∞ where the median seed never met it."""
+        """The median over all seeds; ∞ where the median seed never met the target."""
         return float(np.median(self.when))
 
     @property
     def met(self) -> Array:
-        """The times of those that met it."""
+        """The times of the seeds that met the target."""
         return self.when[self.when < inf]
 
 
 def reached(cell: Cell, clock: str, target: float) -> Reached | None:
-    """Of ended runs; a diverged one that had not met the target never does. None without any."""
+    """Return when the ended runs of a strategy met a target; None without any.
+
+    A diverged run that had not met the target never does.
+    """
     runs = [run for run in cell.runs if run.status.terminated and clock in run.files.curve]
     if not runs:
         return None
@@ -59,129 +60,100 @@ def reached(cell: Cell, clock: str, target: float) -> Reached | None:
 
 
 def section(results: Results) -> Section | None:
-    """One card per scenario with a target, in it one figure per clock; one seed is in the ranking already."""
+    """Return one card per scenario with a target, in it one figure per clock.
+
+    None where no target was met, or there is one seed: that is in the ranking already.
+    """
     if len(results.suite.seeds) < 2:
         return None
-    cards: list[dict[str, Any]] = []
-    unmet, figures, frames = [], [], []
+    cards, unmet, frames = [], [], []
     for scenario, _ in results.scenarios:
-        if scenario.target is None:
+        if (target := scenario.target) is None:
             continue
-        label = f"{scenario.label} · {scenario.metric.round_text(scenario.target)}"
-        by_clock = {clock: _all(scenario, clock) for clock in TO_TARGET.values()}
-        if not any(isfinite(one.when[0]) for of in by_clock.values() for one in of):
+        by_clock = {
+            clock: sorted(
+                (row for cell in scenario.cells if (row := reached(cell, clock, target))),
+                key=lambda row: (row.median, row.when.min(), row.cell.strategy.casefold()),
+            )
+            for clock in TO_TARGET.values()
+        }
+        if not any(len(row.met) for rows in by_clock.values() for row in rows):
             unmet.append(scenario.label)
             continue
-        drawings = [(clock, clock.words, _draw(scenario, clock, of)) for clock, of in by_clock.items()]
-        cards.append(
-            {
-                "scenario": label,
-                "clocks": drawings,
-                "legend": [],
-                "caption": _caption(by_clock[Clock.UPDATES]),
-                "places": [results.place(scenario)],
-                "runs": len(scenario.runs),
-            }
-        )
-        figures += [(f"{scenario.label} {clock}", drawing) for clock, _, drawing in drawings]
-        frames += [_frame(scenario, clock, one) for clock, of in by_clock.items() for one in of]
+        figures = {clock: _draw(scenario, clock, rows) for clock, rows in by_clock.items()}
+        label, places = f"{scenario.label} · {scenario.metric.round_text(target)}", [results.place(scenario)]
+        cards.append(Card(label, figures, _caption(by_clock[Clock.UPDATES]), (), places, len(scenario.runs)))
+        frames += [
+            pd.DataFrame(
+                {
+                    "scenario": scenario.label,
+                    "strategy": row.cell.strategy,
+                    "target": target,
+                    "clock": clock.value,
+                    "met at": row.when,  # inf where a seed never met it
+                }
+            )
+            for clock in TO_TARGET.values()
+            for row in sorted(by_clock[clock], key=lambda row: scenario.cells.index(row.cell))
+        ]
     if not frames:
         return None
-    table = pd.concat(frames)
-    shows = {
-        "blocks": [{"cards": cards}],
-        "download": download(results.suite.name, "times-to-target", table),
-        "what": "Times to target",
-    }
     note = (
         "Strokes: when single seeds met the target. Mark: the median seed. Open, right of the line: the "
         "median seed never met it."
     )
     if unmet:
         note += f" No strategy met the target in {'; '.join(unmet)}."
-    tables = [Table("all", table)]
-    return Section("target", "Time to target", "curves.html.j2", note, shows, figures, tables)
-
-
-def _caption(of: Sequence[Reached]) -> str:
-    """Whose seeds never met the target, and how many."""
-    never = [
-        f"{one.cell.strategy} ({len(one.ends)} of {len(one.when)})" for one in _ordered(of) if len(one.ends)
-    ]
-    return f"Never met it: {', '.join(never)}." if never else ""
-
-
-def _all(scenario: RecordedScenario, clock: Clock) -> list[Reached]:
-    assert scenario.target is not None
-    found = [reached(cell, clock, scenario.target) for cell in scenario.cells]
-    return [one for one in found if one is not None]
-
-
-def _ordered(of: Sequence[Reached]) -> list[Reached]:
-    """The fastest first."""
-    return sorted(of, key=lambda one: (one.median, one.when.min(), one.cell.strategy.casefold()))
-
-
-def _frame(scenario: RecordedScenario, clock: Clock, one: Reached) -> pd.DataFrame:
-    """One row per seed; inf where it never met the target."""
-    return pd.DataFrame(
-        {
-            "scenario": scenario.label,
-            "strategy": one.cell.strategy,
-            "target": scenario.target,
-            "clock": clock.value,
-            "met at": one.when,
-        }
+    table = pd.concat(frames)
+    link = download("Times to target", results.suite.name, "times-to-target", table)
+    return cards_section(
+        "target", "Time to target", note, [("", cards)], tables=[PageTable("all", table)], downloads=[link]
     )
 
 
-def _draw(scenario: RecordedScenario, clock: Clock, of: Sequence[Reached]) -> svg.Drawing:
-    rows = _ordered(of)
+def _caption(rows: Sequence[Reached]) -> str:
+    """Return whose seeds never met the target, and how many."""
+    never = [f"{row.cell.strategy} ({len(row.ends)} of {len(row.when)})" for row in rows if len(row.ends)]
+    return f"Never met it: {', '.join(never)}." if never else ""
+
+
+def _draw(scenario: RecordedScenario, clock: Clock, rows: Sequence[Reached]) -> svg.Drawing:
     first = rows[0]
-    fastest = f"{first.cell.strategy} is the fastest with a median of {numbers.number(first.median, 3)}"
-    unmet = "the median seed of no strategy met it"
-    finding = fastest if isfinite(first.median) else unmet
+    finding = "the median seed of no strategy met it"
+    if isfinite(first.median):
+        finding = f"{first.cell.strategy} is the fastest with a median of {numbers.number(first.median, 3)}"
     about = f"When seeds met the target against {clock.words}, {scenario.label}: {finding}"
     said = {
-        one.cell.index: f"{one.cell.strategy}: median {numbers.number(one.median, 3)}, "
-        f"{len(one.met)} of {len(one.when)} seeds"
-        for one in rows
+        row.cell.index: f"{row.cell.strategy}: median {numbers.number(row.median, 3)}, "
+        f"{len(row.met)} of {len(row.when)} seeds"
+        for row in rows
     }
-    return draw([one.cell for one in rows], ROW, partial(_paint, clock=clock, of=rows), about, said)
+    return draw([row.cell for row in rows], partial(_paint, clock=clock, rows=rows), about, said)
 
 
-def _paint(axes: Axes, clock: Clock, of: Sequence[Reached]) -> None:
-    times = np.concatenate([one.met for one in of])
-    never = any(len(one.ends) for one in of)
-    last = float(max([*times, *(end for one in of for end in one.ends)])) or 1.0  # met at time 0, and over
+def _paint(axes: Axes, clock: Clock, rows: Sequence[Reached]) -> None:
+    times = np.concatenate([row.met for row in rows])
+    ends = np.concatenate([row.ends for row in rows])
+    last = float(max([*times, *ends])) or 1.0  # met at time 0, and over
     first = float(min(times[times > 0], default=last))
-    log = last > WIDE * first
+    log = last > svg.WIDE * first
     left = first / 1.5 if log else 0.0
     edge = last * (last / left) ** NEVER if log else last * (1 + NEVER)
-    for y, one in enumerate(of):
-        _paint_row(axes, y, one, edge)
+    for y, row in enumerate(rows):
+        index = row.cell.index
+        if len(row.met) > 1:
+            axes.plot([row.met[0], row.met[-1]], [y, y], linewidth=1.4, **svg.style(index))
+        svg.strokes(axes, index, row.met, y, alpha=0.6)
+        if isfinite(row.median):
+            svg.dot(axes, index, (row.median, y), 8)
+        else:
+            svg.dot(axes, index, (edge, y), 8, edge=1.8, hollow=True)
     if log:
         axes.set_xscale("log")
-        axes.set_xlim(left, edge * 1.1 if never else last * 1.08)
+        axes.set_xlim(left, edge * 1.1 if len(ends) else last * 1.08)
     else:
         axes.locator_params(axis="x", nbins=5)
-        axes.set_xlim(0, edge * 1.03 if never else last * 1.04)
-    if never:
+        axes.set_xlim(0, edge * 1.03 if len(ends) else last * 1.04)
+    if len(ends):
         axes.axvline((edge * last) ** 0.5, color=svg.RULE, linewidth=0.8)
-    axes.xaxis.set_major_formatter(svg.tick_text(share=False))
-    axes.xaxis.set_minor_formatter(svg.no_text)
-    axes.set_xlabel(clock.words.capitalize() + (" · log scale" if log else ""))
-    paint_names(axes, [one.cell for one in of])
-
-
-def _paint_row(axes: Axes, y: int, one: Reached, edge: float) -> None:
-    index = one.cell.index
-    style: dict[str, Any] = {"color": svg.series(index), "gid": svg.belongs(index)}
-    if len(one.met) > 1:
-        axes.plot([one.met[0], one.met[-1]], [y, y], linewidth=1.4, **style)
-    for value in one.met:
-        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=1.1, alpha=0.6, **style)
-    if isfinite(one.median):
-        axes.plot([one.median], [y], "o", markersize=8, markeredgewidth=0, **style)
-    else:
-        axes.plot([edge], [y], "o", markersize=8, markeredgewidth=1.8, markerfacecolor=svg.PAPER, **style)
+    svg.across(axes, clock.words.capitalize(), log=log)

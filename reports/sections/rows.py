@@ -7,15 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reports.figures import svg
-from reports.records.records import Cell
+from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
-from reports.sections.section import Card, Results, once, together
+from reports.sections.section import Card, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
 
+ROW = 30  # height in pixels
 WIDTH = svg.SIZE[0]
 TOP, BOTTOM, RIGHT = 8, 44, 16
 LETTER = 7.6  # pixels, about
@@ -24,64 +25,85 @@ MANY = 10  # rows; more are lower, and names have one line
 LOW = 0.76  # height of a row among many
 
 
-def cards(
-    results: Results,
-    of: Callable[[Cell], Array],
-    paint: Callable[[Rows, Axes], None],
-    *,
-    row: float,
-    about: str,
-    words: Callable[[Array], str],
-) -> list[Card]:
-    """A figure for all scenarios with the same numbers: a row for each strategy of which `of` finds some.
-
-    `about` says what is drawn, and `words` what a strategy's numbers show, for those who do not see them.
-    """
-    found = [
-        (scenario, [(cell, numbers) for cell in scenario.cells if len(numbers := of(cell))])
-        for scenario, _ in results.scenarios
-    ]
-    drawn = []
-    for scenarios, rows in once([one for one in found if one[1]], _content):
-        title, where = together(scenarios)
-        said = {cell.index: f"{cell.strategy}: {words(numbers)}" for cell, numbers in rows}
-        description = f"{about}, {title}: {'; '.join(said.values())}"
-        figure = draw([cell for cell, _ in rows], row, partial(paint, rows), description, said)
-        places = [results.place(one) for one in scenarios]
-        drawn.append(Card(title, figure, where, places=places, runs=sum(len(one.runs) for one in scenarios)))
-    return drawn
-
-
-def _content(rows: Rows) -> tuple[tuple[str, bytes], ...]:
-    return tuple((cell.strategy, numbers.tobytes()) for cell, numbers in rows)
-
-
 def draw(
     cells: Sequence[Cell],
-    row: float,
     paint: Callable[[Axes], None],
     description: str,
-    said: Mapping[int, str] | None = None,
+    said: Mapping[int, str],
+    row: float = ROW,
 ) -> svg.Drawing:
-    """Axes with a row for each of the cells, `row` pixels high: rows are 0, 1, … from the top."""
-    letters = max(len(line) for cell in cells for line in _lines(cell, cells))
-    margins = (18 + LETTER * letters, RIGHT, TOP, BOTTOM)
+    """Return axes with a row for each of the cells: rows are 0, 1, … from the top.
+
+    Args:
+        cells: The strategies, the first one at the top.
+        paint: Draws what the rows show.
+        description: For screen readers.
+        said: What pointing at a strategy says, by its index.
+        row: The height of a row in pixels.
+    """
+    names = [_lines(cell.strategy, among=len(cells)) for cell in cells]
+
+    def rows(axes: Axes) -> None:
+        axes.set_ylim(len(cells) - 0.5, -0.5)
+        axes.set_yticks([])
+        axes.grid(visible=True, axis="x")  # faint vertical lines instead of horizontal ones
+        paint(axes)
+        for y, lines in enumerate(names):
+            svg.row_name(axes, y, lines)
+
+    left = 18 + LETTER * max(len(line) for lines in names for line in lines)
     height = row * len(cells) * (LOW if len(cells) > MANY else 1)
-    return svg.figure((WIDTH, TOP + BOTTOM + height), margins, paint, description, said=said)
+    margins = (left, RIGHT, TOP, BOTTOM)
+    return svg.Drawing(rows, description, (WIDTH, TOP + BOTTOM + height), margins, said=said)
 
 
-def _lines(cell: Cell, cells: Sequence[Cell]) -> list[str]:
-    """A name on up to two lines; among many rows a long one loses its middle."""
-    name = cell.strategy
-    if len(cells) <= MANY or len(name) <= LONGEST:
+def _lines(name: str, among: int) -> list[str]:
+    """Return a name on up to two lines; among many rows a long one loses its middle."""
+    if among <= MANY or len(name) <= LONGEST:
         return svg.two_lines(name, LONGEST).split("\n")
     return [f"{name[: LONGEST - 9].rstrip()}…{name[-8:].lstrip()}"]
 
 
-def paint_names(axes: Axes, cells: Sequence[Cell]) -> None:
-    """Names at the rows; faint vertical lines instead of horizontal ones."""
-    axes.set_ylim(len(cells) - 0.5, -0.5)
-    axes.set_yticks([])
-    axes.grid(visible=True, axis="x")
-    for y, cell in enumerate(cells):
-        svg.row_name(axes, y, _lines(cell, cells))
+def cards(
+    results: Results,
+    measured: Callable[[Cell], Array],
+    paint: Callable[[Rows, Axes], None],
+    *,
+    row: float = ROW,
+    about: str,
+    words: Callable[[Array], str],
+) -> list[Card]:
+    """Return a figure for all scenarios with the same numbers, with a row for each strategy that has some.
+
+    Args:
+        results: The scenarios.
+        measured: The numbers of a strategy in a scenario.
+        paint: Draws the rows.
+        row: The height of a row in pixels.
+        about: What is drawn, for those who do not see it.
+        words: What a strategy's numbers show, in words.
+    """
+    groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
+    for scenario, _ in results.scenarios:
+        if rows := [(cell, values) for cell in scenario.cells if len(values := measured(cell))]:
+            content = tuple((cell.strategy, values.tobytes()) for cell, values in rows)
+            groups.setdefault(content, ([], rows))[0].append(scenario)
+    drawn = []
+    for scenarios, rows in groups.values():
+        title, where = _together([scenario.label for scenario in scenarios])
+        said = {cell.index: f"{cell.strategy}: {words(values)}" for cell, values in rows}
+        description = f"{about}, {title}: {'; '.join(said.values())}"
+        figure = draw([cell for cell, _ in rows], partial(paint, rows), description, said, row)
+        runs = sum(len(scenario.runs) for scenario in scenarios)
+        drawn.append(Card(title, {None: figure}, where, (), [results.place(of) for of in scenarios], runs))
+    return drawn
+
+
+def _together(labels: Sequence[str]) -> tuple[str, str]:
+    """Return a title for a figure of several scenarios, what their labels share; and which they are."""
+    if len(labels) == 1:
+        return labels[0], ""
+    parts = [label.split(" · ") for label in labels]
+    common = [part for part in parts[0] if all(part in other for other in parts)]
+    title = " · ".join(common) or f"{len(labels)} scenarios"
+    return title, f"The same in {len(labels)} scenarios: {'; '.join(labels)}."

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-import pandas as pd
 from jinja2 import Template
 
+from fl_core.schema import Clock
 from reports.figures import look
 from reports.figures.svg import Drawing
-from reports.records.records import RecordedScenario, RecordedSuite
-from reports.records.summary import Row, summarise
+from reports.records.records import Cell, RecordedScenario, RecordedSuite
+from reports.records.summary import Summary, summarise
+from reports.sections.ranking import Ranking, ranking
 from reports.statistics.differences import Difference, differences
-from reports.statistics.ranking import Ranking, RankingEntry, ranking
 from reports.statistics.standings import Standings, standings
+from reports.tables import Download, PageTable
 
-Shown = TypeVar("Shown")  # what a figure is drawn from
 LEADERS = 6  # strategies in colour where there are more than colours
 
 
@@ -27,19 +27,29 @@ class Results:
     """A suite with its scenarios summarised, once for all sections."""
 
     suite: RecordedSuite
-    scenarios: tuple[tuple[RecordedScenario, list[Row]], ...]
+    scenarios: tuple[tuple[RecordedScenario, list[Summary]], ...]
     index: Mapping[str, int]  # of every strategy: its colour, dash and marker
 
     @classmethod
     def of(cls, suite: RecordedSuite) -> Results:
-        """The results of a suite; of more strategies than there are colours, the leaders get them."""
-        found = [(scenario, summarise(scenario)) for scenario in suite.scenarios()]
+        """Return the results of a suite; of more strategies than there are colours, the leaders get them."""
+        scenarios = [(scenario, summarise(scenario)) for scenario in suite.scenarios()]
         index = {name: at for at, name in enumerate(suite.strategies)}
         if len(index) > len(look.LIGHT):
-            index = _leaders_in_colour(suite.strategies, standings(found))
-            scenarios = [_coloured(scenario, index) for scenario, _ in found]
-            found = [(scenario, summarise(scenario)) for scenario in scenarios]
-        return cls(suite, tuple(found), index)
+            order = found.order if (found := standings(scenarios)) else suite.strategies
+            first = [name for name in suite.strategies if name in order[:LEADERS]]
+            others = [name for name in suite.strategies if name not in first]
+            index = {name: at for at, name in enumerate(first)}
+            index |= {name: look.QUIET + at for at, name in enumerate(others)}
+            coloured = [
+                replace(
+                    scenario,
+                    cells=tuple(replace(cell, index=index[cell.strategy]) for cell in scenario.cells),
+                )
+                for scenario, _ in scenarios
+            ]
+            scenarios = [(scenario, summarise(scenario)) for scenario in coloured]
+        return cls(suite, tuple(scenarios), index)
 
     @property
     def mean_over_seeds(self) -> str:
@@ -68,33 +78,8 @@ class Results:
         return [differences(scenario, rows) for scenario, rows in self.scenarios]
 
     def place(self, scenario: RecordedScenario) -> int:
-        """Which scenario of the page it is, from 1: its name in links and in the picker."""
-        return 1 + [one.label for one, _ in self.scenarios].index(scenario.label)
-
-
-def _leaders_in_colour(strategies: Sequence[str], found: Standings | None) -> dict[str, int]:
-    """Colours for the first few, in the order of the alphabet; the others are quiet."""
-    first = (found.order if found else list(strategies))[:LEADERS]
-    leading = [name for name in strategies if name in first]
-    others = [name for name in strategies if name not in first]
-    return {name: at for at, name in enumerate(leading)} | {
-        name: look.QUIET + at for at, name in enumerate(others)
-    }
-
-
-def _coloured(scenario: RecordedScenario, index: Mapping[str, int]) -> RecordedScenario:
-    cells = tuple(replace(cell, index=index[cell.strategy]) for cell in scenario.cells)
-    return replace(scenario, cells=cells)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """A table as files: numbers for programs, and, where it is also printed, lines of text."""
-
-    name: str
-    numbers: pd.DataFrame
-    headings: Sequence[str] = ()
-    lines: Sequence[Sequence[RankingEntry]] = ()
+        """Return which scenario of the page it is, from 1: its name in links and in the picker."""
+        return 1 + [other.label for other, _ in self.scenarios].index(scenario.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,52 +92,49 @@ class Section:
     note: str  # what all of its figures or tables have in common
     shows: Mapping[str, Any] = field(default_factory=dict)
     figures: Sequence[tuple[str, Drawing]] = ()  # by their content, in words
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
+    downloads: Sequence[Download] = ()  # links at its end
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A figure of one scenario, or of several in which it would be the same."""
+    """The figure of one scenario, or of several in which it would be the same; or a figure for each clock."""
 
     scenario: str
-    figure: Drawing
+    figures: Mapping[Clock | None, Drawing]  # a single one by None
     caption: str = ""  # beyond its note
-    legend: tuple[
-        tuple[int, str], ...
-    ] = ()  # index and label of strategies, where the figure does not name them
+    legend: Sequence[tuple[int, str]] = ()  # strategies' indices and labels, if not named in the figure
     places: Sequence[int] = ()  # the scenarios, by their places on the page
     runs: int = 0  # the runs behind it
 
 
-def figures(cards: Sequence[Card]) -> list[tuple[str, Drawing]]:
-    """The figures of some cards, by their scenarios."""
-    return [(card.scenario, card.figure) for card in cards]
+def cards_section(
+    anchor: str,
+    title: str,
+    note: str,
+    blocks: Sequence[tuple[str, Sequence[Card]]],
+    *,
+    tables: Sequence[PageTable] = (),
+    downloads: Sequence[Download] = (),
+) -> Section:
+    """Return a section of cards, in blocks with titles; a single block needs none."""
+    figures = [
+        (" ".join(filter(None, (block, clock, card.scenario))), drawing)
+        for block, cards in blocks
+        for card in cards
+        for clock, drawing in card.figures.items()
+    ]
+    return Section(anchor, title, "cards.html.j2", note, {"blocks": blocks}, figures, tables, downloads)
+
+
+def legend(cells: Sequence[Cell]) -> list[tuple[int, str]]:
+    """Return index and label of strategies, as keys of figures have them."""
+    return [(cell.index, cell.strategy) for cell in cells]
 
 
 def mean_over(seeds: Sequence[int]) -> str:
-    """The note in a caption on averaging, from the seeds of each cell; empty for single ones."""
+    """Return the note in a caption on averaging, from the seeds of each cell; empty for single ones."""
     least, most = min(seeds), max(seeds)
     if most == 1:
         return ""
     return f", mean over {most} seeds" if least == most else f", mean over {least} to {most} seeds"
-
-
-def once(
-    found: Sequence[tuple[RecordedScenario, Shown]], content: Callable[[Shown], Hashable]
-) -> list[tuple[list[RecordedScenario], Shown]]:
-    """Scenarios in which a figure would have the same content, in the order of the first of each."""
-    groups: dict[Hashable, tuple[list[RecordedScenario], Shown]] = {}
-    for scenario, shown in found:
-        groups.setdefault(content(shown), ([], shown))[0].append(scenario)
-    return list(groups.values())
-
-
-def together(scenarios: Sequence[RecordedScenario]) -> tuple[str, str]:
-    """A title for a figure of several scenarios, the parts that their labels share; and which they are."""
-    labels = [one.label for one in scenarios]
-    if len(labels) == 1:
-        return labels[0], ""
-    parts = [label.split(" · ") for label in labels]
-    common = [part for part in parts[0] if all(part in other for other in parts)]
-    title = " · ".join(common) or f"{len(labels)} scenarios"
-    return title, f"The same in {len(labels)} scenarios: {'; '.join(labels)}."

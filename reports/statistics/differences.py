@@ -4,88 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan
 from typing import TYPE_CHECKING
 
-from reports.records.records import RecordedScenario
-from reports.records.summary import Row
+from reports.records.records import Cell, RecordedScenario
+from reports.records.summary import Summary
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How far one of several strategies is behind the same best one."""
+
+    effect: Effect  # its interval holds at 95 % together with those of all that are compared (Bonferroni)
+    p: float  # adjusted (Holm) for the number of strategies that are compared
+    worse: bool  # whether it is shown to be worse; False means only that it is not shown
+    needed: int | None  # seeds that would separate it, if the difference is as estimated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
     """One strategy against the best of the scenario; positive where it is worse."""
 
-    row: Row
-    values: tuple[float, ...]  # one per seed that both completed
-    # Its interval holds at 95 % together with those of all strategies that are compared (Bonferroni).
-    effect: Effect | None  # None where there is no such seed, and of the best itself
-    p: float  # adjusted (Holm) for the number of strategies that are compared; NaN without an effect
-    worse: bool = False  # whether it is shown to be worse; False means only that it is not shown
-    needed: int | None = None  # seeds that would separate it, if the difference is as estimated
+    cell: Cell
+    values: tuple[float, ...] = ()  # one per seed that both completed
+    gap: Gap | None = None  # None where there is no such seed, and of the best itself
+
+    @property
+    def strategy(self) -> str:
+        """The strategy's label."""
+        return self.cell.strategy
 
     @property
     def open(self) -> bool:
         """Whether it was compared and is not separated from the best."""
-        return self.effect is not None and not self.worse
+        return self.gap is not None and not self.gap.worse
 
 
-def differences(scenario: RecordedScenario, rows: Sequence[Row]) -> list[Difference]:
-    """Of all rows, in their order, the first one being the best; none where no two seeds can be paired.
+def differences(scenario: RecordedScenario, rows: Sequence[Summary]) -> list[Difference]:
+    """Return the differences of all strategies of a scenario to its best one.
 
     Paired over the seeds that both strategies completed, in the ranking metric. The best is chosen on the
     same seeds, which favours it: with few seeds and many strategies some lead by chance.
+
+    Args:
+        scenario: The scenario.
+        rows: Its strategies, the best one first.
+
+    Returns:
+        One for each of the rows, in their order; none where no two seeds can be paired.
     """
-    ranks = scenario.columns[0]
-    if len(rows) < 2 or rows[0].diverged or isnan(rows[0].final[ranks.name].mean):
+    metric = scenario.columns[0]
+    if len(rows) < 2 or rows[0].diverged or isnan(rows[0].final[metric.name].mean):
         return []
-    best, *others = rows
-    sign = 1 if ranks.higher else -1
-    reference = {run.seed: run.final(ranks.name) for run in best.cell.finite}
+    sign = 1 if metric.higher else -1
+    best = {run.seed: run.final(metric.name) for run in rows[0].cell.finite}
     paired = {
         row.strategy: tuple(
             value
             for run in row.cell.finite
-            if run.seed in reference
-            and not isnan(value := sign * (reference[run.seed] - run.final(ranks.name)))
+            if run.seed in best and not isnan(value := sign * (best[run.seed] - run.final(metric.name)))
         )
-        for row in others
+        for row in rows[1:]
     }
-    found = behind({name: values for name, values in paired.items() if values})
-    if all(one.effect.n < 2 for one in found.values()):
+    gaps = behind({strategy: values for strategy, values in paired.items() if values})
+    if all(gap.effect.n < 2 for gap in gaps.values()):
         return []
-
-    def compared(row: Row) -> Difference:
-        one = found.get(row.strategy)
-        if one is None:
-            return Difference(row, (), None, nan)
-        return Difference(row, paired[row.strategy], one.effect, one.p, one.worse, one.needed)
-
-    return [Difference(best, (), None, nan), *map(compared, others)]
+    return [Difference(row.cell, paired.get(row.strategy, ()), gaps.get(row.strategy)) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """How far one of several is behind the same best one."""
-
-    effect: Effect
-    p: float  # Holm's, among all of them
-    worse: bool
-    needed: int | None
-
-
-def behind(differences: Mapping[str, Sequence[float]]) -> dict[str, Behind]:
-    """By name, from differences over seeds: intervals that hold together at 95 %, and p adjusted (Holm)."""
+def behind(differences: Mapping[str, Sequence[float]]) -> dict[str, Gap]:
+    """Return gaps by name, from differences over seeds: intervals hold together at 95 %, p is Holm's."""
     from reports.statistics.paired import LEVEL, effect, holm, seeds_to_decide
 
     level = 1 - (1 - LEVEL) / max(1, len(differences))
     effects = {name: effect(values, level) for name, values in differences.items()}
-    adjusted = holm([one.p for one in effects.values()])
-    found = {}
-    for (name, one), p in zip(effects.items(), adjusted, strict=True):
-        worse = one.mean > 0 and p <= 1 - LEVEL
-        seeds = None if worse else seeds_to_decide(one, level=level)
-        found[name] = Behind(one, p, worse, None if seeds is None else max(seeds, one.n + 1))
-    return found
+    adjusted = holm([effect.p for effect in effects.values()])
+    gaps = {}
+    for (name, gap), p in zip(effects.items(), adjusted, strict=True):
+        worse = gap.mean > 0 and p <= 1 - LEVEL
+        seeds = None if worse else seeds_to_decide(gap, level=level)
+        gaps[name] = Gap(gap, p, worse, None if seeds is None else max(seeds, gap.n + 1))
+    return gaps

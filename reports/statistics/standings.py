@@ -12,8 +12,8 @@ import numpy as np
 
 from fl_core.schema import Status
 from reports.records.records import RecordedScenario
-from reports.records.summary import Row
-from reports.statistics.differences import Behind, behind, differences
+from reports.records.summary import Summary
+from reports.statistics.differences import Gap, behind, differences
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect
@@ -25,12 +25,12 @@ class Standing:
 
     strategy: str
     score: Effect  # mean rank (1 is best) or mean final value, over seeds, with its own interval of 95 %
-    behind: Behind | None = None  # against the leader, on the same scale; None of the leader, or if unpaired
+    gap: Gap | None = None  # to the leader, on the same scale; None of the leader, or if unpaired
 
     @property
     def open(self) -> bool:
         """Whether it was compared and is not separated from the leader."""
-        return self.behind is not None and not self.behind.worse
+        return self.gap is not None and not self.gap.worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,64 +49,60 @@ class Standings:
 
     @property
     def leader(self) -> Standing:
-        """The first one."""
+        """The first strategy."""
         return self.lines[0]
 
     @property
     def order(self) -> list[str]:
         """The strategies, the leader first."""
-        return [one.strategy for one in self.lines]
+        return [line.strategy for line in self.lines]
 
     @property
     def compared(self) -> list[Standing]:
-        """Those that were compared with the leader."""
-        return [one for one in self.lines if one.behind is not None]
+        """The strategies that were compared with the leader."""
+        return [line for line in self.lines if line.gap is not None]
 
     @property
     def open(self) -> list[Standing]:
-        """Those that are not separated from the leader, the nearest first."""
-        return [one for one in self.lines if one.open]
+        """The strategies that are not separated from the leader, the nearest first."""
+        return [line for line in self.lines if line.open]
 
 
-def standings(scenarios: Sequence[tuple[RecordedScenario, Sequence[Row]]]) -> Standings | None:
-    """None where fewer than two strategies have a number that can be compared."""
+def standings(scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -> Standings | None:
+    """Return the standings; None where fewer than two strategies have a number that can be compared."""
     if not scenarios:
         return None
     return _by_value(*scenarios[0]) if len(scenarios) == 1 else by_rank(Finals.of(scenarios))
 
 
-def _by_value(scenario: RecordedScenario, rows: Sequence[Row]) -> Standings | None:
+def _by_value(scenario: RecordedScenario, rows: Sequence[Summary]) -> Standings | None:
     from reports.statistics.paired import effect
 
-    ranks = scenario.columns[0]
-    compared = {one.row.strategy: one for one in differences(scenario, list(rows))}
+    gaps = {one.strategy: one.gap for one in differences(scenario, rows)}
     lines = []
     for row in rows:
-        values = [value for run in row.cell.finite if not isnan(value := run.final(ranks.name))]
-        one = compared.get(row.strategy)
-        away = Behind(one.effect, one.p, one.worse, one.needed) if one and one.effect else None
+        finals = [run.final(scenario.columns[0].name) for run in row.cell.finite]
+        values = [value for value in finals if not isnan(value)]
         if values and not row.diverged:
-            lines.append(Standing(row.strategy, effect(values), away))
+            lines.append(Standing(row.strategy, effect(values), gaps.get(row.strategy)))
     if len(lines) < 2:
         return None
-    return Standings(tuple(lines), 1, min(one.score.n for one in lines), by_rank=False)
+    return Standings(tuple(lines), 1, min(line.score.n for line in lines), by_rank=False)
 
 
 def by_rank(table: Finals) -> Standings | None:
-    """The standings by mean rank; None where fewer than two strategies, or no seed, can be compared."""
+    """Return the standings by mean rank; None where fewer than two strategies can be compared."""
     from reports.statistics.paired import effect
 
     if len(table.strategies) < 2 or not table.seeds:
         return None
-    ranks = table.ranks.mean(0)  # [strategies, seeds]
-    order = np.argsort(ranks.mean(1), kind="stable")
-    first = order[0]
-    away = behind({table.strategies[at]: list(ranks[at] - ranks[first]) for at in order[1:]})
-    lines = tuple(
-        Standing(name, effect(list(ranks[at])), away.get(name) if len(table.seeds) > 1 else None)
-        for at in order
-        if (name := table.strategies[at])
-    )
+    means = table.ranks.mean(0)  # [strategies, seeds]
+    order = np.argsort(means.mean(1), kind="stable")
+    names = [table.strategies[at] for at in order]
+    ranks = dict(zip(names, means[order], strict=True))
+    several = len(table.seeds) > 1
+    gaps = behind({name: list(ranks[name] - ranks[names[0]]) for name in names[1:]}) if several else {}
+    lines = tuple(Standing(name, effect(list(ranks[name])), gaps.get(name)) for name in names)
     return Standings(lines, len(table.worth), len(table.seeds), by_rank=True)
 
 
@@ -119,8 +115,8 @@ class Finals:
     worth: np.ndarray  # [scenarios, strategies, seeds]; more is better, −∞ of diverged runs
 
     @classmethod
-    def of(cls, scenarios: Sequence[tuple[RecordedScenario, Sequence[Row]]]) -> Finals:
-        """Of runs as they were recorded."""
+    def of(cls, scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -> Finals:
+        """Return the final values of runs as they were recorded."""
         tables = [_worth(scenario) for scenario, _ in scenarios]
         strategies = tuple(name for name in tables[0] if all(name in table for table in tables))
         by_seed = [set(table[name]) for table in tables for name in strategies]
@@ -131,23 +127,28 @@ class Finals:
     @cached_property
     def ranks(self) -> np.ndarray:
         """Ranks among the strategies from 1, ties sharing their mean [scenarios, strategies, seeds]."""
-        from reports.statistics.estimates import ranks
-
         return np.apply_along_axis(ranks, 1, -self.worth)
 
 
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Return ranks from 1; ties share their mean rank."""
+    below = (values[:, None] > values[None, :]).sum(1)
+    alike = (values[:, None] == values[None, :]).sum(1)
+    return np.asarray(below + (alike + 1) / 2)
+
+
 def _worth(scenario: RecordedScenario) -> dict[str, dict[int, float]]:
-    """Strategy → seed → final value, more being better."""
-    ranks = scenario.columns[0]
-    sign = 1 if ranks.higher else -1
-    found: dict[str, dict[int, float]] = {}
-    for cell in scenario.cells:
-        ended = {
-            run.seed: -inf if run.status is Status.DIVERGED else sign * run.final(ranks.name)
+    """Return strategy → seed → final value, more being better."""
+    metric = scenario.columns[0]
+    sign = 1 if metric.higher else -1
+    worth = {
+        cell.strategy: {
+            run.seed: value
             for run in cell.runs
             if run.status.terminated
+            for value in [-inf if run.status is Status.DIVERGED else sign * run.final(metric.name)]
+            if not isnan(value)
         }
-        known = {seed: value for seed, value in ended.items() if not isnan(value)}
-        if known:
-            found[cell.strategy] = known
-    return found
+        for cell in scenario.cells
+    }
+    return {strategy: values for strategy, values in worth.items() if values}

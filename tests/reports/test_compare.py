@@ -16,8 +16,8 @@ from synthetic import Fake, curve, diverged, records, write_store
 
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
+from reports.answers import answer
 from reports.records.measures import measure
-from reports.statistics.answers import answer
 from reports.statistics.compare import Comparison, compare, overall
 from reports.statistics.paired import effect, seeds_to_decide
 

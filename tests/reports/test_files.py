@@ -14,12 +14,11 @@ from synthetic import POOLED, Fake, curve, quickstart, records
 
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
-from reports import latex
 from reports.files import write_files
 from reports.page import sections
 from reports.records.records import RecordedSuite
 from reports.sections.section import Results
-from reports.statistics.ranking import RankingEntry
+from reports.tables import PageTable, TableEntry
 
 NASTY = r"50 % & $x_1$ {a}^2 ~ \input{/etc/passwd} #1 <b>"
 
@@ -68,7 +67,9 @@ def test_the_same_runs_give_the_same_files(suite: RecordedSuite, folder: Path, t
 
 
 def test_latex_is_escaped() -> None:
-    made = latex.table([NASTY, "x"], [(RankingEntry(NASTY), RankingEntry("1.5", "± 0.2", best=True))])
+    made = PageTable(
+        "t", pd.DataFrame(), [NASTY, "x"], [(TableEntry(NASTY), TableEntry("1.5", "± 0.2", best=True))]
+    ).latex()
     escaped = (
         r"50 \% \& \$x\_1\$ \{a\}\textasciicircum{}2 \textasciitilde{} "
         r"\textbackslash{}input\{/etc/passwd\} \#1 \textless{}b\textgreater{}"

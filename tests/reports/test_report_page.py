@@ -22,10 +22,10 @@ import pytest
 from synthetic import POOLED, Fake, curve, diverged, plausible, quickstart, records
 
 from benchmarks.discrepancies import discrepancies
-from reports.downloads import download
 from reports.page import render, sections, write
 from reports.records.records import RecordedSuite
 from reports.sections.section import Results
+from reports.tables import download
 
 HOSTILE = (
     '<img src=x onerror="document.title=\'owned\'"> $\\frac{1}$ {{7*7}} "\'&</script>\x07☃ id="figure_1"'
@@ -148,9 +148,9 @@ def test_what_would_be_the_same_figure_is_drawn_once() -> None:
 
 def test_a_table_too_long_for_a_page_names_the_command() -> None:
     long = pd.DataFrame({"x": np.random.default_rng(0).random(120_000)})
-    found = download("suite", "curves", long)
+    found = download("Curves", "suite", "curves", long)
     assert (found.file, found.address) == ("suite-curves.csv", "")
-    again = [download("suite", "curves", long[:3000]) for _ in range(2)]
+    again = [download("Curves", "suite", "curves", long[:3000]) for _ in range(2)]
     assert again[0] == again[1] and again[0].file == "suite-curves.csv.gz"
     packed = gzip.decompress(base64.b64decode(again[0].address.partition(",")[2]))
     assert pd.read_csv(io.BytesIO(packed)).x.to_numpy() == pytest.approx(long.x[:3000].to_numpy(), rel=1e-5)

@@ -23,7 +23,6 @@ from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.durations import Exponential
 from reports.figures import look
-from reports.figures.grids import grids
 from reports.page import render
 from reports.records.store import load
 from reports.sections import cost, errors, heat, reaching
@@ -93,7 +92,7 @@ def level(strategy: str, partition: str, delay: str) -> float:
 
 def test_a_grid_has_its_shape_and_its_means() -> None:
     results = Results.of(records(*grid(["Dirichlet 10", "Dirichlet 0.1"], ["F0", "F80", "F400"], level)))
-    (found,) = grids(results.scenarios)
+    (found,) = heat.heatmaps(results.scenarios)
     assert (found.partitions, found.delays) == (("Dirichlet 0.1", "Dirichlet 10"), ("F0", "F80", "F400"))
     assert found.value("ACE", ("Dirichlet 0.1", "F80")) == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
     assert found.range == (pytest.approx(0.465), pytest.approx(0.785))
@@ -118,13 +117,13 @@ def test_what_is_no_grid_has_no_heatmap(partitions: list[str], timings: list[str
 def test_an_arrangement_is_a_delay_too() -> None:
     made = grid(["a", "b"], ["always"], lambda *_: 0.5)
     made += [replace(one, scenario=f"{one.scenario.rpartition(' · ')[0]} · delay 5") for one in made]
-    (found,) = grids(Results.of(records(*made)).scenarios)
+    (found,) = heat.heatmaps(Results.of(records(*made)).scenarios)
     assert found.delays == ("always", "delay 5")
 
 
 def test_a_place_where_a_seed_diverged_is_empty() -> None:
     made = grid(["a", "b"], ["x", "y"], lambda *_: 0.5)
-    (found,) = grids(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
+    (found,) = heat.heatmaps(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
     assert isnan(found.value("ACE", ("a", "x"))) and not isnan(found.value("FedBuff", ("a", "x")))
 
 

@@ -61,14 +61,12 @@ def test_ranks_and_tests_agree_with_scipy() -> None:
     edge = stats.t.ppf(1 - 0.05 / 3 / 2, 5)
     for place, (at, one) in enumerate(zip(order[1:], found.lines[1:], strict=True)):
         gap = ranks[at] - first
-        assert one.behind is not None
-        assert one.behind.p == pytest.approx(holm[list(step).index(place)])
-        assert one.behind.effect.high == pytest.approx(gap.mean() + edge * gap.std(ddof=1) / 6**0.5)
-        assert one.behind.worse == (one.behind.p <= 0.05)
-        assert one.open != one.behind.worse
-    assert any(one.open for one in found.lines) and any(
-        one.behind.worse for one in found.compared if one.behind
-    )
+        assert one.gap is not None
+        assert one.gap.p == pytest.approx(holm[list(step).index(place)])
+        assert one.gap.effect.high == pytest.approx(gap.mean() + edge * gap.std(ddof=1) / 6**0.5)
+        assert one.gap.worse == (one.gap.p <= 0.05)
+        assert one.open != one.gap.worse
+    assert any(one.open for one in found.lines) and any(one.gap.worse for one in found.compared if one.gap)
 
 
 def test_less_is_better_where_the_metric_says_so() -> None:
@@ -148,7 +146,7 @@ def test_the_sentence_says_who_is_separated_and_what_would_separate() -> None:
     of = Results.of(suite(levels + rng.normal(0, 0.006, (2, 4, 8))))
     assert of.standings is not None
     (near,) = of.standings.open
-    assert near.behind is not None and near.behind.needed is not None
+    assert near.gap is not None and near.gap.needed is not None
     assert how_sure(of).startswith(
         f"Over 8 seeds it is separated from FedBuff and FedFix, but not from {near.strategy}; about "
     )

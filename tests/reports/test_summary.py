@@ -11,12 +11,12 @@ from synthetic import POOLED, START, Fake, curve, diverged, records
 
 from fl_core.schema import Status
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
-from reports.records.summary import Row, Spread, frame, summarise
+from reports.records.summary import Spread, Summary, frame, summarise
 from reports.sections import fairness, participation, staleness
 from reports.sections.about.overview import remarks, who_leads
+from reports.sections.ranking import RankingLine, ranking
 from reports.sections.section import Results
 from reports.statistics.bands import band, over_scenarios
-from reports.statistics.ranking import ranking, seeds
 
 MARKS = [0, 10, 20, 30]
 REACHES_AT_20 = Fake(curve=curve([0.1, 0.5, 0.86, 0.9], MARKS))
@@ -25,7 +25,7 @@ REACHES_AT_10 = Fake(seed=2, curve=curve([0.1, 0.85, 0.2, 0.85], MARKS))
 THREE = (REACHES_AT_20, NEVER_REACHES, REACHES_AT_10)
 
 
-def only(suite: RecordedSuite) -> tuple[RecordedScenario, list[Row]]:
+def only(suite: RecordedSuite) -> tuple[RecordedScenario, list[Summary]]:
     (scenario,) = suite.scenarios()
     return scenario, summarise(scenario)
 
@@ -76,7 +76,7 @@ def test_a_diverged_run_is_counted_and_never_ranks_its_strategy_first() -> None:
     wild = rows[1]
     assert (wild.diverged, wild.final["test/accuracy"].mean, wild.final["test/accuracy"].n) == (1, 0.9, 1)
     assert wild.updates_to_target.of == 2 and wild.updates_to_target.median == inf
-    assert seeds(wild) == "2 (1 diverged)"
+    assert RankingLine(wild, ()).seeds == "2 (1 diverged)"
     best = [line.row.strategy for line in ranking(scenario, rows).lines if line.entries[0].best]
     assert best == ["Worse but calm"]
 
@@ -94,7 +94,7 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
     assert (row.stalled, row.diverged, row.unfinished) == (1, 0, 0)
     assert (row.final["test/accuracy"].mean, row.final["test/accuracy"].n) == (pytest.approx(0.6), 2)
     assert (row.updates_to_target.reached, row.updates_to_target.of) == (1, 2)
-    assert seeds(row) == "2 (1 stalled)"
+    assert RankingLine(row, ()).seeds == "2 (1 stalled)"
     assert frame([(scenario, [row])]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
     assert "1 run stalled, waiting for clients that left permanently." in remarks(suite)
     assert band(row.cell, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
@@ -104,7 +104,7 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
 def test_runs_that_have_not_ended_are_neither_counted_as_late_nor_as_final(status: str) -> None:
     _, (row,) = only(records(REACHES_AT_20, replace(NEVER_REACHES, status=status, curve=None)))
     assert row.updates_to_target.of == 1 and row.final["test/accuracy"].n == 1
-    assert seeds(row) == "2 (1 unfinished)"
+    assert RankingLine(row, ()).seeds == "2 (1 unfinished)"
 
 
 @pytest.mark.parametrize("status", [one for one in Status if one is not Status.UNREADABLE])

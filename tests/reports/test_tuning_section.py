@@ -26,7 +26,7 @@ from reports.sections.about import methods
 from reports.sections.section import Results, Section
 from reports.sections.tuning import text as tuning_says
 from reports.sections.tuning import tuning
-from reports.sections.tuning.best_so_far import best_so_far
+from reports.sections.tuning.objectives import best_so_far
 from reports.sections.tuning.tuned import best_frame
 from reports.statistics.sensitivity import sensitivity
 
@@ -197,7 +197,7 @@ def test_the_page_of_the_suite_has_the_section_before_its_methods() -> None:
     suite = replace(own, studies=fraboni().studies)
     order = [section.anchor for section in sections(Results.of(suite))]
     assert order.index("curves") < order.index("tuning") < order.index("provenance")
-    assert SECTIONS.index(tuning.section) == SECTIONS.index(methods.section) - 1
+    assert SECTIONS.index(tuning.section) == SECTIONS.index(methods.strategies) - 1
     assert [section.anchor for section in sections(Results.of(fraboni()))] == ["tuning", "provenance"]
     assert "tuning" not in [section.anchor for section in sections(Results.of(own))]
 

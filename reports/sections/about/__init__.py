@@ -1,1 +1,1 @@
-"""The page's parts on where numbers come from: overview, methods, errata, provenance."""
+"""The page's parts on where numbers come from: overview, methods and errata, provenance."""

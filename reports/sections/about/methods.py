@@ -1,25 +1,30 @@
-"""The strategies: description, paper, and the hyper-parameters of the runs."""
+"""The strategies with paper and hyper-parameters; where a paper's text and its published code disagree."""
 
 from __future__ import annotations
 
+from benchmarks.discrepancies import discrepancies
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
 from fl_core.text import natural
 from reports.records.records import RecordedRun
 from reports.sections.section import Results, Section
 
+NOTE = (
+    "Where a paper's text and its published code disagree: both readings, and which one is the default here."
+)
 
-def section(results: Results) -> Section:
-    """One entry per strategy; common hyper-parameters are listed once, above."""
+
+def strategies(results: Results) -> Section:
+    """Return one entry per strategy; common hyper-parameters are listed once, above."""
     suite = results.suite
     runs = {name: [run for run in suite.runs if run.strategy == name] for name in suite.strategies}
-    found = {name: settings(of) for name, of in runs.items()}
-    common = set.intersection(*(set(of) for of in found.values())) if len(found) > 1 else set()
+    values = {name: settings(own) for name, own in runs.items()}
+    common = set.intersection(*map(set, values.values())) if len(values) > 1 else set()
     entries = [
         {
             "index": results.index[name],
             "strategy": name,
             "papers": list(dict.fromkeys(run.paper for run in runs[name] if run.paper)),
-            "settings": [one for one in found[name] if one not in common],
+            "settings": [setting for setting in values[name] if setting not in common],
         }
         for name in results.order
     ]
@@ -29,10 +34,15 @@ def section(results: Results) -> Section:
 
 
 def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
-    """The hyper-parameters of a strategy; all values of one that changes from scenario to scenario."""
-    found: dict[str, set[str]] = {}
+    """Return the hyper-parameters of a strategy; all values of one that changes from scenario to scenario."""
+    values: dict[str, set[str]] = {}
     for run in runs:
         for name, value in run.params.items():
             if name.startswith(OF_STRATEGY) and name != STRATEGY_NAME and value not in {"None", ""}:
-                found.setdefault(name.removeprefix(OF_STRATEGY), set()).add(value)
-    return [(name, " | ".join(sorted(found[name], key=natural))) for name in sorted(found, key=natural)]
+                values.setdefault(name.removeprefix(OF_STRATEGY), set()).add(value)
+    return [(name, " | ".join(sorted(values[name], key=natural))) for name in sorted(values, key=natural)]
+
+
+def errata(_results: Results) -> Section:
+    """Return all errata, folded."""
+    return Section("errata", "Errata", "errata.html.j2", NOTE, {"entries": discrepancies()})

@@ -3,52 +3,68 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from math import log10
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from reports.figures import look, svg
+from reports.records.space import Parameter, is_number
 from reports.records.studies import RecordedStudy, Trial
 from reports.sections.tuning.objectives import Amounts, heading, vertical
-from reports.sections.tuning.parameter_axes import axes_of, name_choices, place, rank, scale_axis, title
 from reports.statistics.sensitivity import is_near
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
+LOCAL, SERVER = ("local_lr", "c"), "server_lr"
+TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
+ROOM = 0.05  # of an axis, beyond each end of a range
+RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
+LETTERS = 16  # letters of a name at an axis
 
 
 def landscape(study: RecordedStudy, index: int, amounts: Amounts) -> svg.Drawing:
-    """Cells for a grid of both rates, points for samples of them, a curve where there is one rate."""
+    """Return cells for a grid of both rates, points for samples of them, a curve where there is one rate.
+
+    Args:
+        study: The trials.
+        index: The strategy's colour, where there is a curve.
+        amounts: The colours of objectives.
+    """
     across, up = axes_of(study)
     about = f"{study.measure.title} over {across.name}{f' and {up.name}' if up else ''}, {study.strategy}"
     if up is None:
-        paint = partial(_paint_curve, study=study, index=index, amounts=amounts)
-    elif across.choices and up.choices:
-        paint = partial(_paint_cells, study=study, amounts=amounts)
+        paint = partial(_paint_curve, study=study, across=across, index=index, amounts=amounts)
     else:
-        paint = partial(_paint_points, study=study, amounts=amounts)
+        draw = _paint_cells if across.choices and up.choices else _paint_points
+        paint = partial(draw, study=study, across=across, up=up, amounts=amounts)
     left = MARGINS[0] + (30 if up and not up.ordered else 0)
-    return svg.figure(SIZE, (left, *MARGINS[1:]), paint, f"{about}, {study.scenario}")
+    return svg.Drawing(paint, f"{about}, {study.scenario}", SIZE, (left, *MARGINS[1:]))
 
 
-def _paint_points(axes: Axes, study: RecordedStudy, amounts: Amounts) -> None:
-    across, up = axes_of(study)
-    assert up is not None
+def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:
+    """Return the horizontal axis, the local rate if searched, and the vertical, the server rate or none."""
+    by_name = {parameter.name: parameter for parameter in study.space}
+    across = by_name[next((name for name in LOCAL if name in by_name), next(iter(by_name)))]
+    up = by_name.get(SERVER)
+    return across, None if up is across else up
+
+
+def _paint_points(
+    axes: Axes, study: RecordedStudy, across: Parameter, up: Parameter, amounts: Amounts
+) -> None:
     places = {trial.id: (place(across, trial), place(up, trial)) for trial in study.judged}
-    complete = [one for one in study.judged if one.complete and not one.diverged]
-    complete.sort(key=lambda one: _sign(study) * one.worth)  # the best above the others
-    near = [study.best is not None and is_near(one, study.best) for one in complete]
+    complete = [trial for trial in _best_last(study) if trial.complete and not trial.diverged]
+    near = [study.best is not None and is_near(trial, study.best) for trial in complete]
     if complete:
-        across_at, up_at = zip(*(places[one.id] for one in complete), strict=True)
         axes.scatter(
-            across_at,
-            up_at,
+            *zip(*(places[trial.id] for trial in complete), strict=True),
             s=70,
-            c=[amounts.colour(one.worth)[0] for one in complete],
-            edgecolors=[svg.INK if one else svg.MUTED for one in near],
-            linewidths=[1.4 if one else 0.5 for one in near],
+            c=[amounts.colour(trial.worth)[0] for trial in complete],
+            edgecolors=[svg.INK if ringed else svg.MUTED for ringed in near],
+            linewidths=[1.4 if ringed else 0.5 for ringed in near],
             zorder=2,
         )
     for trial in study.judged:
@@ -64,19 +80,19 @@ def _paint_points(axes: Axes, study: RecordedStudy, amounts: Amounts) -> None:
     heading(axes, title(up), amounts, MARGINS[0])
 
 
-def _paint_curve(axes: Axes, study: RecordedStudy, index: int, amounts: Amounts) -> None:
-    across, measure = axes_of(study)[0], study.measure
+def _paint_curve(axes: Axes, study: RecordedStudy, across: Parameter, index: int, amounts: Amounts) -> None:
+    measure = study.measure
     scale = vertical(measure, [amounts.scale.low, amounts.scale.high])
-    complete = sorted((one for one in study.judged if one.complete), key=lambda one: place(across, one))
+    complete = sorted((trial for trial in study.judged if trial.complete), key=partial(place, across))
+    x = [place(across, trial) for trial in complete]
+    y = scale.clip(np.array([trial.worth for trial in complete]))
     if len(study.space) == 1 and across.ordered:
-        values = scale.clip(np.array([one.worth for one in complete]))
-        axes.plot([place(across, one) for one in complete], values, color=svg.series(index), linewidth=1.5)
-    for trial in complete:
-        at = place(across, trial), float(scale.clip(np.array([trial.worth]))[0])
+        axes.plot(x, y, color=svg.series(index), linewidth=1.5)
+    for trial, *point in zip(complete, x, y, strict=True):
         marker, size, width = ("x", 6.5, 1.6) if trial.diverged else (look.marker(index), 5, 0)
         colour = svg.INK if trial.diverged else svg.series(index)
-        axes.plot(*at, marker, color=colour, markersize=size, markeredgewidth=width, clip_on=False)
-        _mark(axes, at, trial, study)
+        axes.plot(*point, marker, color=colour, markersize=size, markeredgewidth=width, clip_on=False)
+        _mark(axes, (point[0], point[1]), trial, study)
     scale_axis(axes, across, "x")
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
@@ -84,42 +100,34 @@ def _paint_curve(axes: Axes, study: RecordedStudy, index: int, amounts: Amounts)
     svg.heading(axes, measure.heading, scale, MARGINS[0])
 
 
-def _paint_cells(axes: Axes, study: RecordedStudy, amounts: Amounts) -> None:
-    """The best trial of each cell, where other parameters give it several."""
-    from matplotlib.patches import Rectangle
-
-    across, up = axes_of(study)
-    assert up is not None
-    cells: dict[tuple[int, int], Trial] = {}
-    for trial in sorted(study.judged, key=lambda one: _sign(study) * one.worth):
-        cells[rank(across, trial), rank(up, trial)] = trial
+def _paint_cells(
+    axes: Axes, study: RecordedStudy, across: Parameter, up: Parameter, amounts: Amounts
+) -> None:
+    """Draw the best trial of each cell, where other parameters give it several."""
+    cells = {(rank(across, trial), rank(up, trial)): trial for trial in _best_last(study)}
     for (x, y), trial in cells.items():
         if trial.diverged or not trial.complete:
-            axes.add_patch(Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, fill=False, edgecolor=svg.RULE))
+            svg.tile(axes, x, y, 0.02, fill=False, edgecolor=svg.RULE)
             marker = "x" if trial.diverged else "v"
             axes.plot(x, y, marker, color=svg.INK, markersize=6.5, markeredgewidth=1.6, fillstyle="none")
             continue
         colour, ink = amounts.colour(trial.worth)
-        axes.add_patch(Rectangle((x - 0.485, y - 0.475), 0.97, 0.95, facecolor=colour, linewidth=0))
+        svg.tile(axes, x, y, facecolor=colour, linewidth=0)
         weight = "bold" if trial is study.best else "normal"
         size: dict[str, Any] = {"fontsize": svg.SMALL} if len(across.choices) > 5 else {}
         text = study.measure.text(trial.worth)
         axes.text(x, y, text, color=ink, ha="center", va="center_baseline", weight=weight, **size)
         if trial is study.best:
-            axes.add_patch(
-                Rectangle((x - 0.47, y - 0.46), 0.94, 0.92, fill=False, edgecolor=svg.INK, linewidth=1.6)
-            )
+            svg.tile(axes, x, y, 0.03, fill=False, edgecolor=svg.INK, linewidth=1.6)
     name_choices(axes, across, "x")
     name_choices(axes, up, "y")
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.set_xlabel(title(across, cells=True))
-    heading(axes, title(up, cells=True), amounts, MARGINS[0])
+    svg.only_tiles(axes)
+    axes.set_xlabel(TITLES.get(across.name, across.name))
+    heading(axes, TITLES.get(up.name, up.name), amounts, MARGINS[0])
 
 
 def _mark(axes: Axes, at: tuple[float, float], trial: Trial, study: RecordedStudy) -> None:
-    """A square around the suite's and the paper's own values, a star on the best."""
+    """Draw a square around the suite's and the paper's own values, a star on the best."""
     if trial.origin == "paper":
         axes.plot(*at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False)
     if trial is study.best:
@@ -127,5 +135,70 @@ def _mark(axes: Axes, at: tuple[float, float], trial: Trial, study: RecordedStud
         axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
 
 
-def _sign(study: RecordedStudy) -> int:
-    return 1 if study.measure.higher else -1
+def _best_last(study: RecordedStudy) -> list[Trial]:
+    """Return the judged trials, the best above the others."""
+    sign = 1 if study.measure.higher else -1
+    return sorted(study.judged, key=lambda trial: sign * trial.worth)
+
+
+# -- axes of searched parameters: ranges and numbers to scale, names side by side --
+
+
+def place(parameter: Parameter, trial: Trial) -> float:
+    """Return where a trial lies on the axis of a parameter; names lie at their ranks."""
+    return float(trial.parameters[parameter.name]) if parameter.ordered else rank(parameter, trial)
+
+
+def rank(parameter: Parameter, trial: Trial) -> int:
+    """Return the index of a trial's choice."""
+    return parameter.choices.index(trial.parameters[parameter.name])
+
+
+def title(parameter: Parameter) -> str:
+    """Return the title of an axis with its scale."""
+    return TITLES.get(parameter.name, parameter.name) + (" · log scale" if _in_logs(parameter) else "")
+
+
+def scale_axis(axes: Axes, parameter: Parameter, which: Literal["x", "y"]) -> None:
+    """Show the whole space, with a small margin."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    if not parameter.ordered:
+        name_choices(axes, parameter, which)
+        return
+    low, high = _ends(parameter)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if _in_logs(parameter):
+        room = (high / low) ** ROOM
+        axes.set(**{f"{which}scale": "log", f"{which}lim": (low / room, high * room)})
+        few = log10(high / low) < 2.5
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+        axis.set_minor_locator(NullLocator())
+    else:
+        room = ROOM * (high - low) or abs(low) or 1.0
+        axes.set(**{f"{which}lim": (low - room, high + room)})
+        axes.locator_params(axis=which, nbins=6)
+    axis.set_major_formatter(svg.tick_text(share=False))
+
+
+def name_choices(axes: Axes, parameter: Parameter, which: Literal["x", "y"]) -> None:
+    """Write values at their ranks."""
+    number = svg.tick_text(share=False)
+    texts = [number(float(value), 0) if is_number(value) else str(value) for value in parameter.choices]
+    (axes.xaxis if which == "x" else axes.yaxis).set_ticks(
+        range(len(texts)), [svg.two_lines(text, LETTERS) for text in texts]
+    )
+    axes.set(**{f"{which}lim": (-0.5, len(texts) - 0.5)})
+
+
+def _ends(parameter: Parameter) -> tuple[float, float]:
+    if parameter.choices:
+        return float(parameter.choices[0]), float(parameter.choices[-1])
+    return parameter.low, parameter.high
+
+
+def _in_logs(parameter: Parameter) -> bool:
+    if not parameter.ordered or not parameter.choices:
+        return parameter.log
+    low, high = _ends(parameter)
+    return low > 0 and high / low >= RATIO

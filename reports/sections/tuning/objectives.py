@@ -1,9 +1,10 @@
-"""How the objectives of trials are shown: as colours, and on a vertical axis."""
+"""How the objectives of trials are shown: as colours, on a vertical axis, and the best so far by trial."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isnan, log10
 from typing import TYPE_CHECKING, Any
 
@@ -34,40 +35,39 @@ class Amounts:
 
     @classmethod
     def of(cls, studies: Sequence[RecordedStudy]) -> Amounts:
-        """From the worst to the best complete trial without a diverged seed."""
-        fine = [one.worth for of in studies for one in of.judged if one.complete and not one.diverged]
-        every = [one.worth for of in studies for one in of.judged if one.complete]
-        values, measure = np.array(fine or every or [0.0]), studies[0].measure
+        """Return colours from the worst to the best complete trial without a diverged seed."""
+        complete = [trial for study in studies for trial in study.judged if trial.complete]
+        fine = [trial for trial in complete if not trial.diverged] or complete
+        values, measure = np.array([trial.worth for trial in fine] or [0.0]), studies[0].measure
         kind = Scale.around(values, higher=measure.higher, share=measure.share).kind
         return cls(measure, Scale(float(values.min()), float(values.max()), kind))
 
     def colour(self, value: float) -> tuple[str, str]:
-        """The colour of a value, and that of text on it."""
+        """Return the colour of a value, and that of text on it."""
         inside = min(max(value, self.scale.low), self.scale.high)
         low, at, high = map(self._spread, (self.scale.low, inside, self.scale.high))
         return svg.amount(level(at, low, high) if self.measure.higher else level(-at, -high, -low))
 
     def _spread(self, value: float) -> float:
-        """Its place on a scale that separates good values."""
+        """Return the place of a value on a scale that separates good values."""
         if self.scale.kind == "error":
             return -log10(max(1 - value, LEAST))
         return log10(value) if self.scale.kind == "log" else value
 
 
 def vertical(measure: Measure, values: Array | Sequence[float]) -> Scale:
-    """An axis for objectives; errors on a log scale only where the worst are far from the best."""
-    found = np.asarray(values, float)
-    far = bool(np.nanmax(found, initial=0) - np.nanmin(found, initial=1) > FAR)
-    return Scale.around(found, higher=measure.higher, share=measure.share and far)
+    """Return an axis for objectives; errors on a log scale only where the worst are far from the best."""
+    objectives = np.asarray(values, float)
+    far = bool(np.nanmax(objectives, initial=0) - np.nanmin(objectives, initial=1) > FAR)
+    return Scale.around(objectives, higher=measure.higher, share=measure.share and far)
 
 
 def heading(axes: Axes, text: str, amounts: Amounts, left: float) -> None:
-    """Above the axes: the vertical quantity, `left` of them; at the right the colours, worst to best."""
+    """Write above the axes the vertical quantity, `left` of them; at the right the colours, worst to best."""
     from matplotlib.offsetbox import AnnotationBbox, DrawingArea
     from matplotlib.patches import Rectangle
 
-    place: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    axes.annotate(text, (0, 1), (4 - left, 12), color=svg.MUTED, **place)
+    axes.annotate(text, (0, 1), (4 - left, 12), color=svg.MUTED, **svg.OFFSET)
     scale, measure = amounts.scale, amounts.measure
     if isnan(scale.low):
         return
@@ -84,6 +84,40 @@ def heading(axes: Axes, text: str, amounts: Amounts, left: float) -> None:
             box_alignment=(1, 0), pad=0,
         )
     )  # fmt: skip
-    style: dict[str, Any] = {"color": svg.MUTED, "fontsize": svg.SMALL, **place}
+    style: dict[str, Any] = {"color": svg.MUTED, "fontsize": svg.SMALL, **svg.OFFSET}
     axes.annotate(best, (1, 1), (right + 4, 12), **style)
     axes.annotate(worst, (1, 1), (right - BAR * count - 4, 12), horizontalalignment="right", **style)
+
+
+def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Drawing:
+    """Return the best value so far against the number of trials, one line per strategy."""
+    about = f"Best {studies[0].measure.in_text} so far by trial and strategy, {studies[0].scenario}"
+    legend = [(index, study.strategy) for index, study in zip(indices, studies, strict=True)]
+    paint = partial(_paint_history, studies=studies, indices=indices)
+    return svg.Drawing(paint, about, (520, 300), legend=legend)
+
+
+def best_so_far(study: RecordedStudy) -> Array:
+    """Return for every counted trial the best complete value up to it; NaN before the first."""
+    values = [trial.worth if trial.complete else np.nan for trial in study.counted]
+    best = np.fmax if study.measure.higher else np.fmin
+    return best.accumulate(values) if values else np.zeros(0)
+
+
+def _paint_history(axes: Axes, studies: Sequence[RecordedStudy], indices: Sequence[int]) -> None:
+    lines, measure = [best_so_far(study) for study in studies], studies[0].measure
+    scale = vertical(measure, np.concatenate(lines))
+    longest = max(1, *map(len, lines))
+    every = max(1, longest // 6)
+    for line, index in zip(lines, indices, strict=True):
+        x = np.arange(1, len(line) + 1)
+        y = np.where(np.isnan(line), np.nan, scale.clip(line))
+        dash = svg.line_style(index)
+        axes.step(x, y, where="post", linestyle=dash, linewidth=1.5, **svg.style(index))
+        svg.markers(axes, index, x, y, np.arange(index % every, len(x), every))
+    scale.apply(axes)
+    axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
+    axes.set_xlim(0.5, longest + 0.5)
+    axes.locator_params(axis="x", integer=True, nbins=8)
+    axes.set_xlabel("Trials")
+    svg.heading(axes, f"Best so far · {measure.heading}", scale, svg.MARGINS[0])

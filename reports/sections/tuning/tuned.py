@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan, nan
 from statistics import stdev
 
@@ -10,23 +11,22 @@ import pandas as pd
 
 from reports import numbers
 from reports.records.studies import RecordedStudy
-from reports.sections.section import Table
-from reports.sections.tuning.text import Found, percent
-from reports.statistics.ranking import RankingEntry
+from reports.sections.tuning.text import Sensitivities, percent
 from reports.statistics.sensitivity import Sensitivity
+from reports.tables import UNKNOWN, PageTable, TableEntry
 
 
-def table(studies: Sequence[RecordedStudy], found: Found) -> Table:
-    """One line per strategy."""
-    parameters = list(dict.fromkeys(one.name for study in studies for one in study.space))
+def table(studies: Sequence[RecordedStudy], found: Sensitivities) -> PageTable:
+    """Return one line per strategy of a scenario."""
+    parameters = list(dict.fromkeys(parameter.name for study in studies for parameter in study.space))
     measure = studies[0].measure
     tops = [study.best.worth for study in studies if study.best]
-    top = (max if measure.higher else min)(tops, default=nan)
+    top = measure.text((max if measure.higher else min)(tops, default=nan))
     headings = ["Strategy", measure.heading, "Within 5 %", "Diverged", *parameters, "Importance"]
     lines = [
         (
-            RankingEntry(study.strategy),
-            _objective(study, measure.text(top)),
+            TableEntry(study.strategy),
+            _objective(study, top),
             _near(found[study.id]),
             _diverged(study, found[study.id]),
             *(_best(study, name) for name in parameters),
@@ -34,83 +34,87 @@ def table(studies: Sequence[RecordedStudy], found: Found) -> Table:
         )
         for study in studies
     ]
-    return Table(studies[0].scenario, best_frame(studies, found), headings, lines)
+    return PageTable(studies[0].scenario, best_frame(studies, found), headings, lines)
 
 
-def _objective(study: RecordedStudy, top: str) -> RankingEntry:
+def _objective(study: RecordedStudy, top: str) -> TableEntry:
     if study.best is None:
-        return RankingEntry(numbers.MISSING, "no trial is complete", nan)
+        return replace(UNKNOWN, detail="no trial is complete")
     text = study.measure.text(study.best.worth)
-    spread = stdev(study.by_seed) if len(study.by_seed) > 1 else nan
-    detail = "" if isnan(spread) else f"± {study.measure.text(spread)}"
-    return RankingEntry(text, detail, study.best.worth, best=text == top)
+    detail = "" if isnan(spread := _spread(study)) else f"± {study.measure.text(spread)}"
+    return TableEntry(text, detail, study.best.worth, best=text == top)
 
 
-def _near(found: Sensitivity) -> RankingEntry:
+def _near(found: Sensitivity) -> TableEntry:
     if isnan(found.near):
-        return RankingEntry(numbers.MISSING, value=nan)
-    return RankingEntry(percent(found.near), "of the space" if found.of_space else "of trials", found.near)
+        return UNKNOWN
+    return TableEntry(percent(found.near), "of the space" if found.of_space else "of trials", found.near)
 
 
-def _diverged(study: RecordedStudy, found: Sensitivity) -> RankingEntry:
-    lost, of = len(study.diverged), len(study.counted)
-    if not of:
-        return RankingEntry(numbers.MISSING, value=nan)
+def _diverged(study: RecordedStudy, found: Sensitivity) -> TableEntry:
+    lost, counted = len(study.diverged), len(study.counted)
+    if not counted:
+        return UNKNOWN
     space = f", {percent(found.diverges)} of the space" if lost and found.of_space else ""
-    return RankingEntry(percent(lost / of), f"({lost} of {of}{space})", lost / of)
+    return TableEntry(percent(lost / counted), f"({lost} of {counted}{space})", lost / counted)
 
 
-def _best(study: RecordedStudy, name: str) -> RankingEntry:
-    parameter = next((one for one in study.space if one.name == name), None)
+def _best(study: RecordedStudy, name: str) -> TableEntry:
+    parameter = next((parameter for parameter in study.space if parameter.name == name), None)
     if parameter is None or study.best is None:
-        return RankingEntry(numbers.MISSING, value=nan)
+        return UNKNOWN
     value = study.best.parameters[name]
     distance, edge = parameter.to_edge(value), study.edge(parameter)
     if not parameter.ordered:
-        return RankingEntry(str(value))
+        return TableEntry(str(value))
     where = f"({edge} edge, {percent(distance)})" if edge else f"({percent(distance)} to edge)"
-    return RankingEntry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else where, float(value))
+    return TableEntry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else where, float(value))
 
 
-def _importance(study: RecordedStudy) -> RankingEntry:
-    order = sorted(study.importance.items(), key=lambda one: -one[1])
+def _importance(study: RecordedStudy) -> TableEntry:
+    order = sorted(study.importance.items(), key=lambda item: -item[1])
     if not order:
-        return RankingEntry(numbers.MISSING, value=nan)
+        return UNKNOWN
     first, *others = (f"{name} {percent(share)}" for name, share in order)
-    return RankingEntry(first, f"({', '.join(others)})" if others else "", order[0][1])
+    return TableEntry(first, f"({', '.join(others)})" if others else "", order[0][1])
 
 
-def best_frame(studies: Sequence[RecordedStudy], found: Found) -> pd.DataFrame:
-    """One row per study and parameter."""
+def _spread(study: RecordedStudy) -> float:
+    """Return the standard deviation over the seeds of the best trial."""
+    return stdev(study.by_seed) if len(study.by_seed) > 1 else nan
+
+
+def best_frame(studies: Sequence[RecordedStudy], found: Sensitivities) -> pd.DataFrame:
+    """Return one row per study and parameter."""
     return pd.DataFrame(
         {
             "scenario": study.scenario,
             "strategy": study.strategy,
             "objective": study.measure.name,
             "value": study.best.worth if study.best else nan,
-            "std over seeds": stdev(study.by_seed) if len(study.by_seed) > 1 else nan,
+            "std over seeds": _spread(study),
             "trials": len(study.counted),
             "seeds": len(study.seeds),
             "diverged trials": len(study.diverged),
             "within 5 %": found[study.id].near,
             "diverges": found[study.id].diverges,
             "share of": "space" if found[study.id].of_space else "trials",
-            "parameter": one.name,
-            "best": study.best.parameters[one.name] if study.best else None,
-            "low": one.choices[0] if one.choices else one.low,
-            "high": one.choices[-1] if one.choices else one.high,
-            "to edge": one.to_edge(study.best.parameters[one.name]) if study.best else nan,
-            "edge": study.edge(one),
-            "importance": study.importance.get(one.name, nan),
+            "parameter": parameter.name,
+            "best": study.best.parameters[parameter.name] if study.best else None,
+            "low": parameter.choices[0] if parameter.choices else parameter.low,
+            "high": parameter.choices[-1] if parameter.choices else parameter.high,
+            "to edge": parameter.to_edge(study.best.parameters[parameter.name]) if study.best else nan,
+            "edge": study.edge(parameter),
+            "importance": study.importance.get(parameter.name, nan),
             "study": study.id,
         }
         for study in studies
-        for one in study.space
+        for parameter in study.space
     )
 
 
 def trials_frame(studies: Sequence[RecordedStudy]) -> pd.DataFrame:
-    """One row per trial."""
+    """Return one row per trial."""
     return pd.DataFrame(
         {
             "scenario": study.scenario,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
 from fl_core.text import natural
-from reports.downloads import download
 from reports.figures import look
-from reports.records.records import RecordedSuite
-from reports.records.studies import RecordedStudy, Trial
-from reports.sections.section import Results, Section, Table
-from reports.sections.tuning.best_so_far import history
+from reports.records.studies import RecordedStudy
+from reports.sections.section import Results, Section
 from reports.sections.tuning.landscapes import landscape
-from reports.sections.tuning.objectives import Amounts
-from reports.sections.tuning.text import Found, at_edges, leads, remarks, shares
+from reports.sections.tuning.objectives import Amounts, history
+from reports.sections.tuning.text import Sensitivities, at_edges, leads, remarks, shares
 from reports.sections.tuning.tuned import best_frame, table, trials_frame
 from reports.statistics.sensitivity import POINTS, sensitivity
+from reports.tables import PageTable, download
 
 NOTE = (
     "Circles: trials, the stronger the colour, the better; ringed: within 5 % of the best. ★ the best, □ the "
@@ -35,22 +33,18 @@ BY_SPACE = (
 
 
 def section(results: Results) -> Section | None:
-    """One block per scenario: a table, one landscape per strategy, and the history of all."""
-    studies = results.suite.studies
+    """Return one block per scenario: a table, one landscape per strategy, and the history of all."""
+    suite, studies = results.suite, results.suite.studies
     if not any(study.trials for study in studies):
         return None
     found = {study.id: sensitivity(study) for study in studies}
     index = indices(results)
-    blocks = [_block(of, index, found) for of in by_scenario(studies)]
-    everything = trials_frame(studies)
+    blocks = [_block(group, index, found) for group in by_scenario(studies)]
     shows = {
         "leads": leads(studies, found),
-        "shares": shares(results.suite),
-        "remarks": remarks(results.suite),
+        "shares": shares(suite),
+        "remarks": remarks(suite),
         "blocks": blocks,
-        "address": _addresses(results.suite),
-        "trials": download(results.suite.name, "trials", everything),
-        "best": download(results.suite.name, "tuned", best_frame(studies, found)),
     }
     figures = [
         (f"{study.strategy} {block['title']}", drawing)
@@ -58,65 +52,58 @@ def section(results: Results) -> Section | None:
         for study, drawing, _ in block["cards"]
     ]
     figures += [(f"history {block['title']}", block["history"]) for block in blocks]
-    tables = [
-        Table("trials", everything),
-        Table("best", best_frame(studies, found)),
-        *(block["table"] for block in blocks),
+    trials, best = PageTable("trials", trials_frame(studies)), PageTable("best", best_frame(studies, found))
+    tables = [trials, best, *(block["table"] for block in blocks)]
+    links = [
+        download("What was found", suite.name, "tuned", best.numbers),
+        download("All trials", suite.name, "trials", trials.numbers),
     ]
-    return Section(
-        "tuning",
-        "Tuning",
-        "tuning.html.j2",
-        _note(found, any(block["error"] for block in blocks)),
-        shows,
-        figures,
-        tables,
-    )
+    note = _note(found, any(block["error"] for block in blocks))
+    return Section("tuning", "Tuning", "tuning.html.j2", note, shows, figures, tables, links)
 
 
 def indices(results: Results) -> dict[str, int]:
-    """Colours: those that the suite's runs have, and further ones for strategies that were only tuned."""
+    """Return colours: those of the suite's runs, and further ones for strategies that were only tuned."""
     tuned = sorted({study.strategy for study in results.suite.studies}, key=natural)
-    order = [*results.index, *(name for name in tuned if name not in results.index)]
+    order = list(dict.fromkeys([*results.index, *tuned]))
     first = 0 if len(order) <= len(look.LIGHT) else look.QUIET
     return {name: results.index.get(name, first + at) for at, name in enumerate(order)}
 
 
 def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
-    """Studies with the same objective in the same scenario, in alphabetical order."""
+    """Return studies with the same objective in the same scenario, in alphabetical order."""
     groups: dict[tuple[str, str, str], list[RecordedStudy]] = {}
-    for study in sorted(studies, key=lambda one: (natural(one.scenario), natural(one.strategy))):
+    for study in sorted(studies, key=lambda study: (natural(study.scenario), natural(study.strategy))):
         if study.trials:
             groups.setdefault((study.scenario, study.objective, study.measure.title), []).append(study)
     return list(groups.values())
 
 
-def _block(studies: Sequence[RecordedStudy], index: Mapping[str, int], found: Found) -> dict[str, Any]:
+def _block(
+    studies: Sequence[RecordedStudy], index: Mapping[str, int], found: Sensitivities
+) -> dict[str, Any]:
     shown = [study for study in studies if study.judged and study.space]
     amounts = Amounts.of(studies)
+    keys = [(index[study.strategy], study.strategy) for study in studies]
     return {
         "title": studies[0].scenario,
         "table": table(studies, found),
         "edges": at_edges(studies),
         "error": amounts.scale.kind == "error",
-        "cards": [(one, landscape(one, index[one.strategy], amounts), index[one.strategy]) for one in shown],
-        "history": history(studies, [index[one.strategy] for one in studies]),
-        "legend": [(index[one.strategy], one.strategy) for one in studies],
+        "cards": [
+            (study, landscape(study, index[study.strategy], amounts), index[study.strategy])
+            for study in shown
+        ],
+        "history": history(studies, [colour for colour, _ in keys]),
+        "legend": keys,
         "studies": studies,
     }
 
 
-def _note(found: Found, error: bool) -> str:
+def _note(found: Sensitivities, error: bool) -> str:
     note = NOTE.format(error=", by the logarithm of the error" if error else "")
-    ways = {one.of_space for one in found.values() if not isnan(one.near)}
-    said = {frozenset([True]): BY_SPACE, frozenset([False]): BY_TRIALS}.get(
-        frozenset(ways), f"for random and grid search {BY_TRIALS}, else {BY_SPACE}"
-    )
-    return f"{note} Within 5 %: {said}." if ways else note
-
-
-def _addresses(suite: RecordedSuite) -> Callable[[RecordedStudy | Trial, RecordedStudy], str]:
-    """Where MLflow shows a run; empty unless it is a server."""
-    if not suite.uri.startswith(("http://", "https://")):
-        return lambda run, study: ""
-    return lambda run, study: f"{suite.uri.rstrip('/')}/#/experiments/{study.experiment}/runs/{run.id}"
+    ways = {basin.of_space for basin in found.values() if not isnan(basin.near)}
+    if not ways:
+        return note
+    mixed = f"for random and grid search {BY_TRIALS}, else {BY_SPACE}"
+    return f"{note} Within 5 %: {mixed if len(ways) > 1 else BY_SPACE if ways == {True} else BY_TRIALS}."

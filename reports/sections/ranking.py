@@ -1,0 +1,141 @@
+"""The ranking of a scenario as a table of text, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isnan
+
+from reports import numbers
+from reports.records.measures import Measure
+from reports.records.records import RecordedScenario
+from reports.records.summary import Reach, Spread, Summary
+from reports.tables import TableEntry
+
+STALLED = "Stalled: waiting for clients that left permanently; its last model counts."
+NO_SURROGATE = (
+    "No surrogate loss where no formula says how often each client takes part (asyncfl errata X-3)."
+)
+NOTHING = TableEntry("")
+
+
+@dataclass(frozen=True, slots=True)
+class RankingColumn:
+    """The content of a column, and the direction of its best values."""
+
+    title: str
+    about: str = ""
+    higher: bool | None = None  # better; None where neither is
+
+
+@dataclass(frozen=True, slots=True)
+class RankingLine:
+    """One strategy."""
+
+    row: Summary
+    entries: tuple[TableEntry, ...]
+
+    @property
+    def seeds(self) -> str:
+        """The number of runs: '3', or '3 (1 diverged)'."""
+        counts = {
+            "diverged": self.row.diverged,
+            "stalled": self.row.stalled,
+            "unfinished": self.row.unfinished,
+            "unreadable": self.row.unreadable,
+        }
+        exceptions = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        return f"{len(self.row.cell.runs)} ({exceptions})" if exceptions else str(len(self.row.cell.runs))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A table: one line per strategy, best first; one entry per column."""
+
+    scenario: RecordedScenario
+    columns: tuple[RankingColumn, ...]
+    lines: tuple[RankingLine, ...]
+    pooled: tuple[TableEntry, ...]  # the centralised baseline; entries are empty where it has no value
+
+    @property
+    def detailed(self) -> list[bool]:
+        """For each column, whether any of its entries has a detail."""
+        rows = [*(line.entries for line in self.lines), self.pooled]
+        return [any(entry.detail for entry in column) for column in zip(*rows, strict=True)]
+
+    @property
+    def unmet(self) -> bool:
+        """Whether some median seed never met the target."""
+        return any(entry.text == numbers.INFINITE for line in self.lines for entry in line.entries)
+
+
+def ranking(scenario: RecordedScenario, rows: Sequence[Summary]) -> Ranking:
+    """Return the table of a scenario from its summarised strategies."""
+    columns: list[tuple[RankingColumn, list[TableEntry]]] = []
+
+    def add(title: str, about: str, entries: list[TableEntry], higher: bool | None = None) -> None:
+        columns.append((RankingColumn(title, about, higher), _marked(rows, entries, higher)))
+
+    for metric in scenario.columns:
+        about = f"{metric.title} at the end, mean ± standard deviation over seeds"
+        entries = [_final(row.final[metric.name], metric) for row in rows]
+        add(metric.heading, about, entries, metric.higher)
+    if scenario.target is not None:
+        target = scenario.metric.round_text(scenario.target)
+        updates = [_reach(row.updates_to_target, numbers.count) for row in rows]
+        times = [_reach(row.time_to_target, lambda time: numbers.number(time, 3)) for row in rows]
+        met = "until the target was met, median over seeds"
+        add(f"Updates to {target}", f"Client updates {met}", updates, higher=False)
+        add(f"Time to {target}", f"Virtual time {met}", times, higher=False)
+    means = [TableEntry(numbers.number(row.mean_staleness, 3), value=row.mean_staleness) for row in rows]
+    most = [TableEntry(numbers.count(row.max_staleness), value=row.max_staleness) for row in rows]
+    about = "Server iterations between sending a version and using the update made from it"
+    add("Mean staleness", about, means)
+    add("Max", "The greatest staleness of all updates of all seeds", most)
+    pooled = [
+        _final(Spread.of(values), metric) if (values := scenario.pooled.get(metric.name)) else NOTHING
+        for metric in scenario.columns
+    ]
+    return Ranking(
+        scenario,
+        tuple(column for column, _ in columns),
+        tuple(RankingLine(row, tuple(of[at] for _, of in columns)) for at, row in enumerate(rows)),
+        (*pooled, *[NOTHING] * (len(columns) - len(pooled))),
+    )
+
+
+def spread_text(spread: Spread, metric: Measure) -> tuple[str, str]:
+    """Return the mean, and '± std' where there is one; with as many decimals for both."""
+    if isnan(spread.mean):
+        return numbers.MISSING, ""
+    text = metric.text(spread.mean)
+    if isnan(spread.std):
+        return text, ""
+    std = metric.text(spread.std)
+    if metric.share:
+        return text, f"± {std}"
+    decimals = len(text.partition(".")[2])
+    small = "e" in text or ("." in text and spread.std < 0.5 * 10**-decimals) or "e" in std
+    return text, f"± {numbers.number(spread.std, 2)}" if small else f"± {spread.std:,.{decimals}f}"
+
+
+def _final(spread: Spread, metric: Measure) -> TableEntry:
+    return TableEntry(*spread_text(spread, metric), spread.mean)
+
+
+def _reach(reach: Reach, write: Callable[[float], str]) -> TableEntry:
+    some = f"{reach.reached}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{reach.of}"
+    return TableEntry(write(reach.median), "" if reach.reached == reach.of else some, reach.median)
+
+
+def _marked(rows: Sequence[Summary], entries: list[TableEntry], higher: bool | None) -> list[TableEntry]:
+    """Return the entries, marked the best and all equal to it as printed; a single line needs no mark."""
+    eligible = [entry for entry, row in zip(entries, rows, strict=True) if not row.diverged]
+    known = [entry for entry in eligible if abs(entry.value) < inf]
+    if higher is None or len(entries) < 2 or not known:
+        return entries
+    top = (max if higher else min)(known, key=lambda entry: entry.value).text
+    return [
+        replace(entry, best=not row.diverged and entry.text == top)
+        for entry, row in zip(entries, rows, strict=True)
+    ]

@@ -1,0 +1,136 @@
+"""The forms of a table: printed entries for pages and papers, numbers for programs."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, nan
+
+import pandas as pd
+
+from reports.numbers import MISSING
+
+PLAIN = 24_000  # letters up to which a table inside the page is not compressed
+MOST = 300_000  # bytes, compressed; a page does not hold more of one table
+
+# Characters that LaTeX reads as commands, and letters missing in its usual fonts.
+SPECIAL: dict[str, str | int | None] = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\N{NO-BREAK SPACE}": "~",
+    "∞": r"$\infty$",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "≈": r"$\approx$",
+    "≤": r"$\leq$",
+    "²": r"\textsuperscript{2}",
+    "‖": r"$\Vert$",
+    "∇": r"$\nabla$",
+    "Σ": r"$\Sigma$",
+    "ᵢ": "$_i$",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "η": r"$\eta$",
+    "τ": r"$\tau$",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """The printed content of one cell of a table."""
+
+    text: str
+    detail: str = ""  # beside it in muted type: its spread, or its number of seeds
+    value: float = inf  # to sort by
+    best: bool = False
+
+
+UNKNOWN = TableEntry(MISSING, value=nan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageTable:
+    """A table of the page: numbers for programs, and, where it is also printed, lines of text."""
+
+    name: str
+    numbers: pd.DataFrame
+    headings: Sequence[str] = ()
+    lines: Sequence[Sequence[TableEntry]] = ()
+
+    def latex(self) -> str:
+        """Return a tabular with the rules of booktabs, all columns but the first to the right."""
+        # pandas writes such tables, but not with two columns of one name, nor with braces in a name.
+        rows = [map(escaped, self.headings), *(map(_latex_cell, line) for line in self.lines)]
+        head, *body = [" & ".join(row) + r" \\" for row in rows]
+        columns = "l" + "r" * (len(self.headings) - 1)
+        parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
+        return "\n".join([*parts, r"\end{tabular}", ""])
+
+
+def escaped(text: str) -> str:
+    """Return a text escaped for LaTeX."""
+    return text.translate(str.maketrans(SPECIAL))
+
+
+def _latex_cell(entry: TableEntry) -> str:
+    main = rf"\textbf{{{escaped(entry.text)}}}" if entry.best else escaped(entry.text)
+    return f"{main} {escaped(entry.detail)}" if entry.detail else main
+
+
+def markdown(headings: Sequence[str], rows: Iterable[Iterable[str]], left: int = 1) -> str:
+    """Return a table in Markdown; the columns after the first `left` ones are aligned to the right."""
+    rule = ["---" if at < left else "---:" for at in range(len(headings))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
+
+
+def csv(table: pd.DataFrame) -> str:
+    """Return a table as CSV, numbers with six digits."""
+    text: str = table.map(harmless).rename(columns=harmless).to_csv(index=False, float_format="%.6g")
+    return text
+
+
+def harmless(cell: object) -> object:
+    """Return a cell whose text spreadsheets do not treat as a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip().startswith(("=", "+", "-", "@")) else cell
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A table as a file to take away; without an address where it is too long for a page."""
+
+    what: str  # the text of the link
+    file: str
+    address: str
+
+
+def download(what: str, suite: str, name: str, table: pd.DataFrame) -> Download:
+    """Return a link that holds a table: CSV, compressed by gzip where it is long.
+
+    Args:
+        what: The text of the link.
+        suite: The suite's name; with `name` it makes the name of the file.
+        name: What the file holds, in a word.
+        table: The numbers.
+    """
+    file, text = f"{slug(suite) or 'suite'}-{name}.csv", csv(table).encode()
+    kind = "text/csv;charset=utf-8"
+    if len(text) > PLAIN:  # pandas and R read compressed files by their names
+        text, kind = gzip.compress(text, mtime=0), "application/gzip"  # the same table gives the same bytes
+        if len(text) > MOST:
+            return Download(what, file, "")
+        file += ".gz"
+    return Download(what, file, f"data:{kind};base64,{base64.b64encode(text).decode()}")
+
+
+def slug(text: str) -> str:
+    """Return a text as a part of a file's name: letters of the alphabet, digits and dashes."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")
