@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def shares(cell: Cell) -> Array:
-    """Return the share of updates in each bin, mean over seeds: 0, 1, 2, 3–4, 5–8, 9–16, …"""
+    """Return the share of updates in each bin (0, 1, 2, 3–4, 5–8, 9–16, …), a mean over seeds."""
     binned = [_binned(run.files.staleness) for run in cell.runs if run.files.staleness.sum()]
     longest = max(map(len, binned), default=0)
     padded = [np.pad(counts / counts.sum(), (0, longest - len(counts))) for counts in binned]

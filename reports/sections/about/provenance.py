@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from fl_core.schema import TO_TARGET
 from fl_core.text import duration, many
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
