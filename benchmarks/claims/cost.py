@@ -12,10 +12,10 @@ from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import RESULTS, Number
 from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.verdicts.looks import SEEDS
 from benchmarks.claims.verdicts.readings import readings
 from benchmarks.suite.suite import PlannedRun
 from reports.records.records import RecordedRun as Recorded
-from reports.statistics.looks import SEEDS
 
 OPEN = {"not run", "undecided"}
 Seconds = Callable[[PlannedRun], float]  # of one core, for a run

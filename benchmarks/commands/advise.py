@@ -60,14 +60,14 @@ def command(
       asyncfl advise --trace log.csv
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
     """  # noqa: D301 - click's mark for lines to be left alone
+    from benchmarks import advice
     from benchmarks.commands.leaderboard import KEPT
     from benchmarks.suite.suite import load
     from benchmarks.tables import print_text
     from benchmarks.yaml_io import dump
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
-    from reports.leaderboard import advice
-    from reports.leaderboard.board import Board
+    from reports.leaderboard.board import Leaderboard
 
     if trace and slow is not None:
         raise UserError("--slow: the trace says how fast the clients are; leave out either")
@@ -80,7 +80,7 @@ def command(
         own = advice.of_timing(timing, count, JOBS * typical)
     except ValueError as error:
         raise UserError(str(error)) from None
-    board, suite = Board.load(KEPT, SUITE), load(SUITE, ["seeds=1"])
+    board, suite = Leaderboard.load(KEPT, SUITE), load(SUITE, ["seeds=1"])
     found = advice.neighbours(own, suite, board.runs["timing"].unique())
     for line in advice.advice(own, found, board):
         print_text(line)

@@ -16,7 +16,7 @@ from fl_core.text import many
 if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedEntry
     from benchmarks.tracking.store import Store
-    from reports.leaderboard.board import Board
+    from reports.leaderboard.board import Leaderboard
     from reports.records.records import RecordedSuite
 
 KEPT = Path(__file__).parents[1] / "leaderboard"  # results kept in the repository, SUITE-SCALE-tuned.csv
@@ -51,7 +51,7 @@ def command(
     `standard_…` with tuned rates.
     """
     from benchmarks.suite.suite import load
-    from reports.leaderboard.board import Board
+    from reports.leaderboard.board import Leaderboard
 
     if suite is None:
         if keep:
@@ -60,7 +60,7 @@ def command(
             raise UserError("--with-kept: name the suite whose strategies are to be ranked among those kept")
         names = sorted({path.stem.partition("-")[0] for path in KEPT.glob(f"{MAIN}*.csv")} | {MAIN})
         boards = {
-            name.replace(MAIN, "leaderboard"): Board.load(KEPT, name, load(name).description)
+            name.replace(MAIN, "leaderboard"): Leaderboard.load(KEPT, name, load(name).description)
             for name in names
         }
     else:
@@ -76,15 +76,15 @@ def command(
             _print(board)
 
 
-def _recorded(suite: str, store: Store, *, keep: bool, with_kept: bool) -> Board:
+def _recorded(suite: str, store: Store, *, keep: bool, with_kept: bool) -> Leaderboard:
     """What the store has of a suite, maybe among what is kept of it."""
     from reports.leaderboard import results
-    from reports.leaderboard.board import Board
+    from reports.leaderboard.board import Leaderboard
     from reports.records.store import load
 
     store.must_exist()
     recorded = load(store.tracking_uri, suite)
-    board = Board(results.results(recorded, _tuned(suite)), recorded.description)
+    board = Leaderboard(results.results(recorded, _tuned(suite)), recorded.description)
     if board.runs.empty:
         raise UserError(f"no run of '{suite}' has ended in {recorded.uri}")
     path = KEPT / f"{suite}.csv"
@@ -93,7 +93,7 @@ def _recorded(suite: str, store: Store, *, keep: bool, with_kept: bool) -> Board
             there = ", ".join(sorted(one.stem for one in KEPT.glob("*.csv")))
             raise UserError(f"--with-kept: no results of '{suite}' are kept, only those of {there}")
         must_be_those_kept(recorded)
-        board = Board(results.among(results.load(path), board.runs), recorded.description)
+        board = Leaderboard(results.among(results.load(path), board.runs), recorded.description)
     if keep:
         results.save(board.runs, path)
         click.echo(f"Kept: {path}")
@@ -137,7 +137,7 @@ def _tuned(suite: str) -> Sequence[TunedEntry]:
     return tuned.load(path, name).spec.tuned if name != suite and path.is_file() else ()
 
 
-def _write(board: Board, folder: Path, stem: str, suite: str | None, *, with_kept: bool) -> None:
+def _write(board: Leaderboard, folder: Path, stem: str, suite: str | None, *, with_kept: bool) -> None:
     from reports.leaderboard.figures import profile_figure, rank_figure
     from reports.leaderboard.markdown import page
 
@@ -157,7 +157,7 @@ def _title(stem: str) -> str:
     return stem.replace("_", ": ").capitalize()
 
 
-def _print(board: Board) -> None:
+def _print(board: Leaderboard) -> None:
     from benchmarks.tables import print_headed, print_text
     from reports import numbers
 

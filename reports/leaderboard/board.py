@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,21 +15,22 @@ from fl_core.schema import Status
 from reports.leaderboard import results
 from reports.leaderboard.profiles import ratios, score
 from reports.leaderboard.results import SCENARIO
-from reports.leaderboard.standings import standings
+from reports.statistics.standings import Finals, by_rank
 
 POPULATION = ["timing", "partition"]
+STANDING = ["strategy", "rank", "low", "high", "separated", "seeds", "scenarios"]
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class Leaderboard:
     """The results of one suite, or of several together."""
 
     runs: pd.DataFrame  # as `results.results` has them
     about: str = ""  # the suite's description
 
     @classmethod
-    def load(cls, folder: Path, suite: str, about: str = "") -> Board:
-        """From the results of a suite's scales that are kept in a folder; UserError where there are none."""
+    def load(cls, folder: Path, suite: str, about: str = "") -> Leaderboard:
+        """Return the kept results of a suite's scales in a folder; UserError where there are none."""
         files = sorted(folder.glob(f"{suite}-*.csv"))
         if not files:
             raise UserError(
@@ -47,19 +49,14 @@ class Board:
         """A row for each strategy, the best mean rank first: standing, score, final values, cost."""
         by_strategy = self.runs.groupby("strategy")
         uploads = self.runs.pivot_table("uploads", SCENARIO, "strategy", aggfunc="median", dropna=False)
-        found = pd.DataFrame(
-            {
-                "score": self.ratios.apply(score) if len(self.ratios) else np.nan,
-                "value": by_strategy["value"].mean(),
-                "worst_client": by_strategy["worst_client"].mean(),
-                "uploads": uploads.div(uploads.min(axis=1), axis=0).median(),  # as a multiple of the least
-                "server_bytes": by_strategy["server_bytes"].median(),
-                "clients_bytes": by_strategy["clients_bytes"].median(),
-                "width": by_strategy["width"].median(),
-                "diverged": by_strategy["status"].agg(lambda status: (status == Status.DIVERGED).mean()),
-            }
-        )
-        return standings(self.runs).join(found, on="strategy")
+        columns = {
+            "score": self.ratios.apply(score) if len(self.ratios) else np.nan,
+            **{name: by_strategy[name].mean() for name in ("value", "worst_client")},
+            "uploads": uploads.div(uploads.min(axis=1), axis=0).median(),  # as a multiple of the least
+            **{name: by_strategy[name].median() for name in ("server_bytes", "clients_bytes", "width")},
+            "diverged": by_strategy["status"].agg(lambda status: (status == Status.DIVERGED).mean()),
+        }
+        return standings(self.runs).join(pd.DataFrame(columns), on="strategy")
 
     @cached_property
     def problems(self) -> pd.DataFrame:
@@ -70,3 +67,39 @@ class Board:
     def populations(self) -> pd.DataFrame:
         """The standing in each population of clients, over problems."""
         return standings(self.runs, POPULATION)
+
+
+def standings(results: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the standing of each strategy over all scenarios, or over those of each group; the best first.
+
+    Args:
+        results: A table of results, one row per run.
+        by: The columns that make the groups.
+
+    Returns:
+        The columns of `by`; strategy; rank, low, high: the mean with its interval; separated: whether it is
+        shown to be behind the first; seeds; scenarios. A group in which nothing can be compared is left out.
+    """
+    groups = results.groupby(list(by), sort=False) if by else [((), results)]
+    rows = []
+    for group, own in groups:
+        found = by_rank(finals(own))
+        for line in found.lines if found else ():
+            row = dict(zip(by, group, strict=True)) | {"strategy": line.strategy, "rank": line.score.mean}
+            row["low"] = max(1.0, line.score.low)  # there are no other ranks
+            row["high"] = min(float(len(found.lines)), line.score.high)
+            row["separated"] = line.gap is not None and line.gap.worse
+            rows.append(row | {"seeds": found.seeds, "scenarios": found.scenarios})
+    return pd.DataFrame(rows, columns=[*by, *STANDING])
+
+
+def finals(results: pd.DataFrame) -> Finals:
+    """Return final values of the strategies in all scenarios, over the seeds that all of them ended."""
+    worth = results["value"].where(results["status"] != Status.DIVERGED, -np.inf)
+    known = results.assign(value=worth).dropna(subset="value")
+    everywhere = known.groupby("strategy")[SCENARIO].apply(lambda scenarios: len(scenarios.drop_duplicates()))
+    strategies = tuple(everywhere.index[everywhere == known.groupby(SCENARIO).ngroups])
+    wide = known.pivot(index=SCENARIO, columns=["seed", "strategy"], values="value").dropna(axis=1)
+    held = [seed for seed in known["seed"].unique() if {(seed, name) for name in strategies} <= set(wide)]
+    values = [[wide[seed, name].to_numpy() for seed in sorted(held)] for name in strategies]
+    return Finals(strategies, tuple(sorted(held)), np.moveaxis(np.array(values), -1, 0))

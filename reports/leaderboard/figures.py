@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from reports.figures import look, svg
-from reports.leaderboard.board import Board
+from reports.leaderboard.board import Leaderboard
 from reports.leaderboard.profiles import LATEST, profile
 
 if TYPE_CHECKING:
@@ -19,20 +16,19 @@ LONGEST = 34  # letters of a name on a line
 LEADERS = 8  # strategies whose profile is drawn; more cannot be told apart
 
 
-def rank_figure(board: Board) -> svg.Drawing:
-    """A line for each strategy: mean rank over all scenarios, 95 % interval over seeds."""
+def rank_figure(board: Leaderboard) -> svg.Drawing:
+    """Return a line for each strategy: mean rank over all scenarios, 95 % interval over seeds."""
     overall = board.overall
     names = [svg.two_lines(name, LONGEST) for name in overall["strategy"]]
     left = 12 + LETTER * max(len(line) for name in names for line in name.splitlines())
     first = overall["strategy"].iloc[0]
 
     def paint(axes: Axes) -> None:
-        for place, one in enumerate(overall.to_dict("records")):
-            colour = svg.MUTED if one["separated"] else svg.series(0)
-            axes.plot(
-                [one["low"], one["high"]], [place, place], color=colour, linewidth=2.2, solid_capstyle="butt"
-            )
-            axes.plot(one["rank"], place, "o", color=colour, markersize=6, markeredgewidth=0)
+        for place, row in enumerate(overall.to_dict("records")):
+            colour = svg.MUTED if row["separated"] else svg.series(0)
+            ends = [row["low"], row["high"]]
+            axes.plot(ends, [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
+            axes.plot(row["rank"], place, "o", color=colour, markersize=6, markeredgewidth=0)
         axes.set_yticks(range(len(overall)), names, linespacing=0.95)
         axes.set_ylim(len(overall) - 0.4, -0.6)
         axes.grid(axis="x")
@@ -40,12 +36,13 @@ def rank_figure(board: Board) -> svg.Drawing:
         axes.set_xlabel("Mean rank (1 is best)")
 
     said = f"Mean ranks of {len(overall)} strategies; {first} is first with {overall['rank'].iloc[0]:.1f}"
-    return svg.figure((WIDTH, 60 + ROW * len(overall)), (left, 12, 8, 44), paint, said)
+    return svg.Drawing(paint, said, (WIDTH, 60 + ROW * len(overall)), (left, 12, 8, 44))
 
 
-def profile_figure(board: Board) -> svg.Drawing:
-    """The share of scenarios whose target a strategy meets within a factor of the best time."""
-    shown = _best(board.overall, LEADERS)
+def profile_figure(board: Leaderboard) -> svg.Drawing:
+    """Return the share of scenarios whose target a strategy meets within a factor of the best time."""
+    ordered = board.overall.sort_values("score", ascending=False)
+    shown = ordered["strategy"].head(LEADERS).tolist()
 
     def paint(axes: Axes) -> None:
         for index, strategy in enumerate(shown):
@@ -60,8 +57,4 @@ def profile_figure(board: Board) -> svg.Drawing:
         axes.yaxis.set_major_formatter(svg.tick_text(share=True))
 
     said = f"Performance profiles of {', '.join(shown)}"
-    return svg.figure((WIDTH, 360), (56, 12, 12, 44), paint, said, list(enumerate(shown)))
-
-
-def _best(overall: pd.DataFrame, n: int) -> Sequence[str]:
-    return overall.sort_values("score", ascending=False)["strategy"].head(n).tolist()
+    return svg.Drawing(paint, said, (WIDTH, 360), (56, 12, 12, 44), list(enumerate(shown)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from math import isnan
 from typing import Any
 
@@ -10,9 +10,10 @@ import pandas as pd
 
 from fl_core.text import many, natural
 from reports import numbers
-from reports.leaderboard.board import Board
+from reports.leaderboard.board import Leaderboard
 from reports.leaderboard.profiles import LATEST
 from reports.leaderboard.results import SCENARIO
+from reports.tables import markdown
 
 HOW = """\
 ## How it is measured
@@ -34,11 +35,27 @@ HOW = """\
   where the target is missed in half of them. **Kept** is memory at the end beside models and updates.
 """
 
+BY_PROBLEM = """\
+## By problem
+
+Mean rank over populations and splits of the data, with its 95 % interval."""
+BY_POPULATION = """\
+## By population
+
+Mean rank over problems, with its 95 % interval; a table for each split of the data."""
 PROFILES = "![Performance profiles of the strategies with the highest scores]({})"
 
 
-def page(board: Board, title: str, command: str, ranks: str, profiles: str) -> str:
-    """The whole page; `command` makes it again, `ranks` and `profiles` are paths of its pictures."""
+def page(board: Leaderboard, title: str, command: str, ranks: str, profiles: str) -> str:
+    """Return the whole page.
+
+    Args:
+        board: The leaderboard.
+        title: The page's heading.
+        command: The command that makes the page again.
+        ranks: The path of the picture of mean ranks.
+        profiles: The path of the picture of performance profiles.
+    """
     runs = board.runs
     size = [
         many(runs["strategy"].nunique(), "strategy"),
@@ -46,26 +63,28 @@ def page(board: Board, title: str, command: str, ranks: str, profiles: str) -> s
         many(runs["seed"].nunique(), "seed"),
         many(len(runs), "run"),
     ]
+    several = board.problems["problem"].nunique() > 1
     parts = [
         f"# {title}",
         f"Made by `{command}`; nothing here is written by hand.",
         _lead(board),
-        *filter(None, [board.about]),
+        board.about,
         f"{', '.join(size)}; problems: {', '.join(sorted(runs['problem'].unique()))}.",
         f"![Mean rank of each strategy with its interval]({ranks})",
         _overall(board.overall),
-        *_problems(board.problems),
-        "## By population",
-        "Mean rank over problems, with its 95 % interval; a table for each split of the data.",
-        *_populations(board.populations),
-        *(["## Time to target", PROFILES.format(profiles)] if len(board.ratios) else []),
-        HOW.format(latest=LATEST),
+        *([BY_PROBLEM, _across(board.problems, "problem")] if several else []),
+        BY_POPULATION,
     ]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    for partition, standings in board.populations.groupby("partition", sort=False):
+        parts += [f"### {partition}", _across(standings, "timing")]
+    if len(board.ratios):
+        parts += ["## Time to target", PROFILES.format(profiles)]
+    parts.append(HOW.format(latest=LATEST))
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def _lead(board: Board) -> str:
-    """The answer in a sentence."""
+def _lead(board: Leaderboard) -> str:
+    """Return the answer in a sentence."""
     overall = board.overall
     first, *others = overall.loc[~overall["separated"], "strategy"]
     rank = overall.iloc[0]
@@ -93,61 +112,33 @@ def _overall(overall: pd.DataFrame) -> str:
     )
     rows = [
         (
-            _bold(one["strategy"], not one["separated"]),
-            f"{one['rank']:.1f}",
-            _interval(one),
-            numbers.MISSING if isnan(one["score"]) else f"{one['score']:.2f}",
-            numbers.percent(one["value"]),
-            numbers.percent(one["worst_client"]),
-            f"{numbers.number(one['uploads'], 2)} ×",
-            numbers.size(one["server_bytes"]),
-            numbers.size(one["clients_bytes"]),
-            numbers.MISSING if isnan(one["width"]) else f"{numbers.number(one['width'], 2)} ×",
+            row["strategy"] if row["separated"] else f"**{row['strategy']}**",
+            f"{row['rank']:.1f}",
+            _interval(row),
+            numbers.MISSING if isnan(row["score"]) else f"{row['score']:.2f}",
+            numbers.percent(row["value"]),
+            numbers.percent(row["worst_client"]),
+            f"{numbers.number(row['uploads'], 2)} ×",
+            numbers.size(row["server_bytes"]),
+            numbers.size(row["clients_bytes"]),
+            numbers.MISSING if isnan(row["width"]) else f"{numbers.number(row['width'], 2)} ×",
         )
-        for one in overall.to_dict("records")
+        for row in overall.to_dict("records")
     ]
-    return table(head, rows)
-
-
-def _problems(problems: pd.DataFrame) -> Iterator[str]:
-    """Strategies down, problems across; nothing where there is only one."""
-    if problems["problem"].nunique() > 1:
-        yield "## By problem"
-        yield "Mean rank over populations and splits of the data, with its 95 % interval."
-        yield _across(problems, "problem")
-
-
-def _populations(populations: pd.DataFrame) -> Iterator[str]:
-    """For each split of the data: strategies down, populations of clients across."""
-    for partition, there in populations.groupby("partition", sort=False):
-        yield f"### {partition}"
-        yield _across(there, "timing")
+    return markdown(head, rows)
 
 
 def _across(standings: pd.DataFrame, column: str) -> str:
-    """Strategies down, the best mean of ranks first, and the values of a column across."""
-    cells = {(one["strategy"], one[column]): _standing(one) for one in standings.to_dict("records")}
+    """Return strategies down, the best mean of ranks first, and the values of a column across."""
     heads = sorted(standings[column].unique(), key=natural)
     order = standings.groupby("strategy")["rank"].mean().sort_values().index
-    return table(
-        ["Strategy", *heads], [(name, *(cells.get((name, head), "") for head in heads)) for name in order]
-    )
+    cells = {}
+    for row in standings.to_dict("records"):
+        rank = f"{row['rank']:.1f}" if row["separated"] else f"**{row['rank']:.1f}**"
+        cells[row["strategy"], row[column]] = f"{rank} {_interval(row)}"
+    rows = [(name, *(cells.get((name, head), "") for head in heads)) for name in order]
+    return markdown(["Strategy", *heads], rows)
 
 
-def _standing(one: Mapping[Hashable, Any]) -> str:
-    rank = _bold(f"{one['rank']:.1f}", not one["separated"])
-    return f"{rank} {_interval(one)}"
-
-
-def _interval(one: Mapping[Hashable, Any]) -> str:
-    return f"[{one['low']:.1f},\u00a0{one['high']:.1f}]"  # on one line
-
-
-def _bold(text: str, wanted: bool) -> str:
-    return f"**{text}**" if wanted else text
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, numbers to the right."""
-    rule = ("---", *("---:" for _ in head[1:]))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+def _interval(row: Mapping[Hashable, Any]) -> str:
+    return f"[{row['low']:.1f},\u00a0{row['high']:.1f}]"  # on one line

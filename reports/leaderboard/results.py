@@ -34,40 +34,38 @@ DIGITS = 6
 
 
 def results(suite: RecordedSuite, tuned: Iterable[TunedEntry] = ()) -> pd.DataFrame:
-    """The runs of a suite that have ended, with what tuned them.
+    """Return the runs of a suite that have ended, with the width of their strategies' good rates.
 
-    UserError where the suite ranks by a metric of which less is better.
+    Args:
+        suite: The suite as it was recorded.
+        tuned: The values found by tuning.
+
+    Raises:
+        UserError: The suite ranks by a metric of which less is better.
     """
-    widths = {(one.scenario, one.strategy): one.width for one in tuned}
-    runs = [
-        run
-        for scenario in suite.scenarios()
-        for cell in scenario.cells
-        for run in cell.runs
-        if run.status.terminated
-    ]
+    widths = {(entry.scenario, entry.strategy): entry.width for entry in tuned}
+    runs = [run for run in suite.runs if run.status.terminated]
     if any(not run.higher_is_better for run in runs):
         raise UserError(f"{suite.name}: a leaderboard needs a metric of which more is better")
-    table = pd.DataFrame(
-        [{**_row(run), "width": widths.get((run.scenario, run.strategy))} for run in runs], columns=COLUMNS
-    )
+    rows = [{**_row(run), "width": widths.get((run.scenario, run.strategy))} for run in runs]
+    table = pd.DataFrame(rows, columns=COLUMNS)
     return table.sort_values([*SCENARIO, "strategy", "seed"], ignore_index=True)
 
 
 def _row(run: RecordedRun) -> dict[str, object]:
-    def final(metric: str) -> float:
-        return np.nan if run.status is Status.DIVERGED else run.final(metric)
-
     model = run.params.get(MODEL_NAME)
+    words = [word for word in run.scenario.split(" · ") if word not in (run.problem, run.partition)]
+    worst = run.measure(run.metric).worst_client.name
+    diverged = run.status is Status.DIVERGED
     return {
         "problem": f"{run.problem} ({model})" if model else run.problem,
         "partition": run.partition,
-        "timing": _clients(run),
+        "timing": " · ".join(words),  # with whatever else the scenario's label says
         "strategy": run.strategy,
         "seed": run.seed,
         "status": str(run.status),
-        "value": final(run.metric),
-        "worst_client": final(run.measure(run.metric).worst_client.name),
+        "value": np.nan if diverged else run.final(run.metric),
+        "worst_client": np.nan if diverged else run.final(worst),
         "time_to_target": time_to_target(run, TIME, run.target),
         "uploads": time_to_target(run, Name.UPLOADS, run.target),
         "server_bytes": run.totals.get(Total.KEPT_BY_SERVER, np.nan),
@@ -75,13 +73,8 @@ def _row(run: RecordedRun) -> dict[str, object]:
     }
 
 
-def _clients(run: RecordedRun) -> str:
-    """What the scenario's label says beside problem and partition."""
-    return " · ".join(word for word in run.scenario.split(" · ") if word not in (run.problem, run.partition))
-
-
 def among(kept: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """Our results beside those that are kept; of a strategy that both have, ours."""
+    """Return our results beside those that are kept; of a strategy that both have, ours."""
     others = kept[~kept["strategy"].isin(ours["strategy"])]
     return pd.concat([others, ours], ignore_index=True)
 
@@ -93,7 +86,7 @@ def save(table: pd.DataFrame, path: Path) -> None:
 
 
 def load(path: Path) -> pd.DataFrame:
-    """A table that was saved; UserError if it is missing or is none."""
+    """Return a table that was saved; UserError if the file is missing or holds no such table."""
     try:
         table = pd.read_csv(BytesIO(reading.content(path)), keep_default_na=True)
     except FileNotFoundError:

@@ -9,18 +9,18 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import advice
 from benchmarks.commands import advise, leaderboard
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.suite.tuned import TunedEntry
 from benchmarks.tracking.entries import params_of
 from fl_core.scenario import Timing
-from reports.leaderboard import advice, results
-from reports.leaderboard.board import Board
+from reports.leaderboard import results
+from reports.leaderboard.board import Leaderboard, finals, standings
 from reports.leaderboard.markdown import page
 from reports.leaderboard.profiles import profile, ratios, score
 from reports.leaderboard.results import COLUMNS
-from reports.leaderboard.standings import finals, standings
 from reports.records.records import RecordedRun
 from reports.records.store import load as recorded
 
@@ -111,14 +111,16 @@ def test_a_table_is_kept_and_read_again(tmp_path: Path) -> None:
 
 def test_damaged_and_missing_tables_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no results of 'x' are kept"):
-        Board.load(tmp_path, "x")
+        Leaderboard.load(tmp_path, "x")
     (tmp_path / "x-small.csv").write_text("problem,partition\n1,2\n")
     with pytest.raises(UserError, match="no column 'timing'"):
-        Board.load(tmp_path, "x")
+        Leaderboard.load(tmp_path, "x")
 
 
 def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
-    written = page(Board(table()), "Leaderboard: toy", "asyncfl leaderboard toy", "ranks.svg", "profiles.svg")
+    written = page(
+        Leaderboard(table()), "Leaderboard: toy", "asyncfl leaderboard toy", "ranks.svg", "profiles.svg"
+    )
     text = written.replace("\u00a0", " ")
     assert text.startswith("# Leaderboard: toy\n")
     assert "**X** has the best mean rank, 1.4 [1.0, 2.4] of 3; not separated from it: Y." in text
@@ -135,7 +137,7 @@ def test_the_page_names_the_leader_and_who_is_not_separated() -> None:
 
 def test_populations_are_in_the_order_of_their_numbers() -> None:
     late = pd.concat([table(f"Exp({mean}) iterations late") for mean in (20, 5)])
-    text = page(Board(late), "Leaderboard: delay", "asyncfl leaderboard", "ranks.svg", "profiles.svg")
+    text = page(Leaderboard(late), "Leaderboard: delay", "asyncfl leaderboard", "ranks.svg", "profiles.svg")
     assert "| Strategy | Exp(5) iterations late | Exp(20) iterations late |" in text
 
 
@@ -152,7 +154,7 @@ def test_recorded_runs_become_a_table(store: str) -> None:
     assert found.groupby("strategy")["width"].first().to_dict() == pytest.approx(
         {"ACE": 4, "FedBuff": np.nan}, nan_ok=True
     )
-    assert Board(found).overall["strategy"].tolist() == ["FedBuff", "ACE"]
+    assert Leaderboard(found).overall["strategy"].tolist() == ["FedBuff", "ACE"]
 
 
 def test_arrangements_tell_populations_apart(store: str) -> None:
@@ -184,7 +186,7 @@ def test_the_shipped_pages_are_made_from_the_results_that_are_kept(tmp_path: Pat
     for suite, name in (("standard", "leaderboard.md"), ("standard_delay", "leaderboard_delay.md")):
         text = (tmp_path / name).read_text().replace(str(tmp_path), "docs")
         assert text == (shipped / name).read_text()
-        board = Board.load(leaderboard.KEPT, suite)
+        board = Leaderboard.load(leaderboard.KEPT, suite)
         assert board.runs.groupby("strategy").size().nunique() == 1  # each in every scenario and seed
 
 
@@ -192,7 +194,7 @@ def test_a_strategy_is_ranked_among_those_kept() -> None:
     """W is ahead everywhere; of Y, which both have, the kept numbers are replaced."""
     ours = table().query("strategy == 'Y'").assign(value=0.0)
     ours = pd.concat([ours, ours.assign(strategy="W", value=0.95)])
-    ranked = Board(results.among(table(), ours)).overall["strategy"].tolist()
+    ranked = Leaderboard(results.among(table(), ours)).overall["strategy"].tolist()
     assert ranked == ["W", "X", "Z", "Y"]
 
 
@@ -277,7 +279,7 @@ def test_who_leads_under_either_split_is_checked(monkeypatch: pytest.MonkeyPatch
     )
     suite = load("standard", ["seeds=1"])
     near = [advice.Neighbour("exponential", advice.of_timing(Timing(), 20, 30), 0.0)]
-    chosen = advice.candidates(near, Board(runs), suite)
+    chosen = advice.candidates(near, Leaderboard(runs), suite)
     assert [one if isinstance(one, str) else one["name"] for one in chosen] == ["asgd", "quafl", "fedavg"]
 
 

@@ -14,13 +14,13 @@ from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import Number
 from benchmarks.claims.pages.matrix import sentence
 from benchmarks.claims.pages.table import ORDER, arranged, besides, interval, line, said
+from benchmarks.claims.verdicts.looks import SEEDS
 from benchmarks.claims.verdicts.main import outcomes
 from benchmarks.claims.verdicts.readings import Reading, all_of, readings, scales
 from benchmarks.claims.verdicts.rules import Verdict
 from benchmarks.suite.labels import value as written
 from fl_core.text import many
 from reports import numbers
-from reports.statistics.looks import SEEDS
 
 WIDTH = 110
 SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments")

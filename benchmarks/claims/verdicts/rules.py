@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.claims.claim import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
+from benchmarks.claims.verdicts import estimates
+from benchmarks.claims.verdicts.estimates import Array, Estimate
 from reports.numbers import short
-from reports.statistics import estimates
-from reports.statistics.estimates import Array, Estimate
 from reports.statistics.paired import Effect, seeds_to_decide, student
 
 Values = Mapping[str, Mapping[int, float]]  # sample → seed → number; NaN where the run diverged

@@ -30,9 +30,8 @@ import numpy as np
 
 from benchmarks.claims.claim import Claim, Exact, Report, Value
 from benchmarks.claims.verdicts import rules
+from benchmarks.claims.verdicts.looks import ERROR, SEEDS, Looks, holm_by_question
 from benchmarks.claims.verdicts.rules import Look, Values, Verdict, Word
-from reports.statistics.looks import ERROR, SEEDS, Looks
-from reports.statistics.paired import holm_by_question
 
 
 def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:

@@ -9,9 +9,9 @@ from scipy import stats
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.verdicts import verdicts as rules
+from benchmarks.claims.verdicts.estimates import RankEstimate, RatioEstimate, VarianceRatio
 from benchmarks.claims.verdicts.rules import Values, Verdict, flat
 from fl_core.streams import stream
-from reports.statistics.estimates import RankEstimate, RatioEstimate, VarianceRatio
 
 REPEATS = 500
 

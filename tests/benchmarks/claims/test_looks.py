@@ -7,9 +7,9 @@ import pytest
 from scipy import special
 
 from benchmarks.claims.claim import Better
+from benchmarks.claims.verdicts.looks import SEEDS, Looks
 from benchmarks.claims.verdicts.verdicts import verdicts
 from fl_core.streams import stream
-from reports.statistics.looks import SEEDS, Looks
 
 CAMPAIGNS, MARGIN = 8000, 0.5
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from reports.statistics.paired import LEVEL, student
+from reports.statistics.standings import ranks
 
 Array = np.ndarray
 MOST_RANKED = 8  # values, whose 40,320 permutations are enumerated
@@ -167,13 +168,6 @@ class RankEstimate:
             law = np.convolve(law, _law(tuple(sorted(one)), tuple(sorted(other))))
             observed += round(float(one @ other))
         return float(min(1.0, law[observed:].sum())), float(min(1.0, law[: observed + 1].sum()))
-
-
-def ranks(values: Array) -> Array:
-    """Ranks from 1; ties share their mean rank."""
-    below = (values[:, None] > values[None, :]).sum(1)
-    alike = (values[:, None] == values[None, :]).sum(1)
-    return np.asarray(below + (alike + 1) / 2)
 
 
 @cache

@@ -16,7 +16,7 @@ from fl_core.scenario import Timing
 from fl_core.text import many
 from fl_core.timing.characteristics import Characteristics, characteristics
 from reports import numbers
-from reports.leaderboard.board import Board
+from reports.leaderboard.board import Leaderboard
 
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
@@ -62,7 +62,7 @@ def neighbours(own: Characteristics, suite: Suite, measured: Iterable[str]) -> l
     return sorted(found, key=lambda one: one.distance)
 
 
-def advice(own: Characteristics, found: Sequence[Neighbour], board: Board) -> Iterator[str]:
+def advice(own: Characteristics, found: Sequence[Neighbour], board: Leaderboard) -> Iterator[str]:
     """What is known of strategies for such clients, in sentences."""
     theirs = found[0].measured if found else own
     yield "Your clients, and the nearest population measured, as factors:"
@@ -93,7 +93,7 @@ def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> s
     )
 
 
-def candidates(found: Sequence[Neighbour], board: Board, suite: Suite) -> list[Any]:
+def candidates(found: Sequence[Neighbour], board: Leaderboard, suite: Suite) -> list[Any]:
     """The strategies worth comparing, as a suite writes them: leaders and best of the nearest population."""
     if not found or not found[0].near:
         return list(ANYWHERE)

@@ -9,7 +9,7 @@ exact at every look.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.statistics.paired import LEVEL
@@ -40,3 +40,20 @@ class Looks:
     def p(self, p: float, look: int) -> float:
         """A p-value at that look, adjusted for the whole plan: the smallest of them over looks is valid."""
         return min(1.0, p / self.share(look))
+
+
+def holm_by_question(questions: Mapping[bytes, Mapping[str, float]]) -> dict[tuple[bytes, str], float]:
+    """p-values of hypotheses, adjusted for the number of questions that they belong to.
+
+    At most one of the hypotheses of a question is true: A and B are equal, or they differ by at least the
+    margin. So no more can be true than there are questions with a hypothesis that is not rejected yet
+    (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. Dropping a
+    question as soon as one of two is rejected would be wrong: where most are equal, the rest are extreme.
+    """
+    left = {question: set(of) for question, of in questions.items()}
+    adjusted, largest = {}, 0.0
+    for p, question, name in sorted((p, q, name) for q, of in questions.items() for name, p in of.items()):
+        largest = max(largest, min(1.0, p * sum(map(bool, left.values()))))
+        adjusted[question, name] = largest
+        left[question].discard(name)
+    return adjusted
