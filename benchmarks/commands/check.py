@@ -73,7 +73,7 @@ def command(
     if before.speed and not no_speed:
         now = now.model_copy(update={"speed": _speed(planned, before.speed)})
     checks = gate.compare(before, now)
-    if any(check.verdict != "same" for check in checks):
+    if any(check.finding != "same" for check in checks):
         print_rich(gate_output.table(checks))
     click.echo(gate_output.how_compared(before, now))
     click.echo(gate_output.verdict(checks, now.suite))

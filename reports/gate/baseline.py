@@ -51,7 +51,7 @@ class Goal(Frozen):
         return Measure(self.metric, self.title, self.higher, self.share, self.unit)
 
 
-class Outcome(Frozen):
+class BaselineRun(Frozen):
     """The result of one run."""
 
     model_config = ConfigDict(allow_inf_nan=True)  # never is ∞; the loss of a diverged run may be NaN
@@ -94,10 +94,9 @@ class Baseline(Frozen):
     commit: str
     versions: dict[str, str]
     goals: dict[str, Goal]  # by scenario
-    speed: dict[str, float] = Field(
-        default_factory=dict
-    )  # by strategy: updates a second over the yardstick's
-    runs: tuple[Outcome, ...]
+    # By strategy: updates a second over the yardstick's.
+    speed: dict[str, float] = Field(default_factory=dict)
+    runs: tuple[BaselineRun, ...]
     checksum: str = ""  # SHA-256 of all the rest; empty in files of older versions
 
 
@@ -135,27 +134,19 @@ def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:
 
 
 def _goal(run: RecordedRun) -> Goal:
-    of = run.measure(run.metric)
-    return Goal(
-        metric=of.name,
-        higher=bool(of.higher),
-        target=run.target,
-        title=of.title,
-        share=of.share,
-        unit=of.unit,
-    )
+    metric = run.measure(run.metric)
+    fields = {"title": metric.title, "share": metric.share, "unit": metric.unit}
+    return Goal(metric=metric.name, higher=bool(metric.higher), target=run.target, **fields)
 
 
-def _outcome(run: RecordedRun, schedule: str) -> Outcome:
+def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
     curve = run.files.curve
     kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
     golden = curve.iloc[kept]
-    known = golden[FP_LOSS].notna() | (
-        golden.index == len(curve) - 1
-    )  # a suite may leave it out before the end
-    golden = golden[known]
+    ends = golden.index == len(curve) - 1  # a suite may leave the loss out before
+    golden = golden[golden[FP_LOSS].notna() | ends]
     losses = zip(golden[UPDATES], golden[FP_LOSS], strict=True)
-    return Outcome(
+    return BaselineRun(
         scenario=run.scenario,
         strategy=run.strategy,
         seed=run.seed,

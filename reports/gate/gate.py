@@ -18,17 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum, auto
 from math import exp, isfinite, log, sqrt
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
 from fl_core.schema import Status
 from fl_core.text import many
-from reports.gate.baseline import Baseline, Goal, Outcome
+from reports.gate.baseline import Baseline, BaselineRun, Goal
 from reports.numbers import count, minus, number
-from reports.records.measures import Measure
 
 ERRORS = 4.0  # standard errors by which a mean may get worse
 # Relative. Ten times the largest difference of all losses of suite ci (float32), between AVX-512, AVX2
@@ -39,8 +38,16 @@ SLOWER = 1.5  # times as long as recorded, beside the yardstick
 SCHEDULE, GOLDEN_VALUES, SPEED = "Schedule", "Golden values", "Speed ÷ yardstick"
 STALLS = "Stalled runs"
 
-Verdict = Literal["same", "better", "worse", "changed"]
-Cell = tuple[str, str]  # scenario, strategy
+Group = tuple[str, str]  # scenario, strategy
+
+
+class Finding(StrEnum):
+    """What became of a number since the baseline."""
+
+    SAME = auto()
+    BETTER = auto()
+    WORSE = auto()
+    CHANGED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class GateCheck:
     scenario: str  # empty for values measured once per strategy
     strategy: str
     what: str
-    verdict: Verdict
+    finding: Finding
     before: str = ""
     now: str = ""
     change: str = ""
@@ -59,141 +66,144 @@ class GateCheck:
     @property
     def failed(self) -> bool:
         """Whether the build must not pass."""
-        return self.verdict in {"worse", "changed"}
+        return self.finding in {Finding.WORSE, Finding.CHANGED}
 
 
 def compare(baseline: Baseline, now: Baseline) -> list[GateCheck]:
-    """All checks of the same runs, recorded then and now."""
-    before, after = _cells(baseline), _cells(now)
-    found: list[GateCheck] = []
+    """Return all checks of the same runs, recorded then and now."""
+    before, after = _groups(baseline), _groups(now)
+    final = {group: [run.final for run in runs if run.finite] for group, runs in before.items()}
+    reach = {group: _logs(runs) for group, runs in before.items()}
+    checks: list[GateCheck] = []
     for scenario, goal in baseline.goals.items():
-        cells = {cell: runs for cell, runs in before.items() if cell[0] == scenario}
-        final = tolerances({cell: _finals(runs) for cell, runs in cells.items()})
-        reach = tolerances({cell: _logs(runs) for cell, runs in cells.items()})
-        for cell, runs in cells.items():
-            if stalled := _stalled(cell, runs, after[cell]):
-                found.append(stalled)  # runs of other lengths have nothing to compare
+        groups = [group for group in before if group[0] == scenario]
+        finals = tolerances({group: final[group] for group in groups})
+        reaches = tolerances({group: reach[group] for group in groups})
+        for group in groups:
+            pair = Seeds(*group, goal, before[group], after[group])
+            if stalled := pair.stalled():
+                checks.append(stalled)  # runs of other lengths have nothing to compare
                 continue
-            found.append(_final(cell, goal, runs, after[cell], final[cell]))
+            checks.append(pair.final(finals[group]))
             if goal.target is not None:
-                found.append(_reach(cell, goal, runs, after[cell], reach[cell]))
-            found += [_schedule(cell, runs, after[cell]), _golden(cell, runs, after[cell])]
-    return found + list(_speeds(baseline.speed, now.speed))
+                checks.append(pair.reach(goal.target, reaches[group]))
+            checks += [pair.schedule(), pair.golden()]
+    return checks + list(_speeds(baseline.speed, now.speed))
 
 
-def tolerances(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
-    """How far the mean of each may get worse by chance; one value per seed."""
-    spreads = {cell: float(np.std(of, ddof=1)) for cell, of in values.items() if len(of) > 1}
+def tolerances(values: Mapping[Group, Sequence[float]]) -> dict[Group, float]:
+    """Return how far the mean of each strategy may get worse by chance; one value per seed."""
+    spreads = {group: float(np.std(seeds, ddof=1)) for group, seeds in values.items() if len(seeds) > 1}
     typical = median(spreads.values()) if spreads else 0.0
     return {
-        cell: ERRORS * max(spreads.get(cell, 0.0), typical) * sqrt(2 / max(1, len(of)))
-        for cell, of in values.items()
+        group: ERRORS * max(spreads.get(group, 0.0), typical) * sqrt(2 / max(1, len(seeds)))
+        for group, seeds in values.items()
     }
 
 
-def _cells(of: Baseline) -> dict[Cell, list[Outcome]]:
-    """Runs by scenario and strategy, in the order of their seeds."""
-    found: dict[Cell, list[Outcome]] = {}
-    for one in sorted(of.runs, key=lambda one: one.seed):
-        found.setdefault((one.scenario, one.strategy), []).append(one)
-    return found
+def _groups(baseline: Baseline) -> dict[Group, list[BaselineRun]]:
+    """Return runs by scenario and strategy, in the order of their seeds."""
+    groups: dict[Group, list[BaselineRun]] = {}
+    for run in sorted(baseline.runs, key=lambda run: run.seed):
+        groups.setdefault((run.scenario, run.strategy), []).append(run)
+    return groups
 
 
-def _finals(runs: Sequence[Outcome]) -> list[float]:
-    return [one.final for one in runs if one.finite]
+def _logs(runs: Sequence[BaselineRun]) -> list[float]:
+    """Return logarithms of the updates to the target: times spread by factors."""
+    return [log(run.reached) for run in runs]
 
 
-def _logs(runs: Sequence[Outcome]) -> list[float]:
-    """Times spread by factors, so they are compared by factors."""
-    return [log(one.reached) for one in runs]
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The seeds of one strategy in one scenario, then and now."""
+
+    scenario: str
+    strategy: str
+    goal: Goal
+    before: Sequence[BaselineRun]
+    now: Sequence[BaselineRun]
+
+    def _check(self, what: str, finding: Finding, *texts: str) -> GateCheck:
+        return GateCheck(self.scenario, self.strategy, what, finding, *texts)
+
+    def _count(self, what: str, happened: str, then: int, today: int, *, worse: bool) -> GateCheck:
+        """Return the check of a number of seeds, of which none more is allowed."""
+        finding = Finding.WORSE if worse else Finding.BETTER
+        texts = (f"{count} of {len(self.before)} {happened}" for count in (then, today))
+        return self._check(what, finding, *texts, minus(f"{today - then:+d}"), "none more")
+
+    def stalled(self) -> GateCheck | None:
+        """Return the check where the stalled seeds have changed; one more stalled seed is worse."""
+        then, today = (
+            {run.seed for run in runs if run.status is Status.STALLED} for runs in (self.before, self.now)
+        )
+        if then == today:
+            return None
+        return self._count(STALLS, "stalled", len(then), len(today), worse=bool(today - then))
+
+    def final(self, tolerance: float) -> GateCheck:
+        """Return the check of the final metric over seeds that ended; one more diverged seed is worse."""
+        metric = self.goal.measure
+        what = f"Final {metric.in_text}"
+        then, today = (sum(not run.finite for run in runs) for runs in (self.before, self.now))
+        if then != today:
+            return self._count(what, "diverged", then, today, worse=today > then)
+        pairs = [
+            (a.final, b.final) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite
+        ]
+        if not pairs:
+            return self._check(what, Finding.SAME, "diverged", "diverged")
+        means = [float(np.mean(values)) for values in zip(*pairs, strict=True)]
+        tolerance = max(tolerance, GOLDEN * abs(means[0]))
+        sign = 1 if metric.higher else -1
+        change = means[1] - means[0]
+        gain = sign * change
+        finding = Finding.WORSE if gain < -tolerance else Finding.BETTER if gain > tolerance else Finding.SAME
+        signed = [metric.text(value) for value in (change, -sign * tolerance)]
+        signed = [text if text.startswith("−") else f"+{text}" for text in signed]
+        return self._check(what, finding, *map(metric.with_unit, means), *signed)
+
+    def reach(self, target: float, tolerance: float) -> GateCheck:
+        """Return the check of updates to the target, geometric means known to the next evaluation."""
+        first, second = (exp(float(np.mean(_logs(runs)))) for runs in (self.before, self.now))
+        factor, allowed = second / first, max(exp(tolerance), 1 + self.before[0].mark / first)
+        means = count(round(first)), count(round(second))
+        what = f"Updates to {self.goal.measure.round_text(target)}"
+        finding = _by_factor(factor, allowed)
+        return self._check(what, finding, *means, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
+
+    def schedule(self) -> GateCheck:
+        """Return the check of arrivals and their staleness; of several seeds the first digests are shown."""
+        pairs = [(a.schedule, b.schedule) for a, b in zip(self.before, self.now, strict=True)]
+        other = [pair for pair in pairs if pair[0] != pair[1]]
+        if not other:
+            return self._check(SCHEDULE, Finding.SAME)
+        seeds = f"{len(other)} of {many(len(pairs), 'seed')}"
+        return self._check(SCHEDULE, Finding.CHANGED, *other[0], seeds, "none")
+
+    def golden(self) -> GateCheck:
+        """Return the check of the loss at every evaluation of every seed; the first that differs is shown."""
+        for a, b in zip(self.before, self.now, strict=True):
+            if [updates for updates, _ in a.loss] != [updates for updates, _ in b.loss]:
+                texts = (f"after {', '.join(str(at) for at, _ in run.loss)} updates" for run in (a, b))
+                seed = f"evaluations of seed {a.seed}"
+                return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts, seed, "none")
+            for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
+                if (off := deviation(was, is_now)) > GOLDEN:
+                    what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
+                    texts = f"{was:.8g}", f"{is_now:.8g}", number(off, 2), minus(f"{GOLDEN:.0e}")
+                    return self._check(what, Finding.CHANGED, *texts)
+        return self._check(GOLDEN_VALUES, Finding.SAME)
 
 
-def _stalled(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck | None:
-    """The check where the stalled seeds have changed; one more stalled seed is worse."""
-    stalled, stalls = ({one.seed for one in runs if one.status is Status.STALLED} for runs in (before, now))
-    if stalled == stalls:
-        return None
-    then, today = (f"{len(seeds)} of {len(before)} stalled" for seeds in (stalled, stalls))
-    verdict: Verdict = "worse" if stalls - stalled else "better"
-    return GateCheck(
-        *cell, STALLS, verdict, then, today, minus(f"{len(stalls) - len(stalled):+d}"), "none more"
-    )
-
-
-def _final(
-    cell: Cell, goal: Goal, before: Sequence[Outcome], now: Sequence[Outcome], tolerance: float
-) -> GateCheck:
-    """The final metric over seeds that ended both times; one more diverged seed is worse."""
-    shown = goal.measure
-    what = f"Final {shown.in_text}"
-    lost, loses = (sum(not one.finite for one in runs) for runs in (before, now))
-    if lost != loses:
-        verdict: Verdict = "worse" if loses > lost else "better"
-        then, today = (f"{count} of {len(before)} diverged" for count in (lost, loses))
-        return GateCheck(*cell, what, verdict, then, today, minus(f"{loses - lost:+d}"), "none more")
-    pairs = [(a.final, b.final) for a, b in zip(before, now, strict=True) if a.finite and b.finite]
-    if not pairs:
-        return GateCheck(*cell, what, "same", "diverged", "diverged")
-    first, second = (float(np.mean(values)) for values in zip(*pairs, strict=True))
-    return _mean(cell, what, shown, (first, second), max(tolerance, GOLDEN * abs(first)))
-
-
-def _reach(
-    cell: Cell, goal: Goal, before: Sequence[Outcome], now: Sequence[Outcome], tolerance: float
-) -> GateCheck:
-    """Updates to the target as geometric means; they are known only to the next evaluation."""
-    assert goal.target is not None
-    what = f"Updates to {goal.measure.round_text(goal.target)}"
-    first, second = (exp(float(np.mean(_logs(runs)))) for runs in (before, now))
-    factor, allowed = second / first, max(exp(tolerance), 1 + before[0].mark / first)
-    verdict: Verdict = "worse" if factor > allowed else "better" if factor < 1 / allowed else "same"
-    then, today = count(round(first)), count(round(second))
-    return GateCheck(*cell, what, verdict, then, today, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
-
-
-def _mean(cell: Cell, what: str, shown: Measure, means: tuple[float, float], tolerance: float) -> GateCheck:
-    change = means[1] - means[0]
-    gain = change if shown.higher else -change
-    verdict: Verdict = "worse" if gain < -tolerance else "better" if gain > tolerance else "same"
-    then, today = (f"{shown.text(value)}{' %' if shown.share else ''}" for value in means)
-    allowed = -tolerance if shown.higher else tolerance
-    return GateCheck(*cell, what, verdict, then, today, _signed(change, shown), _signed(allowed, shown))
-
-
-def _signed(value: float, shown: Measure) -> str:
-    text = shown.text(value)
-    return text if text.startswith("−") else f"+{text}"
-
-
-def _schedule(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck:
-    """Arrivals of updates and their staleness; of several seeds the first digests are shown."""
-    other = [(a, b) for a, b in zip(before, now, strict=True) if a.schedule != b.schedule]
-    if not other:
-        return GateCheck(*cell, SCHEDULE, "same")
-    then, today = (one.schedule for one in other[0])
-    return GateCheck(
-        *cell, SCHEDULE, "changed", then, today, f"{len(other)} of {many(len(before), 'seed')}", "none"
-    )
-
-
-def _golden(cell: Cell, before: Sequence[Outcome], now: Sequence[Outcome]) -> GateCheck:
-    """The loss at every evaluation of every seed; the first that differs is shown."""
-    for a, b in zip(before, now, strict=True):
-        if [updates for updates, _ in a.loss] != [updates for updates, _ in b.loss]:
-            then, today = (f"after {', '.join(str(at) for at, _ in of.loss)} updates" for of in (a, b))
-            return GateCheck(
-                *cell, GOLDEN_VALUES, "changed", then, today, f"evaluations of seed {a.seed}", "none"
-            )
-        for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
-            if (off := deviation(was, is_now)) > GOLDEN:
-                what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
-                then, today = f"{was:.8g}", f"{is_now:.8g}"
-                return GateCheck(*cell, what, "changed", then, today, number(off, 2), minus(f"{GOLDEN:.0e}"))
-    return GateCheck(*cell, GOLDEN_VALUES, "same")
+def _by_factor(factor: float, allowed: float) -> Finding:
+    """Return the finding for a quantity of which less is better, from its ratio to the recorded one."""
+    return Finding.WORSE if factor > allowed else Finding.BETTER if factor < 1 / allowed else Finding.SAME
 
 
 def deviation(before: float, now: float) -> float:
-    """How far a value is from the recorded one, relative to it; ∞ where one of them is no number."""
+    """Return how far a value is from the recorded one, relative to that; ∞ where one of them is no number."""
     if before == now or (before != before and now != now):  # noqa: PLR0124 - two NaN are the same
         return 0.0
     if not (isfinite(before) and isfinite(now)) or before == 0:
@@ -203,16 +213,12 @@ def deviation(before: float, now: float) -> float:
 
 def _speeds(before: Mapping[str, float], now: Mapping[str, float]) -> Iterator[GateCheck]:
     for strategy in (name for name in before if name in now):
-        then, today = before[strategy], now[strategy]
-        verdict: Verdict = "worse" if then > SLOWER * today else "better" if today > SLOWER * then else "same"
-        first, second = number(then, 3), number(today, 3)
-        yield GateCheck("", strategy, SPEED, verdict, first, second, _times(then / today), _times(SLOWER))
-
-
-def _times(factor: float) -> str:
-    return f"{number(factor, 3)} × the time"
+        factor = before[strategy] / now[strategy]
+        speeds = number(before[strategy], 3), number(now[strategy], 3)
+        times = (f"{number(times, 3)} × the time" for times in (factor, SLOWER))
+        yield GateCheck("", strategy, SPEED, _by_factor(factor, SLOWER), *speeds, *times)
 
 
 def too_slow(before: Mapping[str, float], now: Mapping[str, float]) -> list[str]:
-    """Strategies that seem too slow now, and should be measured again."""
+    """Return strategies that seem too slow now, and should be measured again."""
     return [check.strategy for check in _speeds(before, now) if check.failed]

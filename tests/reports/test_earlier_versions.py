@@ -95,9 +95,9 @@ def test_baselines_of_an_earlier_version_do_not_mix_either(tmp_path: Path) -> No
 
 
 def test_a_baseline_of_an_earlier_version_is_refused_as_such(tmp_path: Path) -> None:
-    from reports.gate.baseline import Baseline, Outcome, must_fit
+    from reports.gate.baseline import Baseline, BaselineRun, must_fit
 
-    outcome = Outcome(
+    outcome = BaselineRun(
         scenario="quadratic",
         strategy="ASGD",
         seed=0,

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.errors import UserError
 from fl_core.schema import Status
 from reports.gate import baseline, gate
-from reports.gate.baseline import Baseline, Goal, Outcome
+from reports.gate.baseline import Baseline, BaselineRun, Goal
 from reports.gate.gate import ERRORS, GOLDEN, SLOWER, compare, tolerances
 
 ACCURACY = Goal(metric="test/accuracy", higher=True, target=0.85)
@@ -25,13 +25,13 @@ SEEDS, MARKS, LAST = 5, 16, 320
 VICTIM = ("digits · F80", "FedBuff")
 
 
-def outcome(scenario: str, strategy: str, seed: int, rng: np.random.Generator) -> Outcome:
+def outcome(scenario: str, strategy: str, seed: int, rng: np.random.Generator) -> BaselineRun:
     """A run that looks like a real one: a spread of 0.01 in the metric and of a fifth in the updates."""
     level = STRATEGIES[strategy]
     final = (level if scenario.startswith("digits") else 1.1 - level) + 0.01 * rng.standard_normal()
     reached = 20.0 * np.clip(round(8 * exp(0.2 * rng.standard_normal())), 1, MARKS)
     losses = 2.3 * np.exp(-np.arange(5) * level / 2) + 0.01 * rng.standard_normal(5)
-    return Outcome(
+    return BaselineRun(
         scenario=scenario,
         strategy=strategy,
         seed=seed,
@@ -80,13 +80,13 @@ def changed(of: Baseline, where: tuple[str, str] = VICTIM, **fields: Any) -> Bas
 
 def failures(before: Baseline, now: Baseline) -> list[tuple[str, str, str]]:
     """Strategy, beginning of what, and verdict of the checks that fail."""
-    return [(one.strategy, one.what.split()[0], one.verdict) for one in compare(before, now) if one.failed]
+    return [(one.strategy, one.what.split()[0], one.finding) for one in compare(before, now) if one.failed]
 
 
 def rounded(of: Baseline, rng: np.random.Generator) -> Baseline:
     """The same, computed in another order of summation: a few parts in ten million, one test sample."""
 
-    def touched(one: Outcome) -> Outcome:
+    def touched(one: BaselineRun) -> BaselineRun:
         losses = tuple((at, loss * (1 + 3e-7 * rng.uniform(-1, 1))) for at, loss in one.loss)
         flip = rng.choice([-1, 0, 1]) / 359 if one.scenario.startswith("digits") else 0.0
         return one.model_copy(update={"loss": losses, "final": one.final + flip})
@@ -99,7 +99,7 @@ def test_everything_is_checked_once() -> None:
     checks = compare(record(), record())
     assert len(checks) == 4 * len(GOALS) * len(STRATEGIES) + len(STRATEGIES)
     assert len({(one.scenario, one.strategy, one.what) for one in checks}) == len(checks)
-    assert {one.verdict for one in checks} == {"same"}
+    assert {one.finding for one in checks} == {"same"}
 
 
 def test_accuracy() -> None:
@@ -116,7 +116,7 @@ def test_accuracy() -> None:
     ]
     assert failures(before, changed(before, final=lambda one: one.final - 0.99 * allowed)) == []
     better = compare(before, changed(before, final=lambda one: one.final + 1.01 * allowed))
-    assert [one.what for one in better if one.verdict == "better"] == ["Final test accuracy"]
+    assert [one.what for one in better if one.finding == "better"] == ["Final test accuracy"]
     assert not any(one.failed for one in better)
 
 
@@ -136,7 +136,7 @@ def test_updates_to_target() -> None:
         ("FedBuff", "Updates", "worse")
     ]
     fast = compare(before, changed(before, updates_to_target=lambda one: one.updates_to_target / 2))
-    assert [one.what for one in fast if one.verdict != "same"] == ["Updates to 85\N{NO-BREAK SPACE}%"]
+    assert [one.what for one in fast if one.finding != "same"] == ["Updates to 85\N{NO-BREAK SPACE}%"]
     alike = before.model_copy(
         update={"runs": tuple(one.model_copy(update={"updates_to_target": 100.0}) for one in before.runs)}
     )
@@ -192,7 +192,7 @@ def test_one_golden_value(seed: int, at: int) -> None:
     """A single loss of a single seed that differs by more than rounding."""
 
     def shifted(by: float) -> Baseline:
-        def losses(one: Outcome) -> Sequence[tuple[int, float]]:
+        def losses(one: BaselineRun) -> Sequence[tuple[int, float]]:
             return tuple((u, loss * (1 + by * (one.seed == seed and u == 80 * at))) for u, loss in one.loss)
 
         return changed(before, loss=losses)
@@ -232,7 +232,7 @@ def test_speed() -> None:
         == []
     )
     assert failures(before, before.model_copy(update={"speed": {}})) == []
-    assert {one.verdict for one in compare(slow, before)} == {"same", "better"}
+    assert {one.finding for one in compare(slow, before)} == {"same", "better"}
 
 
 def test_twenty_unchanged_reruns_pass() -> None:
@@ -245,7 +245,7 @@ def test_means_hardly_ever_fail_by_chance() -> None:
     """Runs that draw other random numbers: of 20 × 16 comparisons of means, none is called worse."""
     before = record()
     worse = [
-        one for draws in range(1, 21) for one in compare(before, record(draws)) if one.verdict == "worse"
+        one for draws in range(1, 21) for one in compare(before, record(draws)) if one.finding == "worse"
     ]
     assert worse == []
 

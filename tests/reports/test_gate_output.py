@@ -11,7 +11,7 @@ from rich.console import Console
 
 from reports.gate import output as gate_output
 from reports.gate.baseline import Baseline
-from reports.gate.gate import GateCheck
+from reports.gate.gate import Finding, GateCheck
 
 HOSTILE = 'A|<b>`*_[x](y)\\\n& "q"'
 
@@ -19,12 +19,12 @@ HOSTILE = 'A|<b>`*_[x](y)\\\n& "q"'
 def hostile() -> list[GateCheck]:
     return [
         GateCheck(
-            "digits · F80", HOSTILE, "Final test accuracy", "worse", "93.0 %", "84.0 %", "−9.0", "−2.0"
+            "digits · F80", HOSTILE, "Final test accuracy", Finding.WORSE, "93.0 %", "84.0 %", "−9.0", "−2.0"
         ),
         GateCheck(
-            "", "ACE", "Speed ÷ yardstick", "better", "0.5", "0.9", "0.56 × the time", "1.5 × the time"
+            "", "ACE", "Speed ÷ yardstick", Finding.BETTER, "0.5", "0.9", "0.56 × the time", "1.5 × the time"
         ),
-        GateCheck("digits · F80", "ACE", "Schedule", "same"),
+        GateCheck("digits · F80", "ACE", "Schedule", Finding.SAME),
     ]
 
 
