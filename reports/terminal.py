@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from fl_core.text import many
@@ -12,7 +13,6 @@ from reports.records.store import load
 from reports.sections.about.overview import one_seed
 from reports.sections.ranking import NO_SURROGATE, STALLED, Ranking
 from reports.sections.section import Results
-from reports.tables import TableEntry
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 
 GAP = 2  # blanks between columns
 
+Grid = list[list[str]]  # lines of cells, the first one of headings
+
 
 def terminal_table(tracking_uri: str, suite: str) -> RenderableType:
-    """What MLflow holds of a suite, for rich to print. Raises UserError if it cannot be read."""
+    """Return what MLflow holds of a suite, for rich to print. Raises UserError if it cannot be read."""
     return tables(load(tracking_uri, suite))
 
 
 def tables(suite: RecordedSuite) -> RenderableType:
-    """One table per scenario."""
+    """Return one table per scenario."""
     from rich.console import Group
     from rich.text import Text
 
     if not suite.runs:
         return Text(f"No run of '{suite.name}' is recorded.")
-    parts = [part for found in Results.of(suite).rankings for part in (Fitted(found), Text())]
+    parts = [part for ranking in Results.of(suite).rankings for part in (Fitted(ranking), Text())]
     warning = one_seed(suite)
     return Group(
         *([Text(suite.outdated), Text()] if suite.outdated else []),
@@ -50,110 +52,93 @@ class Fitted:
     left out.
     """
 
-    found: Ranking
+    ranking: Ranking
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """One table, under the scenario's name."""
+        """Yield one table, under the scenario's name."""
         from rich.text import Text
 
-        grid = _cells(self.found, " ")
+        grid = self._cells(" ")
         narrow = _width(grid) > options.max_width
         if narrow:
-            grid = _cells(self.found, "\n")
-        shown = len(self.found.columns)
-        while shown > 1 and _width(_first(grid, shown)) > options.max_width:
-            shown -= 1
-        grid = _first(grid, shown)
+            grid = self._cells("\n")
+        left_out = 0
+        while len(grid[0]) > 3 and _width(grid) > options.max_width:
+            grid = [[*cells[:-2], cells[-1]] for cells in grid]
+            left_out += 1
         # Outside the table, which would wrap them at its own width.
-        yield Text(self.found.scenario.label, style="bold")
-        yield _table(self.found, grid, shown, _longest_word(grid, -1) if narrow else None)
-        if notes := self._notes(shown):
-            yield Text(notes, style="dim italic")
+        yield Text(self.ranking.scenario.label, style="bold")
+        yield self._table(grid, _longest_word(grid, -1) if narrow else None)
+        notes = {
+            "∞: the median seed never met the target.": self.ranking.unmet,
+            STALLED: any(line.row.stalled for line in self.ranking.lines),
+            NO_SURROGATE: self.ranking.scenario.lacks_surrogate,
+            f"{many(left_out, 'more column')} on the report page, or in a wider terminal.": left_out,
+        }
+        if text := " ".join(note for note, applies in notes.items() if applies):
+            yield Text(text, style="dim italic")
 
-    def _notes(self, shown: int) -> str:
-        """The notes below the table, of which a given number of columns is shown."""
-        notes = ["∞: the median seed never met the target."] if self.found.unmet else []
-        if any(line.row.stalled for line in self.found.lines):
-            notes.append(STALLED)
-        if self.found.scenario.lacks_surrogate:
-            notes.append(NO_SURROGATE)
-        if left := len(self.found.columns) - shown:
-            notes.append(f"{many(left, 'more column')} on the report page, or in a wider terminal.")
-        return " ".join(notes)
+    def _cells(self, between: str) -> Grid:
+        """Return all cells; `between` stands before the spread of a number."""
+        rows = [(line.row.strategy, line.entries, line.seeds) for line in self.ranking.lines]
+        if any(entry.text for entry in self.ranking.pooled):
+            rows.append(("Trained centrally", self.ranking.pooled, ""))
+        lines = []
+        for name, entries, seeds in rows:
+            details = [
+                f"({entry.detail})" if entry.detail[:1] not in {"", "±"} else entry.detail for entry in entries
+            ]
+            texts = [
+                f"{entry.text}{between}{detail}" if detail else entry.text
+                for entry, detail in zip(entries, details, strict=True)
+            ]
+            lines.append([name, *texts, seeds])
+        heads = ["Strategy", *(column.title for column in self.ranking.columns), "Seeds"]
+        widths = [max(map(_longest_line, column)) for column in zip(*lines, strict=True)]
+        folded = [
+            fill(head, max(1, width), break_long_words=False, break_on_hyphens=False)
+            for head, width in zip(heads, widths, strict=True)
+        ]
+        return [folded, *lines]
+
+    def _table(self, grid: Grid, last: int | None) -> Table:
+        """Return a table of the cells; `last` is the greatest width of the last column, if it has one."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            header_style="dim",
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, GAP - 1, 0, 0),
+        )
+        heads, lines = grid[0], self.ranking.lines
+        table.add_column(Text(heads[0]), min_width=_longest_word(grid, 0), overflow="fold")
+        for head in heads[1:-1]:
+            table.add_column(Text(head), justify="right", no_wrap=True)
+        table.add_column(Text(heads[-1]), justify="right", max_width=last)
+        for line, cells in zip(lines, grid[1:], strict=False):
+            bold = ["bold green" if entry.best else "" for entry in line.entries[: len(cells) - 2]]
+            styles = ["", *bold, "red" if line.row.diverged or line.row.stalled else ""]
+            table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
+        for cells in grid[1 + len(lines) :]:
+            table.add_section()
+            table.add_row(*map(Text, cells), style="dim")
+        return table
 
 
-def _first(grid: list[list[str]], columns: int) -> list[list[str]]:
-    """The strategies, the given number of value columns, the seeds."""
-    return [[*line[: 1 + columns], line[-1]] for line in grid]
-
-
-def _cells(found: Ranking, between: str) -> list[list[str]]:
-    """Lines of cells, the first one of headings; `between` stands before the spread of a number."""
-    lines = [[line.row.strategy, *_texts(line.entries, between), line.seeds] for line in found.lines]
-    if any(entry.text for entry in found.pooled):
-        lines.append(["Trained centrally", *_texts(found.pooled, between), ""])
-    heads = ["Strategy", *(column.title for column in found.columns), "Seeds"]
-    widths = [max(_longest(line[at]) for line in lines) for at in range(len(heads))]
-    return [[_folded(head, width) for head, width in zip(heads, widths, strict=True)], *lines]
-
-
-def _texts(entries: tuple[TableEntry, ...], between: str) -> list[str]:
-    details = [one.detail if one.detail.startswith("±") else f"({one.detail})" for one in entries]
-    return [
-        f"{one.text}{between}{detail}" if one.detail else one.text
-        for one, detail in zip(entries, details, strict=True)
-    ]
-
-
-def _longest(text: str) -> int:
-    return max(len(line) for line in text.split("\n"))
-
-
-def _folded(text: str, width: int) -> str:
-    """The words on lines of at most `width` letters, if they are not longer themselves."""
-    lines: list[str] = []
-    for word in text.split(" "):
-        if lines and len(lines[-1]) + 1 + len(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return "\n".join(lines)
-
-
-def _width(grid: list[list[str]]) -> int:
-    """Letters that the table needs; strategies and seeds may be broken between words."""
+def _width(grid: Grid) -> int:
+    """Return the letters that a table needs; strategies and seeds may be broken between words."""
     columns = list(zip(*grid, strict=True))
-    fixed = [max(map(_longest, column)) for column in columns[1:-1]]
-    loose = [_longest_word(grid, at) for at in (0, -1)]
-    return sum(fixed) + sum(loose) + GAP * (len(columns) - 1)
+    fixed = [max(map(_longest_line, column)) for column in columns[1:-1]]
+    return sum(fixed) + sum(_longest_word(grid, at) for at in (0, -1)) + GAP * (len(columns) - 1)
 
 
-def _longest_word(grid: list[list[str]], column: int) -> int:
-    return max(len(word) for line in grid for word in line[column].split())
+def _longest_line(text: str) -> int:
+    return max(map(len, text.split("\n")))
 
 
-def _table(found: Ranking, grid: list[list[str]], shown: int, narrow: int | None) -> Table:
-    """The first columns that are `shown`; `narrow` is the width of the last one, if it has to be."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        header_style="dim",
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, GAP - 1, 0, 0),
-    )
-    table.add_column(Text(grid[0][0]), min_width=_longest_word(grid, 0), overflow="fold")
-    for head in grid[0][1:-1]:
-        table.add_column(Text(head), justify="right", no_wrap=True)
-    table.add_column(Text(grid[0][-1]), justify="right", max_width=narrow)
-    for line, cells in zip(found.lines, grid[1:], strict=False):
-        styles = ["", *("bold green" if entry.best else "" for entry in line.entries[:shown])]
-        styles.append("red" if line.row.diverged or line.row.stalled else "")
-        table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
-    for cells in grid[1 + len(found.lines) :]:
-        table.add_section()
-        table.add_row(*map(Text, cells), style="dim")
-    return table
+def _longest_word(grid: Grid, column: int) -> int:
+    return max(len(word) for cells in grid for word in cells[column].split())
