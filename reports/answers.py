@@ -5,94 +5,83 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isinf
 
+from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.records.measures import Measure
 from reports.statistics.compare import Comparison
-from reports.statistics.paired import LEVEL, seeds_to_decide
+from reports.statistics.paired import LEVEL, Effect, seeds_to_decide
 
 
-def answer(found: Comparison, first: str, second: str) -> Iterator[str]:
-    """A comparison in a sentence or two, and the runs left out; one line each."""
-    if not found.pairs:
+def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:
+    """Yield a comparison in a sentence or two, and the runs left out; one line each."""
+    if not comparison.pairs:
         yield "They have no seed in common that both completed."
-    elif found.effect is None:
-        yield from _who_is_first(found, first, second)
+    elif comparison.effect is None:
+        yield from _who_is_first(comparison, first, second)
     else:
-        yield from _who_is_ahead(found, first, second)
-    if found.remarks:
-        yield f"Note: {'; '.join(found.remarks)}."
+        yield from _who_is_ahead(comparison, comparison.effect, first, second)
+    if comparison.remarks:
+        yield f"Note: {'; '.join(comparison.remarks)}."
 
 
-def _who_is_ahead(found: Comparison, first: str, second: str) -> Iterator[str]:
-    """From the mean of paired differences."""
-    effect = found.effect
-    assert effect is not None
-    leads = effect.mean >= 0
+def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: str) -> Iterator[str]:
+    """Yield the answer from the mean of paired differences."""
+    metric, leads = comparison.measure, effect.mean >= 0
     leader, other = (first, second) if leads else (second, first)
-    low, high = (effect.low, effect.high) if leads else (-effect.high, -effect.low)
-    size = abs(effect.mean)
-    write = _differences(found.measure, max(size, *(abs(end) for end in (low, high) if not isinf(end)), 0.0))
-    amount = (
-        f"{write(size)}{_unit(found)} [{write(low)}, {write(high)}], {many(effect.n, 'seed')}, {_p(found)}"
-    )
-    how = "ahead of" if found.measure.higher is not None else "above"
-    if found.decided:
-        yield f"{leader} is {how} {other} by {amount}."
+    size, ends = abs(effect.mean), (effect.low, effect.high)
+    low, high = ends if leads else (-effect.high, -effect.low)
+    write = _differences(metric, max(size, *(abs(end) for end in (low, high) if not isinf(end)), 0.0))
+    unit = f" {metric.title}" if comparison.target else " points" if metric.share else ""
+    seeds = many(effect.n, "seed")
+    amount = f"{write(size)}{unit} [{write(low)}, {write(high)}], {seeds}, {_p(comparison)}"
+    ahead = f"{leader} is {'ahead of' if metric.higher is not None else 'above'} {other} by {amount}"
+    if comparison.decided:
+        yield f"{ahead}."
     elif size:
-        yield f"Undecided: {leader} is {how} {other} by {amount}{_needed(found)}."
+        yield f"Undecided: {ahead}{_needed(comparison, effect)}."
     else:
         yield f"They are equal: {amount}."
-    one, two = found.means
-    yield f"{first} {_level(found.measure, one)}, {second} {_level(found.measure, two)}."
+    one, two = (metric.with_unit(mean) for mean in comparison.means)
+    yield f"{first} {one}, {second} {two}."
 
 
-def _who_is_first(found: Comparison, first: str, second: str) -> Iterator[str]:
-    """From medians and counts: a target was not always met, or a value is not finite."""
-    wins, (one, two), (met, also) = found.wins, found.medians, found.met
-    n = len(found.pairs)
-    leader, other, ahead = (first, second, wins[0]) if wins[0] >= wins[1] else (second, first, wins[1])
-    what = f"meets {found.target} before" if found.target else "is ahead of"
+def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[str]:
+    """Yield the answer from medians and counts: a target was not always met, or a value is not finite."""
+    wins, medians, met = comparison.wins, comparison.medians, comparison.met
+    seeds = many(len(comparison.pairs), "seed")
+    leader, other = (first, second) if wins[0] >= wins[1] else (second, first)
+    what = f"meets {comparison.target} before" if comparison.target else "is ahead of"
     if not any(wins):
-        yield f"Neither is ahead on any of {many(n, 'seed')}."
+        yield f"Neither is ahead on any of {seeds}."
     else:
-        open_ = "" if found.decided else "Undecided: "
-        yield f"{open_}{leader} {what} {other} on {ahead} of {many(n, 'seed')}, {_p(found)} (sign test)."
-    write = numbers.count if found.measure.name == "updates_to_target" else lambda x: numbers.number(x, 3)
+        undecided = "" if comparison.decided else "Undecided: "
+        yield f"{undecided}{leader} {what} {other} on {max(wins)} of {seeds}, {_p(comparison)} (sign test)."
+    whole = comparison.measure.name == Clock.UPDATES.to_target
+    one, two = (numbers.count(median) if whole else numbers.number(median, 3) for median in medians)
     yield (
-        f"Median {found.measure.title}: {first} {write(one)} ({met} of {many(n, 'seed')}), "
-        f"{second} {write(two)} ({also} of {n})."
+        f"Median {comparison.measure.title}: {first} {one} ({met[0]} of {seeds}), "
+        f"{second} {two} ({met[1]} of {len(comparison.pairs)})."
     )
 
 
-def _p(found: Comparison) -> str:
-    return "p < 0.001" if found.p < 0.001 else f"p = {numbers.number(found.p, 2)}"
+def _p(comparison: Comparison) -> str:
+    return "p < 0.001" if comparison.p < 0.001 else f"p = {numbers.number(comparison.p, 2)}"
 
 
-def _needed(found: Comparison) -> str:
-    """How many seeds would decide if the estimated difference is the true one."""
-    assert found.effect is not None
-    if found.effect.n < 2:
+def _needed(comparison: Comparison, effect: Effect) -> str:
+    """Return how many seeds would decide if the estimated difference is the true one."""
+    if effect.n < 2:
         return "; one seed shows nothing of its spread"
-    seeds = seeds_to_decide(found.effect, level=1 - (1 - LEVEL) / found.tests)
-    return "" if seeds is None else f"; about {max(seeds, found.effect.n + 1):,} seeds would decide"
+    seeds = seeds_to_decide(effect, level=1 - (1 - LEVEL) / comparison.tests)
+    return "" if seeds is None else f"; about {max(seeds, effect.n + 1):,} seeds would decide"
 
 
-def _unit(found: Comparison) -> str:
-    if found.target:
-        return f" {found.measure.title}"
-    return " points" if found.measure.share else ""
-
-
-def _level(of: Measure, value: float) -> str:
-    return f"{of.text(value)} %" if of.share else numbers.number(value)
-
-
-def _differences(of: Measure, largest: float) -> Callable[[float], str]:
-    """How to write differences of that size, all with as many decimals; shares in points of a per cent."""
-    scale = 100.0 if of.share else 1.0
+def _differences(metric: Measure, largest: float) -> Callable[[float], str]:
+    """Return how to write differences of a size, with as many decimals each; shares in points."""
+    scale = 100.0 if metric.share else 1.0
     leading = numbers.number(scale * largest, 2)
-    decimals = max(len(leading.partition(".")[2]), int(of.share)) if "e" not in leading else None
+    decimals = max(len(leading.partition(".")[2]), int(metric.share)) if "e" not in leading else None
 
     def write(value: float) -> str:
         if isinf(value) or decimals is None:

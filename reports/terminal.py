@@ -86,7 +86,8 @@ class Fitted:
         lines = []
         for name, entries, seeds in rows:
             details = [
-                f"({entry.detail})" if entry.detail[:1] not in {"", "±"} else entry.detail for entry in entries
+                f"({entry.detail})" if entry.detail[:1] not in {"", "±"} else entry.detail
+                for entry in entries
             ]
             texts = [
                 f"{entry.text}{between}{detail}" if detail else entry.text

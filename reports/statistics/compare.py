@@ -40,10 +40,16 @@ class Comparison:
         return self.p <= 1 - LEVEL
 
     @property
+    def ahead(self) -> list[float]:
+        """How far the first is ahead, seed by seed."""
+        return [direction(self.measure) * (first - second) for first, second in self.pairs.values()]
+
+    @property
     def wins(self) -> tuple[int, int]:
         """On how many seeds each is ahead; ties count for neither."""
+        sign = direction(self.measure)
         more = [(first > second) - (first < second) for first, second in self.pairs.values()]
-        return more.count(direction(self.measure)), more.count(-direction(self.measure))
+        return more.count(sign), more.count(-sign)
 
     @property
     def medians(self) -> Pair:
@@ -60,112 +66,113 @@ class Comparison:
     @property
     def met(self) -> tuple[int, int]:
         """On how many seeds each met the target."""
-        return (
-            sum(isfinite(first) for first, _ in self.pairs.values()),
-            sum(isfinite(second) for _, second in self.pairs.values()),
-        )
+        first, second = np.isfinite(list(self.pairs.values())).sum(axis=0)
+        return int(first), int(second)
 
 
-def direction(of: Measure) -> int:
-    """1 where more is better or the direction is unknown; -1 where less is."""
-    return -1 if of.higher is False else 1
+def direction(metric: Measure) -> int:
+    """Return 1 where more is better or the direction is unknown, -1 where less is."""
+    return -1 if metric.higher is False else 1
 
 
 def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metric: str) -> list[Comparison]:
-    """A comparison for each scenario in which both were tried, adjusted for their number.
+    """Return a comparison for each scenario in which both were tried, adjusted for their number.
 
     Intervals hold together at 95 % (Bonferroni), p-values are Holm's. An interval of Student's t that leaves
     out 0 has p ≤ 0.05 beside it. The reverse need not be true: Holm's steps show more differences than
     intervals that hold together can.
 
-    `metric` is a recorded one, taken at the end of the run, one of `TO_TARGET`, or `AREA`.
+    Args:
+        scenarios: The scenarios of a suite.
+        first: A strategy's label.
+        second: Another one's.
+        metric: A recorded one, taken at the end of the run, one of `TO_TARGET`, or `AREA`.
     """
-    found = []
+    comparisons = []
     for scenario in scenarios:
         cells = {cell.strategy: cell for cell in scenario.cells}
         if first in cells and second in cells:
-            found.append(_in_scenario(scenario, cells[first], cells[second], metric))
-    tested = [one for one in found if not isnan(one.p)]
-    adjusted = iter(holm([one.p for one in tested]))
-    return [one if isnan(one.p) else _together(one, next(adjusted), len(tested)) for one in found]
+            comparisons.append(_in_scenario(scenario, (cells[first], cells[second]), metric))
+    tested = [comparison for comparison in comparisons if not isnan(comparison.p)]
+    adjusted = iter(holm([comparison.p for comparison in tested]))
+    level = 1 - (1 - LEVEL) / max(1, len(tested))
+    return [
+        replace(
+            comparison,
+            effect=effect(comparison.ahead, level) if comparison.effect else None,
+            p=next(adjusted),
+            tests=len(tested),
+        )
+        if not isnan(comparison.p)
+        else comparison
+        for comparison in comparisons
+    ]
 
 
-def _together(one: Comparison, p: float, tests: int) -> Comparison:
-    """One of several: with its adjusted p, and an interval that holds together with the others."""
-    wide = effect(_ahead(one.measure, one.pairs), 1 - (1 - LEVEL) / tests) if one.effect else None
-    return replace(one, effect=wide, p=p, tests=tests)
-
-
-def overall(scenarios: Sequence[RecordedScenario], found: Sequence[Comparison]) -> Comparison | None:
-    """The mean over scenarios, over the seeds that all of them have.
+def overall(scenarios: Sequence[RecordedScenario], comparisons: Sequence[Comparison]) -> Comparison | None:
+    """Return the mean over scenarios, over the seeds that all of them have.
 
     None where such a mean is meaningless: for one scenario, of different problems, of times to a target.
     """
-    compared = {one.scenario for one in found}
-    problems = {one.problem for one in scenarios if one.label in compared}
-    if len(found) < 2 or len(problems) > 1 or any(one.effect is None or one.target for one in found):
+    compared = {comparison.scenario for comparison in comparisons}
+    problems = {scenario.problem for scenario in scenarios if scenario.label in compared}
+    if len(comparisons) < 2 or len(problems) > 1:
         return None
-    seeds = sorted(set.intersection(*(set(one.pairs) for one in found)))
-    means = np.mean([[one.pairs[seed] for seed in seeds] for one in found], axis=0)
+    if any(comparison.effect is None or comparison.target for comparison in comparisons):
+        return None
+    seeds = sorted(set.intersection(*(set(comparison.pairs) for comparison in comparisons)))
+    means = np.mean([[comparison.pairs[seed] for seed in seeds] for comparison in comparisons], axis=0)
     pairs = {seed: (float(a), float(b)) for seed, (a, b) in zip(seeds, means, strict=True)}
-    return _comparison(f"mean of {len(found)} scenarios", found[0].measure, pairs) if seeds else None
+    label = f"mean of {len(comparisons)} scenarios"
+    return _comparison(label, comparisons[0].measure, pairs) if seeds else None
 
 
-def _in_scenario(scenario: RecordedScenario, first: Cell, second: Cell, metric: str) -> Comparison:
+def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: str) -> Comparison:
     reach = metric in TO_TARGET
-    of = measured(scenario, metric)
     pairs, remarks = {}, []
-    sides = [{run.seed: run for run in cell.runs} for cell in (first, second)]
+    sides = [{run.seed: run for run in cell.runs} for cell in cells]
     for seed in sorted(sides[0].keys() | sides[1].keys()):
-        runs = [side.get(seed) for side in sides]
-        pair = _values(runs[0], runs[1], scenario, metric) if runs[0] and runs[1] else (0.0, 0.0)
-        reasons = [
-            what
-            for cell, run, value in zip((first, second), runs, pair, strict=True)
-            if (what := _mistakes(cell.strategy, run, value))
-        ]
-        diverged = any(run and run.status is Status.DIVERGED for run in runs)
+        first, second = runs = [side.get(seed) for side in sides]
+        pair = _values(first, second, scenario, metric) if first and second else (0.0, 0.0)
+        reasons, stalled = [], []
+        for cell, run, value in zip(cells, runs, pair, strict=True):
+            if reason := _mistake(run, value):
+                reasons.append(reason.format(cell.strategy))
+            if run and run.status is Status.STALLED:
+                stalled.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
         if not reasons or (reach and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
-        for cell, run in zip((first, second), runs, strict=True):
-            if run and run.status is Status.STALLED:
-                remarks.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
+        remarks += stalled
         if reasons:
+            diverged = any(run and run.status is Status.DIVERGED for run in runs)
             counts = " (never, unless the target was met before)" if diverged and seed in pairs else ""
             remarks.append(f"seed {seed}: {' and '.join(reasons)}{counts}")
     target = scenario.metric.round_text(scenario.target) if reach and scenario.target is not None else ""
-    return replace(_comparison(scenario.label, of, pairs), target=target, remarks=tuple(remarks))
+    comparison = _comparison(scenario.label, measured(scenario, metric), pairs)
+    return replace(comparison, target=target, remarks=tuple(remarks))
 
 
-def _comparison(label: str, of: Measure, pairs: Mapping[int, Pair]) -> Comparison:
-    if pairs and all(isfinite(first) and isfinite(second) for first, second in pairs.values()):
-        found = effect(_ahead(of, pairs))
-        return Comparison(label, of, pairs, found, found.p)
-    one = Comparison(label, of, pairs, None, nan)
-    return replace(one, p=_sign_test(one.wins)) if pairs else one
-
-
-def _ahead(of: Measure, pairs: Mapping[int, Pair]) -> list[float]:
-    """How far the first is ahead, seed by seed."""
-    return [direction(of) * (first - second) for first, second in pairs.values()]
-
-
-def _sign_test(wins: tuple[int, int]) -> float:
-    """Two-sided p-value of the counts of seeds won, if both are equally good."""
+def _comparison(label: str, metric: Measure, pairs: Mapping[int, Pair]) -> Comparison:
+    comparison = Comparison(label, metric, pairs, None, nan)
+    if not pairs:
+        return comparison
+    if all(isfinite(first) and isfinite(second) for first, second in pairs.values()):
+        ahead = effect(comparison.ahead)
+        return replace(comparison, effect=ahead, p=ahead.p)
     from scipy.stats import binomtest
 
-    return float(binomtest(wins[0], sum(wins)).pvalue) if sum(wins) else 1.0
+    wins = comparison.wins
+    return replace(comparison, p=float(binomtest(wins[0], sum(wins)).pvalue) if sum(wins) else 1.0)
 
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:
-    """The measure in question."""
+    """Return the metric in question."""
     if metric in TO_TARGET:
         clock = TO_TARGET[metric]
         title = "units of virtual time" if clock is Clock.TIME else clock.words
         return Measure(metric, title, higher=False)
     if metric == AREA:
-        own = scenario.metric
-        return replace(own, title=f"{own.title}, mean over client updates")
+        return replace(scenario.metric, title=f"{scenario.metric.title}, mean over client updates")
     return scenario.measure(metric)
 
 
@@ -179,31 +186,28 @@ def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario,
 
 
 def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
-    """Over the client updates that both had: means of step functions, exactly."""
+    """Return the means of step functions over the client updates that both runs had, exactly."""
     curves = [run.files.curve for run in (first, second)]
     if any(curve.empty or first.metric not in curve for curve in curves):
         return nan, nan
-    end = min(curve[UPDATES].iloc[-1] for curve in curves)
-    grid = np.unique(np.concatenate([curve[UPDATES].to_numpy(float) for curve in curves] + [[end]]))
+    steps = [(curve[UPDATES].to_numpy(float), curve[first.metric].to_numpy(float)) for curve in curves]
+    end = min(updates[-1] for updates, _ in steps)
+    grid = np.unique(np.concatenate([updates for updates, _ in steps] + [[end]]))
     grid = grid[grid <= end]
     if len(grid) < 2:
         return nan, nan
-    steps = [
-        value_at(grid[:-1], curve[UPDATES].to_numpy(float), curve[first.metric].to_numpy(float))
-        for curve in curves
-    ]
-    one, other = (float(np.average(values, weights=np.diff(grid))) for values in steps)
-    return one, other
+    means = [np.average(value_at(grid[:-1], *step), weights=np.diff(grid)) for step in steps]
+    return float(means[0]), float(means[1])
 
 
-def _mistakes(strategy: str, run: RecordedRun | None, value: float) -> str:
-    """What is wrong with a strategy's run; empty if nothing is. Missing the target is not wrong."""
+def _mistake(run: RecordedRun | None, value: float) -> str:
+    """Return what is wrong with the run of a strategy {}; missing the target is not wrong."""
     if run is None:
-        return f"{strategy} was not run"
+        return "{} was not run"
     if run.status is Status.DIVERGED:
-        return f"{strategy} diverged"
+        return "{} diverged"
     if run.status is Status.UNREADABLE:
-        return f"the curve of {strategy} cannot be read"
+        return "the curve of {} cannot be read"
     if run.status.unfinished:
-        return f"{strategy} {'ended in error' if run.status is Status.ERROR else 'is unfinished'}"
-    return f"{strategy} did not record it" if isnan(value) else ""
+        return "{} ended in error" if run.status is Status.ERROR else "{} is unfinished"
+    return "{} did not record it" if isnan(value) else ""
