@@ -184,9 +184,8 @@ def dot(
     hollow: bool = False,
 ) -> None:
     """Draw one mark of a strategy, `size` pixels wide, its edge `edge` wide; a hollow one shows the paper."""
-    face = PAPER if hollow else series(index)
-    width = {"markersize": size, "markeredgewidth": edge}
-    axes.plot([at[0]], [at[1]], mark, markerfacecolor=face, **width, **style(index))
+    drawn: dict[str, Any] = {"markersize": size, "markeredgewidth": edge, **style(index)}
+    axes.plot([at[0]], [at[1]], mark, markerfacecolor=PAPER if hollow else series(index), **drawn)
 
 
 def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float, alpha: float) -> None:

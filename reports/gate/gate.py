@@ -192,8 +192,8 @@ class Seeds:
             for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
                 if (off := deviation(was, is_now)) > GOLDEN:
                     what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
-                    texts = f"{was:.8g}", f"{is_now:.8g}", number(off, 2), minus(f"{GOLDEN:.0e}")
-                    return self._check(what, Finding.CHANGED, *texts)
+                    losses = f"{was:.8g}", f"{is_now:.8g}"
+                    return self._check(what, Finding.CHANGED, *losses, number(off, 2), minus(f"{GOLDEN:.0e}"))
         return self._check(GOLDEN_VALUES, Finding.SAME)
 
 

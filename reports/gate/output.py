@@ -66,7 +66,7 @@ def table(checks: Sequence[GateCheck]) -> RenderableType:
     return printed
 
 
-def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, list[tuple[str, ...]]]]:
+def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequence[Sequence[str]]]]:
     """Yield heading, colour and rows of all that is not as before, worst first."""
     for kind, (heading, colour) in HEADINGS.items():
         rows = [

@@ -83,8 +83,9 @@ def standings(results: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     groups = results.groupby(list(by), sort=False) if by else [((), results)]
     rows = []
     for group, own in groups:
-        found = by_rank(finals(own))
-        for line in found.lines if found else ():
+        if (found := by_rank(finals(own))) is None:
+            continue
+        for line in found.lines:
             row = dict(zip(by, group, strict=True)) | {"strategy": line.strategy, "rank": line.score.mean}
             row["low"] = max(1.0, line.score.low)  # there are no other ranks
             row["high"] = min(float(len(found.lines)), line.score.high)

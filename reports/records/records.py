@@ -33,7 +33,7 @@ class Files:
 
     @classmethod
     def none(cls, unread: str = "") -> Files:
-        """Nothing."""
+        """Return no files at all."""
         return cls(pd.DataFrame(), pd.DataFrame(), pd.Series(dtype=int), np.zeros(0, int), unread)
 
 
@@ -229,7 +229,7 @@ class RecordedSuite:
         return f"{self.uri.rstrip('/')}/#/experiments/{experiment or self.experiment}/runs/{run}"
 
     def scenarios(self) -> list[RecordedScenario]:
-        """The runs by scenario and strategy."""
+        """Return the runs by scenario and strategy."""
         index = {strategy: at for at, strategy in enumerate(self.strategies)}
         labels = sorted({run.scenario for run in self.runs}, key=natural)
         return [self._scenario(label, index) for label in labels]
@@ -237,28 +237,25 @@ class RecordedSuite:
     def _scenario(self, label: str, index: Mapping[str, int]) -> RecordedScenario:
         runs = [run for run in self.runs if run.scenario == label]
         first = runs[0]
-        by_strategy = {name: [run for run in runs if run.strategy == name] for name in index}
-        cells = tuple(
-            Cell(name, index[name], tuple(sorted(of, key=lambda run: run.seed)))
-            for name, of in by_strategy.items()
-            if of
-        )
+        seeds = sorted(runs, key=lambda run: run.seed)
+        by_strategy = {name: tuple(run for run in seeds if run.strategy == name) for name in index}
+        cells = tuple(Cell(name, index[name], own) for name, own in by_strategy.items() if own)
         recorded = {name for run in runs for name in run.files.curve.columns}
         own = first.measure(first.metric)
         wanted = [first.measure(name) for name in first.show]
-        shown = tuple(one for one in wanted if one.name in recorded) or (own,)
-        worst = [one] if (one := first.measure(own.worst_client.name)).name in recorded else []
-        columns = tuple(dict.fromkeys((*shown, own, *worst)))
+        shown = tuple(metric for metric in wanted if metric.name in recorded) or (own,)
+        worst = first.measure(own.worst_client.name)
+        columns = tuple(dict.fromkeys((*shown, own, *([worst] if worst.name in recorded else []))))
         if columns[0].higher is None:
             columns = tuple(dict.fromkeys((own, *columns)))  # a metric without a direction cannot rank
-        pooled = [one.metrics for one in self.pooled if one.problem == first.problem]
+        pooled = [baseline.metrics for baseline in self.pooled if baseline.problem == first.problem]
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
         return RecordedScenario(label, first.problem, cells, own, first.target, columns, shown, values)
 
 
 def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:
-    """Runs to report, and older ones that they replace.
+    """Return runs to report, and older ones that they replace.
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
     hyper-parameters. They are not additional seeds: runs that the runner marks as superseded are left out,
@@ -271,9 +268,7 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
     by_age: list[RecordedRun] = []
     for run in everything:
         (older if run.superseded or (renewed and run.outdated) else by_age).append(run)
-    newest: dict[tuple[str, str], RecordedRun] = {}
-    for run in by_age:
-        newest[run.scenario, run.strategy] = run
+    newest = {(run.scenario, run.strategy): run for run in by_age}
     kept: dict[tuple[str, str, int], RecordedRun] = {}
     for run in by_age:
         if not alike(run, newest[run.scenario, run.strategy]):
@@ -287,7 +282,7 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
 
 
 def alike(run: RecordedRun, other: RecordedRun) -> bool:
-    """Whether runs differ in their seeds alone; of two versions of the code one may record more fields."""
+    """Return whether runs differ in seeds alone; of two versions of the code one may record more."""
     ours, theirs = run.params.keys() - {SEED}, other.params.keys() - {SEED}
     names = ours | theirs if run.commit == other.commit else ours & theirs
     return all(run.params.get(name) == other.params.get(name) for name in names)

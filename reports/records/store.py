@@ -38,7 +38,7 @@ from reports.records.tags import read_run
 from reports.records.values import clean
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
+    pass
 
 DOWNLOADS = 8  # at a time, from a server
 
@@ -54,10 +54,15 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         tuning = client.get_experiment_by_name(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
         found = list(database.runs(client, experiment.experiment_id)) if experiment else []
         tried = list(database.runs(client, tuning.experiment_id)) if tuning else []
-        campaign = _campaign(client, suite)
+        base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
+        tuned = base != suite and client.get_experiment_by_name(f"{base}{CAMPAIGN}") is not None
     faults = {run.info.run_id: fault for run in (*found, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.data.tags.get(Tag.KIND)) for run in found if run.info.run_id not in faults]
-    runs, older = latest(_run(r) for r, kind in kinds if kind == Kind.RUN)
+    runs, older = latest(
+        read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
+        for run, kind in kinds
+        if kind == Kind.RUN
+    )
     folders = {run.info.run_id: run.info.artifact_uri for run in found}
     loaded = RecordedSuite(
         suite,
@@ -71,7 +76,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
             [run for run in tried if run.info.run_id not in faults],
             lambda trial: _by_seed(tracking_uri, trial),
         ),
-        campaign,
+        base if tuned else "",
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
     )
     _warn(loaded)
@@ -99,17 +104,6 @@ def _by_seed(tracking_uri: str, trial: str) -> list[float]:
     """The objective of each seed of a trial."""
     with database.reading(tracking_uri) as client:
         return [float(one.value) for one in client.get_metric_history(trial, TrialMetric.BY_SEED)]
-
-
-def _campaign(client: MlflowClient, suite: str) -> str:
-    """The suite of whose campaign a tuned variant has its values; empty where none is recorded."""
-    name = suite.removesuffix(VARIANT)
-    known = name != suite and client.get_experiment_by_name(f"{name}{CAMPAIGN}") is not None
-    return name if known else ""
-
-
-def _run(run: Any) -> RecordedRun:
-    return read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
 
 
 def _pooled(runs: Iterable[Any]) -> tuple[Pooled, ...]:

@@ -138,7 +138,7 @@ def best(rows: Sequence[Summary], metric: str, higher: bool | None) -> float:
     return max(known) if higher else min(known)
 
 
-def frame(scenarios: Sequence[tuple[RecordedScenario, list[Summary]]]) -> pd.DataFrame:
+def frame(scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -> pd.DataFrame:
     """All rows as a table for reading by other programs; ∞ is written as inf."""
     return pd.DataFrame([_record(scenario, row) for scenario, rows in scenarios for row in rows])
 

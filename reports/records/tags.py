@@ -14,7 +14,7 @@ from reports.records.values import clean, moment, number, table
 def read_run(
     info: Any, tags: Mapping[str, str], params: Mapping[str, str], metrics: Mapping[str, float]
 ) -> RecordedRun:
-    """A run from what MLflow says of it; files come later."""
+    """Return a run from what MLflow says of it; files come later."""
 
     def read(tag: Tag, otherwise: str = "") -> str:
         return clean(tags.get(tag, "")) or otherwise

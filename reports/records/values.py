@@ -10,12 +10,12 @@ import numpy as np
 
 
 def clean(text: str) -> str:
-    """A text without invisible characters and those invalid in HTML or XML."""
+    """Return a text without invisible characters and those invalid in HTML or XML."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text).strip()
 
 
 def number(text: str) -> float | None:
-    """A finite number, or None."""
+    """Return the finite number in a text, or None."""
     try:
         value = float(text)
     except ValueError:
@@ -24,14 +24,14 @@ def number(text: str) -> float | None:
 
 
 def table(text: str) -> dict[str, str]:
-    """A JSON object as names and texts; empty if it is none."""
+    """Return a JSON object as names and texts; empty if it is none."""
     try:
-        found = json.loads(text or "{}")
+        content = json.loads(text or "{}")
     except ValueError:
         return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """A time that MLflow holds in milliseconds, or None."""
+    """Return a time that MLflow holds in milliseconds, or None."""
     return None if not milliseconds else datetime.fromtimestamp(milliseconds / 1000, UTC)

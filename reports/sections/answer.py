@@ -97,7 +97,7 @@ class Answer:
         if line.gap is None:
             leads = TableEntry("leads" if line is self.standings.leader else numbers.MISSING)
             return TableEntry(""), TableEntry(""), leads
-        needed = seeds_text(line.gap.needed)
+        needed = seeds_text(line.gap)
         verdict = TableEntry("no", f"{needed} would" if needed else "") if line.open else TableEntry("yes")
         p = TableEntry(numbers.number(line.gap.p, 2), value=line.gap.p)
         return effect_entry(line.gap.effect, self.write), p, verdict

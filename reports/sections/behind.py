@@ -15,7 +15,7 @@ from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section
-from reports.statistics.differences import Difference
+from reports.statistics.differences import Difference, Gap
 from reports.statistics.paired import Effect
 from reports.tables import PageTable, TableEntry, download
 
@@ -79,16 +79,16 @@ def _caption(differences: Sequence[Difference]) -> str:
     if not left:
         return f"{best} is separated from {f'all of {n} others' if n > 1 else compared[0].strategy}."
     whom = f"any of {n} others" if len(left) == n else f"{len(left)} of {n} others"
-    seeds = seeds_text(left[0].gap and left[0].gap.needed)
+    seeds = seeds_text(left[0].gap)
     would = f" {seeds[0].upper()}{seeds[1:]} would separate it from {left[0].strategy}." if seeds else ""
     return f"{best} is not separated from {whom if n > 1 else compared[0].strategy}.{would}"
 
 
-def seeds_text(needed: int | None) -> str:
-    """Return the seeds that would decide, as the noun of a sentence; empty where none would."""
-    if needed is None:
+def seeds_text(gap: Gap | None) -> str:
+    """Return the seeds that would close a gap, as the noun of a sentence; empty where none would."""
+    if gap is None or gap.needed is None:
         return ""
-    return f"about {numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
+    return f"about {numbers.rough(gap.needed)} seeds" if gap.needed <= MANY else f"more than {MANY:,} seeds"
 
 
 def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:

@@ -90,7 +90,7 @@ def against(differences: Sequence[Difference]) -> list[TableEntry]:
         elif one.gap.worse:
             entries.append(TableEntry("separated", value=0))
         else:
-            needed = seeds_text(one.gap.needed)
+            needed = seeds_text(one.gap)
             would = f"{needed} would" if needed else ""
             entries.append(TableEntry("not separated", would, one.gap.needed or inf))
     return entries

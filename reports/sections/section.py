@@ -101,7 +101,7 @@ class Card:
     """The figure of one scenario, or of several in which it would be the same; or a figure for each clock."""
 
     scenario: str
-    figures: Mapping[Clock | None, Drawing]  # a single one by None
+    figures: Mapping[Clock, Drawing] | Mapping[None, Drawing]  # by clock, or a single one
     caption: str = ""  # beyond its note
     legend: Sequence[tuple[int, str]] = ()  # strategies' indices and labels, if not named in the figure
     places: Sequence[int] = ()  # the scenarios, by their places on the page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -71,7 +71,11 @@ def _paint(rows: Rows, axes: Axes) -> None:
         axes.plot([-0.5, bins - 0.5], [foot, foot], color=svg.RULE, linewidth=0.8)
         for at, top in enumerate(tops):
             if (text := f"{100 * share[at]:.0f}") != "0":
-                small = {"color": svg.MUTED, "fontsize": svg.SMALL, "horizontalalignment": "center"}
+                small: dict[str, Any] = {
+                    "color": svg.MUTED,
+                    "fontsize": svg.SMALL,
+                    "horizontalalignment": "center",
+                }
                 axes.annotate(text, (at, top), (0, 2), textcoords="offset points", **small)
     axes.grid(visible=False)
     axes.set_xlim(-0.5, bins - 0.5)

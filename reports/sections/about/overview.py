@@ -125,7 +125,7 @@ def how_sure(results: Results) -> str:
     else:
         text = f"{head} not separated from {'any other' if len(left) > 1 else whom}"
     nearest = left[0]
-    needed = seeds_text(nearest.gap and nearest.gap.needed)
+    needed = seeds_text(nearest.gap)
     if not needed:
         return f"{text}."
     which = f" it from the nearest, {nearest.strategy}" if len(left) > 1 else " it"

@@ -59,8 +59,10 @@ def _paint_points(
     complete = [trial for trial in _best_last(study) if trial.complete and not trial.diverged]
     near = [study.best is not None and is_near(trial, study.best) for trial in complete]
     if complete:
+        x, y = zip(*(places[trial.id] for trial in complete), strict=True)
         axes.scatter(
-            *zip(*(places[trial.id] for trial in complete), strict=True),
+            x,
+            y,
             s=70,
             c=[amounts.colour(trial.worth)[0] for trial in complete],
             edgecolors=[svg.INK if ringed else svg.MUTED for ringed in near],
