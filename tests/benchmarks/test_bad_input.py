@@ -71,11 +71,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "trace": (with_trace, b"0,1\n1,2\n", "f.csv"),
     "partition": (with_partition, b"0,1\n1,2\n", "f.csv"),
     "lists": (with_partition, b"[[0], [1]]", "f.json"),
-    "results": (
-        results.load,
-        (SHIPPED / "leaderboard/standard-text-tuned.csv").read_bytes(),
-        "f.csv",
-    ),
+    "results": (results.load, (SHIPPED / "leaderboard/standard-text-tuned.csv").read_bytes(), "f.csv"),
     "journal": (lambda path: open_storage(str(path)), JOURNAL, "f.journal"),
 }
 

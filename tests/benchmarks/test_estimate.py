@@ -57,9 +57,4 @@ def test_a_little_is_measured_and_the_rest_extrapolated(monkeypatch: pytest.Monk
 
 
 def test_durations_are_said_as_people_say_them() -> None:
-    assert [duration(seconds) for seconds in (0.2, 7.6, 400, 12600)] == [
-        "0.2 s",
-        "7.6 s",
-        "7 min",
-        "3.5 h",
-    ]
+    assert [duration(seconds) for seconds in (0.2, 7.6, 400, 12600)] == ["0.2 s", "7.6 s", "7 min", "3.5 h"]

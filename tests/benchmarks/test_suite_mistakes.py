@@ -93,10 +93,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ({"grid": "[1]"}, "s.yaml: grid: must be a mapping of dotted keys to lists of values"),
         ({"grid": "{problem.noise: 3}"}, "s.yaml: grid.problem.noise: must be a list of values, not 3"),
         ({"grid": "{seeds: [1, 2]}"}, "s.yaml: grid.seeds: a grid spans keys of problem, timing, "),
-        (
-            {"grid": "{problem.noise: [1, 2, 1]}"},
-            "s.yaml: grid.problem.noise: duplicate value",
-        ),
+        ({"grid": "{problem.noise: [1, 2, 1]}"}, "s.yaml: grid.problem.noise: duplicate value"),
         (
             {"grid": "{budget.updates.x: [1, 2]}"},
             "s.yaml: grid.budget.updates.x: budget.updates is 30, which has no",
@@ -220,10 +217,7 @@ def test_an_override_that_no_value_of_the_grid_has(tmp_path: Path) -> None:
         ("name: a\nseeds: 1\nseeds: 2\nname: b", ":3: duplicate key 'seeds'"),
         ("name: a\nlr: {ace: 1, ace: 2}", ":2: duplicate key 'ace'"),
         ("name: [", ":1: column 8: not valid YAML: "),
-        (
-            "name: a\n---\nname: b",
-            ":2: column 1: not valid YAML: expected a single document",
-        ),
+        ("name: a\n---\nname: b", ":2: column 1: not valid YAML: expected a single document"),
         ("", ": must be a mapping of keys to values"),
         ("[1, 2]", ": must be a mapping of keys to values"),
         ("{[1]: 2}", ":1: a key must be a text, not a list or a mapping"),

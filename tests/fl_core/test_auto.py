@@ -106,10 +106,7 @@ def test_a_run_measures_on_its_own_jobs_and_remembers(monkeypatch: pytest.Monkey
     """A clock on which stacks take no longer than one job: the second run begins with the widest stack."""
     monkeypatch.setattr(Auto, "known", {})
     described = Experiment.model_validate(
-        {
-            "scenario": scenario(times=[1] * 20, updates=1000),
-            "strategy": {"name": "asgd", "local_lr": 0.01},
-        }
+        {"scenario": scenario(times=[1] * 20, updates=1000), "strategy": {"name": "asgd", "local_lr": 0.01}}
     )
     ticks = iter(range(10**6))
     first, second = Auto(lambda: next(ticks)), Auto(lambda: next(ticks))

@@ -268,11 +268,7 @@ def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
     )
     simulation, seen = play(strategy, scenario([1, 1, 1], updates=9))
     assert log == [(0, 2, 8)]
-    assert [(event.kind, event.time) for event in seen] == [
-        (Kind.TICK, 4),
-        (Kind.TICK, 8),
-        (Kind.ARRIVAL, 8),
-    ]
+    assert [(event.kind, event.time) for event in seen] == [(Kind.TICK, 4), (Kind.TICK, 8), (Kind.ARRIVAL, 8)]
     assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 1)
 
 

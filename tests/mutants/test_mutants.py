@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import (
-    DESELECTED,
-    ROOT,
-    TARGETS,
-    TESTS,
-    TESTS_LEFT_OUT,
-    matching,
-    near,
-    touched,
-)
+from tests.mutants.__main__ import DESELECTED, ROOT, TARGETS, TESTS, TESTS_LEFT_OUT, matching, near, touched
 
 PROGRAM = """
 def doubled(x):

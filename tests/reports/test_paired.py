@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fl_core.streams import stream
-from reports.statistics.paired import (
-    Effect,
-    effect,
-    holm,
-    holm_by_question,
-    seeds_to_decide,
-    student,
-)
+from reports.statistics.paired import Effect, effect, holm, holm_by_question, seeds_to_decide, student
 
 REPEATS = 300
 

@@ -63,10 +63,7 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
         ({"space": {"bufer": [1]}}, "tuning.space: bufer: FedAvg has no such parameter"),
         ({"space": {"asdg.local_lr": [1]}}, "tuning.space: asdg.local_lr: FedAvg has no such parameter"),
         ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
-        (
-            {"metric": "fp/los"},
-            "tuning.metric: quadratic has no metric 'fp/los'; did you mean 'fp/loss'?",
-        ),
+        ({"metric": "fp/los"}, "tuning.metric: quadratic has no metric 'fp/los'; did you mean 'fp/loss'?"),
         ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
         ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs problem.target"),
         ({"sampler": "grid", "space": RATE}, "tuning.space: a grid needs a list of values for local_lr"),

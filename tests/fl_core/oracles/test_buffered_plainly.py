@@ -11,18 +11,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from uneven import (
-    CLIENTS,
-    FIRST,
-    LOCAL_LR,
-    SERVER_LR,
-    TIMES,
-    Run,
-    assert_same,
-    delta,
-    gradient,
-    simulated,
-)
+from uneven import CLIENTS, FIRST, LOCAL_LR, SERVER_LR, TIMES, Run, assert_same, delta, gradient, simulated
 
 BUFFER, CONCURRENCY = 3, 4
 

@@ -130,11 +130,7 @@ def test_windows(sampling: str) -> None:
     ("name", "given", "variance"),
     [
         # d_i = (n/m) p_i with probability m/n
-        (
-            "uniform",
-            lambda clients: {i: 2.5 * IMPORTANCE[i] for i in clients},
-            1.5 * IMPORTANCE**2,
-        ),
+        ("uniform", lambda clients: {i: 2.5 * IMPORTANCE[i] for i in clients}, 1.5 * IMPORTANCE**2),
         # two draws of 1/2 with probability p_i
         ("md", two_draws, IMPORTANCE * (1 - IMPORTANCE) / 2),
     ],

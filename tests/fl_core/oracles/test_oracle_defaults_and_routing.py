@@ -86,11 +86,7 @@ def test_proximal_weight_is_that_of_the_paper() -> None:
 
 @pytest.mark.parametrize(
     ("family", "name", "field"),
-    [
-        (LocalWork, "sgd", "weight_decay"),
-        (LocalWork, "adamw", "weight_decay"),
-        (Durations, "fx", "spread"),
-    ],
+    [(LocalWork, "sgd", "weight_decay"), (LocalWork, "adamw", "weight_decay"), (Durations, "fx", "spread")],
 )
 def test_numbers_below_zero_are_refused(family: type[Part], name: str, field: str) -> None:
     """A half, since whole numbers would not tell 0 from −1."""

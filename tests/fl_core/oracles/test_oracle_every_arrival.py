@@ -12,17 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quadratics import (
-    START,
-    TIMES,
-    N,
-    always_busy,
-    assert_same,
-    experiment,
-    gradient,
-    local_sgd,
-    played,
-)
+from quadratics import START, TIMES, N, always_busy, assert_same, experiment, gradient, local_sgd, played
 
 from fl_core.experiment import Experiment
 

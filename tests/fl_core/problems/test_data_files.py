@@ -78,10 +78,7 @@ def test_kmnist_is_read_where_a_user_has_the_training_files(
 
 @pytest.mark.parametrize(
     ("images", "labels", "sentence"),
-    [
-        ((20, 28, 27), 20, "do not go together"),
-        ((20, 28, 28), 19, "do not go together"),
-    ],
+    [((20, 28, 27), 20, "do not go together"), ((20, 28, 28), 19, "do not go together")],
 )
 def test_files_of_the_wrong_shape_are_damaged(
     own: Path, images: tuple[int, ...], labels: int, sentence: str

@@ -48,8 +48,7 @@ def test_rounding_is_to_the_nearest_tick_and_never_to_none(unit: Fraction, time:
 
 
 @pytest.mark.parametrize(
-    ("time", "ticks"),
-    [(0.1, 1), (0.74, 1), (Fraction(3, 4), 2), (1.2, 2), (1.25, 3), (10, 20), (0, 1)],
+    ("time", "ticks"), [(0.1, 1), (0.74, 1), (Fraction(3, 4), 2), (1.2, 2), (1.25, 3), (10, 20), (0, 1)]
 )
 def test_rounding_by_hand(time: Fraction | float, ticks: int) -> None:
     """Ticks of 1/2: a half goes up, and none is less than one."""

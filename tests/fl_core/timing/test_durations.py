@@ -338,10 +338,7 @@ def test_labels(durations: Durations, label: str) -> None:
             "shift: must be below the mean length of a job, 1, not 1",
         ),
         ({"name": "scipy", "law": "log_normal"}, "law: scipy.stats has no continuous law 'log_normal'"),
-        (
-            {"name": "scipy", "law": "gamma", "shape": []},
-            "shape: gamma has 1 shape parameters (a), 0 given",
-        ),
+        ({"name": "scipy", "law": "gamma", "shape": []}, "shape: gamma has 1 shape parameters (a), 0 given"),
         (
             {"name": "scipy", "law": "norm", "shape": []},
             "must be positive with a finite mean, but its mean is 0",

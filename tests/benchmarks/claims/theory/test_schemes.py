@@ -65,10 +65,7 @@ def test_nobody_is_staler_than_said(times):
     scheme = schemes.async_fedavg(equal(len(times)), times)
     seen = oldest_update(times, 200)
     assert len(times) - 1 <= seen <= scheme.delay
-    for value, (low, high) in [
-        (scheme.delay, scheme.delay_bounds),
-        (scheme.window, scheme.window_bounds),
-    ]:
+    for value, (low, high) in [(scheme.delay, scheme.delay_bounds), (scheme.window, scheme.window_bounds)]:
         assert low <= value <= high
     assert scheme.beta == max(scheme.weights) <= max(times) / min(times)
 
