@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -182,8 +183,17 @@ def test_every_network_under_every_local_work(family: str, local: str, tmp_path:
         assert_same(together, alone)
 
 
-@pytest.mark.parametrize("family", ["logistic", pytest.param("lstm", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("strategy", Strategy.members())
+# One of each kind; all others on quadratics, by the conformance suite.
+QUICK = [("logistic", name) for name in ("asgd", "ace", "asyncfeded", "fedavg", "malenia", "quafl")]
+
+
+@pytest.mark.parametrize(
+    ("family", "strategy"),
+    [
+        pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
+        for pair in product(("logistic", "lstm"), Strategy.members())
+    ],
+)
 def test_every_strategy_on_a_network(strategy: str, family: str, tmp_path: Path) -> None:
     """The same for all strategies."""
     experiments = [described(family, "momentum", strategy, seed) for seed in SEEDS]
