@@ -25,7 +25,8 @@ class Experiment(Frozen):
         clients = self.scenario.problem.clients
         if reason := self.strategy.local.refuses(clients) or self.strategy.refuses(self.scenario):
             raise ValueError(reason)
-        if self.scenario.timing.durations.together and not self._steps_once_an_iteration():
+        steps_once = type(self.strategy).receive_together is not Strategy.receive_together
+        if self.scenario.timing.durations.together and not steps_once:
             law = self.scenario.timing.durations.reference()
             raise ValueError(
                 f"durations '{law}' need a strategy with one step for several arrivals (`receive_together`), "
@@ -34,9 +35,6 @@ class Experiment(Frozen):
         if reason := self.lacks(self.scenario.problem.metric):
             raise ValueError(reason)
         return self
-
-    def _steps_once_an_iteration(self) -> bool:
-        return type(self.strategy).receive_together is not Strategy.receive_together
 
     @property
     def participation(self) -> Participation | None:

@@ -103,14 +103,17 @@ class ErrorTerms:
         server = self.simulation.server
         before, lr = self._model, self._lr
         self.resume()
-        self._hear_of_everyone(before)
+        if self.stale is None:  # before its first update a client's stale model is w^0
+            world = self.simulation.world
+            self.stale = torch.stack([world.full_gradient(before, client) for client in range(world.n)])
         job = self.simulation.arrived if event.kind is Kind.ARRIVAL else None
         expected, drifted, (of_deltas, of_gradients) = self._follow(event, job)
         version = event.version - 1  # t
         if not event.stepped or version % self.every:
             return None
-        steps = 1.0 if of_gradients.any() else self._mean_steps()
-        scale = -1 / (self.simulation.strategy.server_lr * lr * steps)
+        steps = [] if of_gradients.any() else [count for count in self.steps if count]
+        mean_steps = sum(steps) / len(steps) if steps else 1.0  # K
+        scale = -1 / (self.simulation.strategy.server_lr * lr * mean_steps)
         update = scale * (server.model - before)
         gradient = full_gradient(self.simulation.world, before)
         assert self.stale is not None
@@ -133,17 +136,6 @@ class ErrorTerms:
         """Restore a saved state."""
         self.stale, self.steps = state["stale"], state["steps"]
         self.resume()
-
-    def _hear_of_everyone(self, first: Tensor) -> None:
-        """Set the stale gradients at the start: before its first update a client's stale model is w^0."""
-        if self.stale is None:
-            world = self.simulation.world
-            self.stale = torch.stack([world.full_gradient(first, client) for client in range(world.n)])
-
-    def _mean_steps(self) -> float:
-        """Return K, the mean over the clients' last updates."""
-        steps = [count for count in self.steps if count]
-        return sum(steps) / len(steps) if steps else 1.0
 
     def _follow(self, event: Event, job: Job | None) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor]]:
         """Return the steps of the three shadows; the last as weights of each client's Δ and mean gradient."""

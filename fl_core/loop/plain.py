@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fl_core.loop.events import EventQueue, Kind
-from fl_core.loop.simulation import Simulation, arrives
+from fl_core.loop.simulation import Simulation
 from fl_core.schema import Status
 from fl_core.server.jobs import Job, Update
 from fl_core.server.roster import Roster
@@ -38,7 +38,7 @@ def plain(simulation: Simulation) -> dict[str, Any]:
         "queue": [
             (time, int(kind), client, number[id(item)] if kind is Kind.ARRIVAL else item)
             for time, kind, client, item in state.queue.items()
-            if kind is not Kind.ARRIVAL or arrives(item, time)
+            if kind is not Kind.ARRIVAL or item.arrives(time)
         ],
         "gathered": [values(update) for update in state.gathered],
         "jobs": [values(job) for job in jobs],

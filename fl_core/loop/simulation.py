@@ -164,33 +164,17 @@ class Simulation:
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service whose result is missing, earliest arrival first."""
         for time, kind, _, job in self.state.queue.earliest():
-            if kind is ARRIVAL and job.delta is None and arrives(job, time):
+            if kind is ARRIVAL and job.delta is None and job.arrives(time):
                 yield job
-
-    # -- the three kinds of event (1) ------------------------------------------------------------
 
     def _arrive(self, job: Job) -> Event:
         """Turn a job in flight into an update."""
         state, server, client = self.state, self.server, job.client
-        assert job.delta is not None and job.gradient is not None and job.began is not None
         state.serving -= 1
         staleness = state.version - job.version  # (3)
         state.land(job, last_update_version=state.version if job.finite else -1)
         state.updates += 1
-        update = Update(
-            client,
-            job.version,
-            staleness,
-            job.steps,
-            job.lr,
-            job.delta,
-            job.gradient,
-            job.start,
-            job.broadcast,
-            job.sent,
-            job.began,
-            state.now,
-        )
+        update = Update.from_job(job, staleness, state.now)
         self.arrived = job
         if not job.finite:  # (14)
             self.strategy.lost(server, client)
@@ -223,7 +207,7 @@ class Simulation:
     def _drop_abandoned(self) -> None:
         """Remove jobs that will never arrive from the head of the queue."""
         heap = self.state.queue.heap
-        while heap and heap[0][1] is ARRIVAL and not arrives(heap[0][-1], heap[0][0]):
+        while heap and heap[0][1] is ARRIVAL and not heap[0][-1].arrives(heap[0][0]):
             heappop(heap)
 
     def _tick(self) -> Event:
@@ -252,13 +236,14 @@ class Simulation:
         self._settle()
         return Event(PRESENCE, state.now, state.version, state.stepped, client)
 
-    # -- the parts of an event -------------------------------------------------------------------
-
     def _start(self) -> None:
         self.state.started = True
         for client in range(self.server.n):
             self._schedule_absence(client)
-        self._leave_at_zero()
+        queue = self.state.queue
+        while len(queue) and queue.peek()[0] == 0:  # clients absent from time 0 on are sent no job
+            _, _, client, returns = queue.pop()
+            self._leave(client, returns)
         self.local.begin(self.server)
         self.strategy.begin(self.server)
         self._freeze_broadcast()
@@ -266,13 +251,6 @@ class Simulation:
             for client in range(self.server.n):
                 self._dispatch(Send(client))
         self._settle()
-
-    def _leave_at_zero(self) -> None:
-        """Let clients leave that are absent from time 0 on: no job is sent to them at the start."""
-        queue = self.state.queue
-        while len(queue) and queue.peek()[0] == 0:
-            _, _, client, returns = queue.pop()
-            self._leave(client, returns)
 
     def _settle(self) -> None:
         """Carry out what the strategy did: abandoned jobs, the new version's broadcast, sends, the alarm."""
@@ -394,8 +372,6 @@ class Simulation:
         back = None if returns is None else max(at + 1, clock.round(returns))
         self.state.queue.push(at, PRESENCE, client, back)
 
-    # -- ends ------------------------------------------------------------------------------------
-
     def _ended(self) -> bool:
         """Return whether there is no next event."""
         state = self.state
@@ -407,11 +383,6 @@ class Simulation:
     def diverge(self, reason: str) -> None:
         """End the run as diverged, for a reason: an update or an evaluated loss is not finite (14)."""
         self.state.status, self.state.reason = Status.DIVERGED, reason
-
-
-def arrives(job: Job, time: int) -> bool:
-    """Return whether a job arrives at this tick: never if dismissed, before its end if collected."""
-    return job.ends == time and not job.dismissed
 
 
 def simulate(simulation: Simulation, execution: Execution | None = None) -> Iterator[Event]:

@@ -19,7 +19,6 @@ from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.supervised import Supervised
 
 if TYPE_CHECKING:
-    from fl_core.lightning import pl
     from fl_core.problems.training.task import Task
 
 ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:name
@@ -93,8 +92,9 @@ def _fault(path: str) -> str | None:
         return f"'{path}' is not a LightningModule"
     if module.training_step is pl.LightningModule.training_step:
         return f"'{path}' has no training_step, which gives the loss"
-    if reason := _undeclared(module):
-        return f"'{path}': {reason}"
+    declared: Any = getattr(module, "metrics", ())
+    if not isinstance(declared, tuple | list) or not all(isinstance(entry, Metric) for entry in declared):
+        return f"'{path}': its attribute `metrics` must be a tuple of asyncfl.Metric"
     try:
         with torch.random.fork_rng(devices=[]):
             network = module()
@@ -103,10 +103,3 @@ def _fault(path: str) -> str | None:
     if not any(p.requires_grad for p in network.parameters()):
         return f"'{path}' has no parameters to train"
     return hidden_state(network)
-
-
-def _undeclared(module: type[pl.LightningModule]) -> str | None:
-    declared: Any = getattr(module, "metrics", ())
-    if not isinstance(declared, tuple | list) or not all(isinstance(entry, Metric) for entry in declared):
-        return "its attribute `metrics` must be a tuple of asyncfl.Metric"
-    return None

@@ -1,6 +1,7 @@
 """What travels between server and clients: a send, the job it becomes, the update that comes back."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from torch import Tensor
 
@@ -46,6 +47,10 @@ class Job:
     gradient: Tensor | None = None  # mean corrected gradient over the steps [d]
     finite: bool = True
 
+    def arrives(self, time: int) -> bool:
+        """Return whether the job arrives at a tick: never if dismissed, before its end if collected."""
+        return self.ends == time and not self.dismissed
+
 
 @dataclass(slots=True, eq=False)
 class Update:
@@ -63,6 +68,13 @@ class Update:
     sent: int  # ticks
     began: int  # ticks
     time: int  # ticks, its arrival
+
+    @classmethod
+    def from_job(cls, job: Job, staleness: int, time: int) -> Self:
+        """Return what a computed job becomes on its arrival."""
+        assert job.delta is not None and job.gradient is not None and job.began is not None
+        result, dates = (job.delta, job.gradient, job.start, job.broadcast), (job.sent, job.began, time)
+        return cls(job.client, job.version, staleness, job.steps, job.lr, *result, *dates)
 
     @property
     def model(self) -> Tensor:

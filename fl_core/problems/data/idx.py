@@ -57,7 +57,7 @@ def load(name: str, half: tuple[str, str], where: Sequence[Path]) -> tuple[Tenso
     folder = next((folder for folder in folders if _holds(folder, half)), None)
     if folder is None:
         try:
-            _download(name, where[0])
+            download(name, f"{name}/raw", where[0])
         except (OSError, RuntimeError) as error:
             raise DataMissingError(_missing(name, half, folders, error)) from None
         folder = folders[0]
@@ -117,7 +117,3 @@ def _missing(name: str, half: tuple[str, str], folders: Sequence[Path], error: E
         f"download failed ({reason}); put the files there, or set ASYNCFL_DATA to the folder that holds "
         f"{name}/raw{hint}"
     )
-
-
-def _download(name: str, root: Path) -> None:
-    download(name, f"{name}/raw", root)

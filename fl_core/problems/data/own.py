@@ -48,7 +48,8 @@ def load(path: str, clients: int) -> Data:
         reason = " ".join(str(error).split())
         raise InvalidProblemError(f"data {path} failed: {type(error).__name__}: {reason}") from error
     if not isinstance(returned, list):
-        return _whole(path, *_halves(path, returned))
+        train, test = _halves(path, returned)
+        return _data(*(_kept(path, train, _kinds(train[1], train[1])) if test is None else (train, test)))
     if len(returned) != clients:
         raise InvalidProblemError(
             f"data {path} returns {len(returned)} data sets, and there are {clients} clients: set clients"
@@ -99,10 +100,6 @@ def _stored(part: Tensor) -> Tensor:
     if part.dtype is torch.bool:
         return part.float()
     return part if part.is_floating_point() or part.dtype is torch.uint8 else part.long()
-
-
-def _whole(path: str, train: Pair, test: Pair | None) -> Data:
-    return _data(*(_kept(path, train, _kinds(train[1], train[1])) if test is None else (train, test)))
 
 
 def _by_client(path: str, sets: list[tuple[Pair, Pair | None]]) -> Data:

@@ -24,10 +24,10 @@ needs_kmnist = pytest.mark.data("KMNIST/raw")
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty data folder, an empty cache, no network."""
 
-    def no_network(name: str, root: Path) -> None:
+    def no_network(name: str, folder: str, root: Path) -> None:
         raise RuntimeError("Error downloading:\n<urlopen error no network in tests>")
 
-    monkeypatch.setattr(idx, "_download", no_network)
+    monkeypatch.setattr(idx, "download", no_network)
     monkeypatch.setenv("ASYNCFL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "data"
