@@ -9,10 +9,14 @@ from typing import Any
 RESULTS = 2
 
 
+def digest(content: bytes | memoryview) -> str:
+    """Return the name of a content: the first 16 hex digits of its SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 def key(identity: Any) -> str:
     """Return the key of an identity, which is plain JSON data."""
-    text = json.dumps(identity, sort_keys=True)
-    return f"{RESULTS}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"{RESULTS}-{digest(json.dumps(identity, sort_keys=True).encode())}"
 
 
 def is_older(key: str) -> bool:

@@ -1,6 +1,5 @@
 """The user's own code in an experiment: which it names by import path, and a digest of the file of each."""
 
-import hashlib
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from fl_core.keys import digest
 
 PATH = re.compile(r"[\w.]+:\w+")  # package.module:name
 PLACES = {"name", "module", "data"}  # the keys under which import paths stand
@@ -46,7 +47,6 @@ def _as_loaded(module: ModuleType) -> str:
     if file is None:
         return "no file"
     try:
-        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+        return f"{file}{DIGEST}{digest(Path(file).read_bytes())}"
     except OSError:
         return file
-    return f"{file}{DIGEST}{digest}"

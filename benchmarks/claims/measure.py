@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from benchmarks.errors import UserError
 from benchmarks.tracking.provenance import commit, versions
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
+from fl_core.keys import digest
 from fl_core.schema import BY_BUDGET, Clock, Status
 from reports.records.records import RecordedRun
 from reports.records.steps import first_reach, value_at
@@ -34,8 +34,7 @@ OVER: dict[str, Callable[[Sequence[float]], float]] = {
 
 def recipe(claim: Claim) -> str:
     """The substitute for keys of runs where a claim is computed: a hash of function and arguments."""
-    text = json.dumps([claim.computed, claim.arguments], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest(json.dumps([claim.computed, claim.arguments], sort_keys=True).encode())
 
 
 def computed(claim: Claim) -> list[Number]:

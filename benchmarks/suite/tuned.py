@@ -15,6 +15,7 @@ from pydantic import NonNegativeInt, ValidationError
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, told
 from benchmarks.yaml_io import content_of, dump, mapping
+from fl_core import keys
 from fl_core.import_guard import ALLOWED, HOW, not_own
 from fl_core.parts import Frozen
 from fl_core.scenario import Scenario
@@ -162,5 +163,4 @@ def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> 
         for key, of in fields_of(strategy).items()
         if key not in sets and (key == "local.name" or of != default_of(strategy, key))
     }
-    text = json.dumps([where, strategy.reference(), kept], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return keys.digest(json.dumps([where, strategy.reference(), kept], sort_keys=True).encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from fl_core.keys import digest
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import FieldError, Rate
 from fl_core.problems.problem import CPU, Evaluation, Problem, World
@@ -90,9 +90,10 @@ class QuadraticWorld(World):
         apart = (self.smoothness * (self.centres - self.optimum)).square().sum(1).max()
         self.dissimilarity = float(apart) if alike else float("inf")  # σ_G²
         self._streams = Streams(seed, "batches")
-        digest = hashlib.sha256(self.centres.numpy().tobytes() + self.curvature.numpy().tobytes()).hexdigest()
-        self.fingerprint = {"centres": digest[:16]}
-        self.kind = ("quadratic", digest)
+        self.fingerprint = {
+            "centres": digest(self.centres.numpy().tobytes() + self.curvature.numpy().tobytes())
+        }
+        self.kind = ("quadratic", self.fingerprint["centres"])
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Return the gradient noise [steps, d] of a job; the size of the mini-batch has no effect."""

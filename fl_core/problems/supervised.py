@@ -8,7 +8,6 @@ train can be given to `Trainer.fit`.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from pydantic import SerializeAsAny, model_validator
 
+from fl_core.keys import digest
 from fl_core.parts import FieldError
 from fl_core.problems.data.data import Data, held_out
 from fl_core.problems.data.shares import Shares
@@ -215,8 +215,7 @@ class Modelled(Supervised):
         else:
             world = super().world_of(task, shares, p, seed)
         if origin := self.model.origin():
-            digest = hashlib.sha256(world.initial().numpy().data).hexdigest()[:16]
-            world.fingerprint["weights"] = f"{origin}, {digest}"
+            world.fingerprint["weights"] = f"{origin}, {digest(world.initial().numpy().data)}"
         return world
 
 

@@ -6,13 +6,12 @@ text, such as a phone's serial number, all are numbered in order of first appear
 
 import csv
 import functools
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from fl_core import reading
+from fl_core import keys, reading
 from fl_core.parts import exact
 from fl_core.streams import stream
 from fl_core.text import many
@@ -24,7 +23,7 @@ def digest(path: Path) -> str:
     Raises:
         ValueError: The file cannot be read as a trace.
     """
-    identity = _digest(_content(path))
+    identity = keys.digest(_content(path))
     _jobs(path, identity)
     return identity
 
@@ -75,14 +74,10 @@ def _content(path: Path) -> bytes:
         raise ValueError(f"trace file {path}: {error.strerror}") from None
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
 @functools.lru_cache(maxsize=4)
 def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
     content = _content(path)
-    if _digest(content) != digest:
+    if keys.digest(content) != digest:
         raise ValueError(f"trace file {path}: the content is not the one described, of digest {digest}")
     jobs: dict[str, list[Fraction]] = defaultdict(list)
     for number, row in _rows(path, content.decode("utf-8-sig", "replace")):

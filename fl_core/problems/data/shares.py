@@ -1,10 +1,10 @@
 """Data dealt out to clients: each client's data, and its means of values given for each data point."""
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from fl_core.keys import digest
 from fl_core.problems.data.data import Data
 
 
@@ -23,8 +23,8 @@ class Shares:
         self.starts: list[int] = (np.cumsum(self.sizes) - self.sizes).tolist()
         labels = data.labels_train.numpy()
         self.labels = np.stack([np.bincount(labels[part], minlength=data.classes) for part in parts])
-        digest = hashlib.sha256(self.sizes.astype("<i8").tobytes() + self.held.astype("<i8").tobytes())
-        self.fingerprint = {"data": data.fingerprint, "partition": digest.hexdigest()[:16]}
+        dealt = self.sizes.astype("<i8").tobytes() + self.held.astype("<i8").tobytes()
+        self.fingerprint = {"data": data.fingerprint, "partition": digest(dealt)}
         self.test_owners = data.owner_test.numpy() if by_owner and data.owner_test is not None else None
         self._test_labels = data.labels_test.numpy()
         self._tested = np.bincount(self._test_labels, minlength=data.classes)

@@ -1,7 +1,6 @@
 """A partition read from a file: client → indices into the training data, as JSON or CSV."""
 
 import csv
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from fl_core import reading
+from fl_core import keys, reading
 from fl_core.problems.data.data import Data
 from fl_core.problems.partitions.partition import Partition, check
 from fl_core.problems.problem import InvalidProblemError
@@ -32,7 +31,7 @@ class PartitionFile(Partition):
     @classmethod
     def _identify(cls, digest: str, info: ValidationInfo) -> str:
         path = info.data.get("path")
-        return digest if digest or path is None else hashlib.sha256(_content(path)).hexdigest()[:16]
+        return digest if digest or path is None else keys.digest(_content(path))
 
     def label(self) -> str:
         return f"partition {self.path.name}"
@@ -82,7 +81,7 @@ class PartitionFile(Partition):
 
     def _read(self) -> dict[int, list[int]]:
         content = _content(self.path)
-        if hashlib.sha256(content).hexdigest()[:16] != self.digest:
+        if keys.digest(content) != self.digest:
             raise ValueError(
                 f"partition file {self.path}: the content is not the one described, of digest {self.digest}"
             )
