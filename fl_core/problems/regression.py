@@ -144,5 +144,5 @@ def _linear(clients: int, features: int, points: int, skew: float, noise: float)
         owner_train=owners[0],
         owner_test=owners[1],
         kind_train=deciles(y_train),
-        kind_test=deciles(y_test, of=y_train),
+        kind_test=deciles(y_test, among=y_train),
     )

@@ -16,18 +16,19 @@ FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
 
 
 def fields_of(strategy: Strategy) -> dict[str, Any]:
-    """A strategy's hyper-parameters by dotted key, fractions as numbers: `local_lr`, `local.steps`."""
+    """Return a strategy's hyper-parameters by dotted key, fractions as numbers: `local_lr`, `local.steps`."""
     fields: dict[str, Any] = {}
-    for key, of in strategy:
-        if isinstance(of, Part):
-            fields |= {f"{key}.name": of.reference()} | {f"{key}.{inner}": value for inner, value in of}
+    for key, value in strategy:
+        if isinstance(value, Part):
+            fields[f"{key}.name"] = value.reference()
+            fields |= {f"{key}.{inner}": part for inner, part in value}
         else:
-            fields[key] = of
-    return {name: _number(of) for name, of in fields.items()}
+            fields[key] = value
+    return {name: _number(value) for name, value in fields.items()}
 
 
 def default_of(strategy: Strategy, key: str) -> Any:
-    """The default of a hyper-parameter by dotted key; None where there is none."""
+    """Return the default of a hyper-parameter by dotted key; None where there is none."""
     head, dot, name = key.partition(".")
     field = type(strategy).model_fields.get(head)
     if dot and field is not None and name == "name":

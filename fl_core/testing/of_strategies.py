@@ -188,19 +188,19 @@ def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
         law = {"name": durations, "times": TIMES}
         where = scenario(noise=0.0, updates=SETTLED + COUNTED, durations=law)
         simulation = Simulation(experiment(where, changed(strategy)))
-        said = surrogate_weights(simulation)
-        if said is None:
+        declared = surrogate_weights(simulation)
+        if declared is None:
             continue
         senders = np.array([event.client for event in simulate(simulation) if event.kind is Kind.ARRIVAL])
         parts = np.split(senders[SETTLED:], PARTS)
-        shares = np.array([np.bincount(part, minlength=len(said)) for part in parts]) / len(parts[0])
+        shares = np.array([np.bincount(part, minlength=len(declared)) for part in parts]) / len(parts[0])
         counted, error = shares.mean(0), shares.std(0, ddof=1) / PARTS**0.5
-        beyond = abs(counted - said) - (ERRORS * error + ENDS / COUNTED)
+        beyond = abs(counted - declared) - (ERRORS * error + ENDS / COUNTED)
         worst = int(beyond.argmax())
         must(
             beyond[worst] <= 0,
             f"with {durations} times client {worst} sent {counted[worst]:.3g} of all updates, but "
-            f"participation gives it {said[worst]:.3g}: override it, with None where no formula is known",
+            f"participation gives it {declared[worst]:.3g}: override it, with None where no formula is known",
         )
 
 

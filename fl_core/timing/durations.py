@@ -169,7 +169,7 @@ class Trace(Durations):
         return traces.read(self.path, self.digest, n, seed if self.clients == "random" else None)
 
     def label(self) -> str:
-        return label(self, f"trace {self.path.name}", said=("path", "digest"))
+        return label(self, f"trace {self.path.name}", shown=("path", "digest"))
 
 
 # -- each client has its own speed -----------------------------------------------------------------
@@ -214,7 +214,7 @@ class FX(OwnSpeed):
         return on_unit(1 - faster, self.unit)
 
     def label(self) -> str:
-        return label(self, f"F{plain(self.spread)}", said=("spread",))
+        return label(self, f"F{plain(self.spread)}", shown=("spread",))
 
 
 class TwoSpeed(OwnSpeed):
@@ -243,7 +243,7 @@ class TwoSpeed(OwnSpeed):
 
     def label(self) -> str:
         factor = plain(self.slow / self.fast)
-        return label(self, f"two-speed {100 * self.share:g} % × {factor}", said=("share", "slow"))
+        return label(self, f"two-speed {100 * self.share:g} % × {factor}", shown=("share", "slow"))
 
 
 # -- every job is drawn ----------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class Iterations(Durations):
         return 1 + math.floor(rng.exponential(float(self.mean)))
 
     def label(self) -> str:
-        return label(self, f"delays of Exp({plain(self.mean)}) iterations", said=("mean",))
+        return label(self, f"delays of Exp({plain(self.mean)}) iterations", shown=("mean",))
 
 
 class ShiftedExponential(Drawn):
@@ -356,7 +356,7 @@ class Scipy(Drawn):
         return mean / its_mean * float(law.rvs(random_state=rng))
 
     def label(self) -> str:
-        return label(self, " ".join([self.law, *map(plain, self.shape)]), said=("law", "shape"))
+        return label(self, " ".join([self.law, *map(plain, self.shape)]), shown=("law", "shape"))
 
 
 @functools.cache

@@ -21,11 +21,11 @@ def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
     return frozenset(stream(seed, purpose).permutation(n)[:count].tolist())
 
 
-def label(part: Part, head: str = "", said: Iterable[str] = ()) -> str:
-    """Return a label: `head` (or the name), and fields that differ from defaults, except those `said`."""
+def label(part: Part, head: str = "", shown: Iterable[str] = ()) -> str:
+    """Return a label: `head` (or the name), and fields that differ from defaults, except those `shown`."""
     words = [head or part.reference().rpartition(":")[2].replace("_", "-")]
     for key, value in part.changed().items():
-        if key not in said:
+        if key not in shown:
             words.append(key.replace("_", " ") + ("" if value is True else f" {plain(value)}"))
     return " ".join(words)
 

@@ -108,9 +108,9 @@ def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
     return mask
 
 
-def deciles(values: Tensor, of: Tensor | None = None) -> Tensor:
-    """Return the decile of each of `values` [N] among all values, or among `of`: 0 … 9, int64."""
-    edges = np.quantile((values if of is None else of).double().numpy(), np.arange(0.1, 0.95, 0.1))
+def deciles(values: Tensor, among: Tensor | None = None) -> Tensor:
+    """Return the decile of each of `values` [N] among all values, or those in `among`: 0 … 9, int64."""
+    edges = np.quantile((values if among is None else among).double().numpy(), np.arange(0.1, 0.95, 0.1))
     return torch.from_numpy(np.searchsorted(edges, values.double().numpy()))
 
 

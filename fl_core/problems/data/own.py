@@ -151,8 +151,8 @@ def _data(
     )
 
 
-def _kinds(y: Tensor, of: Tensor) -> Tensor:
-    """Return labels for partitions [N]: integers as they are, else the decile among `of`."""
+def _kinds(y: Tensor, among: Tensor) -> Tensor:
+    """Return labels for partitions [N]: integers as they are, else deciles of `among`."""
     if y.ndim > 1:
         return torch.zeros(len(y), dtype=torch.int64)
-    return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)
+    return deciles(y, among) if y.is_floating_point() else y - among.min().clamp(max=0)

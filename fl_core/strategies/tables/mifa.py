@@ -44,9 +44,9 @@ class MIFA(TableStrategy):
     def lost(self, server: Server, client: int) -> None:
         self.end_round(server)
 
-    def end_round(self, server: Server, *heard: Update) -> None:
+    def end_round(self, server: Server, *updates: Update) -> None:
         """Step if all clients of the round have answered."""
-        if not self.complete(server, *heard) or server.in_flight:
+        if not self.complete(server, *updates) or server.in_flight:
             return
         if server.memory.waits:
             server.memory.waits = False
