@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import re
 from collections.abc import Callable, Sequence
 from math import inf
@@ -13,6 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fl_core.recording.atomic import whole
 from fl_core.text import many
 from reports import files
 from reports.figures import look
@@ -70,15 +70,11 @@ def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Pat
     Where files of runs are gone, an existing page that shows more runs is kept, and the new one is written as
     `NAME-incomplete.html`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     if (suite.unread or suite.damaged) and _runs_on(path) > suite.shown:
         path = path.with_name(f"{path.stem}-incomplete{path.suffix}")
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        fresh.write_text(render(suite, more), encoding="utf-8")
-        return fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with whole(path) as partial:
+        partial.write_text(render(suite, more), encoding="utf-8")
+    return path
 
 
 def _runs_on(page: Path) -> float:

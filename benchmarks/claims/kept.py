@@ -12,7 +12,6 @@ from which commits and versions the rows come:
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 from benchmarks.claims.files import FOLDER
 from benchmarks.errors import UserError
 from fl_core import reading
+from fl_core.recording.atomic import whole
 
 RESULTS = FOLDER / "results"
 COMPUTED = "computed"  # stands where a scale would
@@ -88,10 +88,8 @@ def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     kept = [one for one in read(file) if one.claim not in renewed]
     place = {claim: at for at, claim in enumerate(order)}
     numbers = sorted((one for one in (*kept, *fresh) if one.claim in place), key=lambda one: place[one.claim])
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
     origins = {origin: str(at) for at, origin in enumerate(dict.fromkeys(one.origin for one in numbers), 1)}
-    with partial.open("w", newline="", encoding="utf-8") as lines:
+    with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
         lines.writelines(f"# {name}: {origin}\n" for origin, name in origins.items())
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -99,4 +97,3 @@ def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
             seed = "" if one.seed is None else one.seed
             row = (one.claim, one.sample, seed, one.value, one.runs, one.when, origins[one.origin])
             writer.writerow(row)
-    partial.replace(file)

@@ -71,7 +71,6 @@ class Attempt(RunSlot):
     def save(self) -> None:
         """Write a checkpoint; before the run has begun there is nothing to write."""
         if self.recorder is not None:
-            self.saved.parent.mkdir(parents=True, exist_ok=True)
             self.watch.here = self.seconds
             checkpoint.save(self.recorder, self.saved, self.watch.state())
 

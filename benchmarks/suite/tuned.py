@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from benchmarks.yaml_io import content_of, dump, mapping
 from fl_core import keys
 from fl_core.import_guard import ALLOWED, HOW, not_own
 from fl_core.parts import Frozen
+from fl_core.recording.atomic import whole
 from fl_core.scenario import Scenario
 from fl_core.strategies.hyperparameters import FACTOR, default_of, fields_of, with_parameters
 from fl_core.strategies.strategy import Strategy
@@ -140,12 +140,10 @@ def _checksum(text: str) -> str:
 def write(path: Path, found: TunedFile) -> None:
     """Write the file atomically; UserError if that fails."""
     text = dump(found.model_dump(mode="json"))
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    head = "# Written by asyncfl tune; used by asyncfl run --tuned."
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        head = "# Written by asyncfl tune; used by asyncfl run --tuned."
-        partial.write_text(f"{head}\n{CHECKSUM}{_checksum(text)}\n{text}", encoding="utf-8")
-        partial.replace(path)
+        with whole(path) as partial:
+            partial.write_text(f"{head}\n{CHECKSUM}{_checksum(text)}\n{text}", encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}; name another file with --out") from None
 

@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,9 +24,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, TypeAdapter
 
 from benchmarks.tracking import parquet
+from fl_core.recording.atomic import PARTIAL, remove, whole
 from fl_core.schema import CURVE, TAGS, Kind, Status, Tag
 
-PARTIAL, DAMAGED = ".partial", ".damaged"
+DAMAGED = ".damaged"
 CHECKSUMS = "checksums.json"
 SUITE, CHECKSUM = "suite.json", "sha256"
 RESULT, ARTIFACTS, DESCRIPTION = "result.json", "artifacts", "description.json"
@@ -128,7 +128,7 @@ class Outbox:
     ) -> None:
         """Store a record in the place of any older one, at once and whole."""
         folder = self.folder / result.suite / result.key
-        with _whole(folder) as partial:
+        with whole(folder) as partial:
             artifacts = partial / ARTIFACTS
             artifacts.mkdir(parents=True)
             (partial / RESULT).write_text(_json(asdict(result)), encoding="utf-8")
@@ -143,8 +143,7 @@ class Outbox:
     def announce(self, suite: str, description: str, places: Mapping[str, Sequence[str]]) -> None:
         """Keep what MLflow is told of a suite until it has heard it: its description and current runs."""
         path = self.folder / suite / SUITE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _whole(path) as partial:
+        with whole(path) as partial:
             announcement = {"suite": suite, "description": description, "places": places}
             partial.write_text(_json({**announcement, CHECKSUM: _digest(announcement)}), encoding="utf-8")
 
@@ -189,7 +188,7 @@ class Outbox:
         folder = self.folder / suite / key
         inside = {name: content for name, content in files.items() if name.startswith(f"{key}/")}
         if inside:
-            with _whole(folder) as partial:
+            with whole(folder) as partial:
                 for name, content in inside.items():
                     path = partial / Path(name).relative_to(key)
                     path.parent.mkdir(parents=True, exist_ok=True)
@@ -199,38 +198,20 @@ class Outbox:
         if inside:
             checkpoint.unlink(missing_ok=True)
         elif checkpoint.name in files:
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
-            with _whole(checkpoint) as partial:
+            with whole(checkpoint) as partial:
                 partial.write_bytes(files[checkpoint.name])
 
     def sweep(self) -> list[Path]:
         """Remove what killed processes left half-written, set aside what is damaged; return where that is."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):
-            _remove(path)
+            remove(path)
         damaged = [record.folder for record in self.waiting() if not record.sound]
         damaged += [path for path in self.folder.glob(f"*/{SUITE}") if not _announcement(path)]
         aside = [path.with_name(path.name + DAMAGED) for path in damaged]
         for older, path in zip(aside, damaged, strict=True):
-            _remove(older)
+            remove(older)
             path.rename(older)
         return aside
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A file or folder under another name: it gets its own at the end, and is removed after an error."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
-    try:
-        yield partial
-        partial.rename(path)
-    except OSError:
-        _remove(partial)
-        raise
-
-
-def _remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _announcement(path: Path) -> dict[str, Any] | None:

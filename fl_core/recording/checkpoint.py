@@ -17,6 +17,7 @@ import torch
 
 from fl_core import sources
 from fl_core.loop.plain import fits, plain, restore, values
+from fl_core.recording.atomic import whole
 from fl_core.recording.recorder import Record, Recorder
 from fl_core.schema import ARRIVALS, Status
 
@@ -44,19 +45,13 @@ def save(recorder: Recorder, path: Path, extra: Any = None) -> None:
         "diagnostics": _diagnostics(recorder),
         "extra": extra,
     }
-    whole = io.BytesIO()
-    torch.save(parts, whole)  # not into the file: torch does not say why a file cannot be written
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(hashlib.sha256(whole.getbuffer()).digest())
-            file.write(whole.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())  # else a crash of the machine could leave the name without the content
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)  # the disk may be full
-        raise
+    content = io.BytesIO()
+    torch.save(parts, content)  # not into the file: torch does not say why a file cannot be written
+    with whole(path) as partial, partial.open("wb") as file:
+        file.write(hashlib.sha256(content.getbuffer()).digest())
+        file.write(content.getbuffer())
+        file.flush()
+        os.fsync(file.fileno())  # else a crash of the machine could leave the name without the content
 
 
 def load(recorder: Recorder, path: Path) -> Any:
