@@ -1,7 +1,6 @@
 """CIFAR: 32×32 colour images of 10 or 100 classes."""
 
 import functools
-import hashlib
 import pickle
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -15,7 +14,7 @@ from torch.nn.functional import interpolate
 from fl_core import reading
 from fl_core.parts import FieldError
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
+from fl_core.problems.data.data import Data, DataMissingError, check_md5, places
 from fl_core.problems.data.download import download
 
 # Files and the MD5 of each as published; torchvision checks the same.
@@ -144,12 +143,7 @@ def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[
     targets: list[int] = []
     for file, md5 in files.items():
         content = reading.content(folder / file, MOST_BYTES)
-        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        if digest != md5:
-            raise DataDamagedError(
-                f"{name}: {folder / file} is damaged: its MD5 is {digest}, not {md5} as published; delete "
-                "the file, and it is downloaded again where there is a network"
-            )
+        check_md5(name, folder / file, content, md5)
         batch: dict[str, Any] = pickle.loads(content, encoding="latin1")
         images.append(batch["data"])
         targets += batch[labels]

@@ -24,6 +24,16 @@ class DataDamagedError(ValueError):
     """A data file that differs from the published one: which file, and what to do."""
 
 
+def check_md5(name: str, path: Path, content: bytes | memoryview, published: str | None) -> None:
+    """Raise DataDamagedError unless a data set's file has the published MD5; None: it is not known."""
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if published is not None and md5 != published:
+        raise DataDamagedError(
+            f"{name}: {path} is damaged: its MD5 is {md5}, not {published} as published; delete the file, "
+            "and it is downloaded again where there is a network"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """A data set as stored; `mean` and `std` are in units of the stored bytes.

@@ -1,7 +1,6 @@
 """Data sets in MNIST's file format, idx: four files, checked against their published MD5."""
 
 import gzip
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fl_core import reading
-from fl_core.problems.data.data import DataDamagedError, DataMissingError
+from fl_core.problems.data.data import DataDamagedError, DataMissingError, check_md5
 from fl_core.problems.data.download import download
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
@@ -80,20 +79,11 @@ def _read(name: str, file: str, folder: Path) -> np.ndarray:
     for path, md5 in zip((packed, unpacked), MD5[name][file], strict=True):
         if path.is_file():
             content = np.frombuffer(bytearray(reading.content(path, MOST_BYTES)), np.uint8)
-            _check(name, path, content, md5)
+            check_md5(name, path, content.data, md5)
     assert content is not None  # one of the two is there
     if not unpacked.is_file():
         content = np.frombuffer(bytearray(gzip.decompress(content.tobytes())), np.uint8)
     return _parse(name, content, unpacked if unpacked.is_file() else packed)
-
-
-def _check(name: str, path: Path, content: np.ndarray, md5: str | None) -> None:
-    digest = hashlib.md5(content.data, usedforsecurity=False).hexdigest()
-    if md5 is not None and digest != md5:
-        raise DataDamagedError(
-            f"{name}: {path} is damaged: its MD5 is {digest}, not {md5} as published; delete the file, and "
-            "it is downloaded again where there is a network"
-        )
 
 
 def _parse(name: str, content: np.ndarray, path: Path) -> np.ndarray:
