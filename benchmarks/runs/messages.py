@@ -12,7 +12,7 @@ from fl_core.schema import Status
 
 @dataclass(frozen=True, slots=True)
 class Advanced(Message):
-    """It goes on."""
+    """A task goes on."""
 
     share: float  # of the budget that is used
     value: float | None = None  # the newest of the problem's metric
@@ -20,21 +20,21 @@ class Advanced(Message):
 
 @dataclass(frozen=True, slots=True)
 class BegunAnew(Message):
-    """Its checkpoint is unusable: it restarts from its beginning, with the same numbers."""
+    """A run's checkpoint is unusable: the run restarts from scratch, with the same numbers."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoRoom(Final):
-    """Its disk is full: nothing new of it is kept, and it goes on later, from what is."""
+    """A task's disk is full: nothing new is kept, and a later session resumes from what is."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Final):
-    """Its record is in the outbox."""
+    """A task has ended: the record is in the outbox."""
 
     status: Status
     reason: str
@@ -43,5 +43,5 @@ class Finished(Final):
 
     @classmethod
     def of(cls, result: Result, value: float | None = None) -> Self:
-        """With this record."""
+        """Return the message about a record."""
         return cls(result.status, result.reason, result.seconds, value)
