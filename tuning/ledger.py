@@ -16,6 +16,7 @@ from uuid import uuid4
 from benchmarks.errors import UserError
 from fl_core.schema import Origin, TrialState
 from tuning import samplers
+from tuning.space import distributions
 from tuning.storage import Storage
 from tuning.study import Study
 
@@ -135,7 +136,7 @@ class Ledger:
             return [self._taken() for _ in range(room)]
 
     def _taken(self) -> Trial:
-        trial: Trial = self.study.ask(self.plan.space.distributions())
+        trial: Trial = self.study.ask(distributions(self.plan.space))
         trial.set_user_attr(WORKER, self.worker)
         if ORIGIN not in trial.user_attrs:
             trial.set_user_attr(ORIGIN, Origin.SAMPLER.value)

@@ -16,10 +16,11 @@ from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario
 from fl_core.schema import TO_TARGET, Origin
+from fl_core.strategies.hyperparameters import Space, Values
 from fl_core.text import nearest
 from tuning import samplers
 from tuning.objective import Objective
-from tuning.space import Space, Values, space_of
+from tuning.space import space_of
 from tuning.study import Campaign, Study
 
 APART = 1000  # tuning seeds begin so far above the largest seed of the suite

@@ -13,9 +13,9 @@ from benchmarks.suite.tuning_section import Tuning
 from fl_core.metrics import FEDERATED, as_data
 from fl_core.scenario import Scenario
 from fl_core.schema import TO_TARGET, JudgedOn, Kind, Origin, Tag
+from fl_core.strategies.hyperparameters import Space, Values
 from fl_core.strategies.strategy import Strategy
 from tuning.objective import Objective
-from tuning.space import Space, Values
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,20 @@
-"""Hyper-parameters of a strategy by dotted key, such as `local.steps`: values, defaults, replacements."""
+"""Hyper-parameters of a strategy by dotted key, such as `local.steps`: values, defaults, search spaces."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
-from fl_core.parts import Part
+from fl_core.parts import Candidates, Part, Tune
 from fl_core.scenario import Scenario
 from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest
+
+Values = dict[str, Any]  # parameter → its value
 
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
 
@@ -69,3 +73,95 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
             target = own[head] if dot else own
             target[inner if dot else name] = value
     return Strategy.model_validate(own)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The parameters of a strategy that are searched, each a range or a list of values."""
+
+    strategy: Strategy
+    candidates: Mapping[str, Candidates]
+
+    def apply(self, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
+        """Return the strategy with these values.
+
+        Args:
+            values: Parameter → its value.
+            scenario: The setting, on which a rate c·√(n/T) depends.
+
+        Raises:
+            ValueError: The strategy refuses them.
+        """
+        return with_parameters(self.strategy, values, scenario)
+
+    def grid(self) -> list[Values]:
+        """Return every combination of values.
+
+        Raises:
+            ValueError: A range has no list of values.
+        """
+        if ranges := [name for name, of in self.candidates.items() if isinstance(of, Tune)]:
+            raise ValueError(f"a grid needs a list of values for {ranges[0]}, not a range")
+        lists = [of for of in self.candidates.values() if not isinstance(of, Tune)]
+        return [dict(zip(self.candidates, values, strict=True)) for values in product(*lists)]
+
+    def own(self) -> Values:
+        """Return the values that the strategy has; None for what it has not."""
+        fields = fields_of(self.strategy)
+        return {name: fields.get(name) for name in self.candidates}
+
+    def usual(self) -> Values:
+        """Return the defaults of the strategy's class, which are the paper's."""
+        return {name: default_of(self.strategy, name) for name in self.candidates}
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Return whether values lie in the space."""
+        return all(
+            isinstance(values[name], int | float) and of.low <= values[name] <= of.high
+            if isinstance(of, Tune)
+            else values[name] in of
+            for name, of in self.candidates.items()
+        )
+
+    def widened(self, values: Mapping[str, Any]) -> Space:
+        """Return the space, widened until it holds these values."""
+        wider = {name: _holding(of, values[name]) for name, of in self.candidates.items()}
+        return replace(self, candidates=wider)
+
+    def ends(self) -> list[Values]:
+        """Return the corners at which everything is least, and greatest."""
+        lists = {name: of.get("choices") or (of["low"], of["high"]) for name, of in self.described().items()}
+        return [{name: values[at] for name, values in lists.items()} for at in (0, -1)]
+
+    def whole(self, name: str) -> bool:
+        """Return whether a parameter is a whole number."""
+        return isinstance(fields_of(self.strategy).get(name), int)
+
+    def described(self) -> dict[str, dict[str, Any]]:
+        """Return the space as plain data: low, high and log, or choices; ends of counts alone are integers."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, of in self.candidates.items():
+            if isinstance(of, Tune):
+                low, high = map(int if self.whole(name) else float, (of.low, of.high))
+                found[name] = {"low": low, "high": high, "log": of.log}
+            else:
+                found[name] = {"choices": list(of)}
+        return found
+
+
+def declared(strategy: Strategy) -> Space:
+    """Return the space that a strategy declares."""
+    space = Space(strategy, strategy.tunable())
+    whole = {  # a range of whole numbers has whole ends
+        name: Tune(math.ceil(of.low), math.floor(of.high), of.log)
+        for name, of in space.candidates.items()
+        if isinstance(of, Tune) and space.whole(name)
+    }
+    return Space(strategy, {**space.candidates, **whole})
+
+
+def _holding(of: Candidates, value: Any) -> Candidates:
+    if isinstance(of, Tune):
+        fits = isinstance(value, int | float) and (value > 0 or not of.log)
+        return replace(of, low=min(of.low, value), high=max(of.high, value)) if fits else of
+    return of if value is None or value in of else (*of, value)

@@ -11,12 +11,12 @@ from fl_core.local.sgd import SGD
 from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.hyperparameters import with_parameters
+from fl_core.strategies.hyperparameters import declared, with_parameters
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.rounds.sampling import MD, Full, Uniform
 from fl_core.strategies.strategy import Strategy
-from tuning.space import declared, space_of
+from tuning.space import distributions, space_of
 
 SCENARIO = Scenario.model_validate({"problem": "quadratic", "budget": {"updates": 50, "iterations": 8}})
 NAMES = ["fedbuff", "fedfix"]
@@ -149,9 +149,9 @@ def test_a_grid_is_every_combination_in_order() -> None:
 def test_whole_numbers_stay_whole() -> None:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    assert declared(FedBuff()).distributions()["buffer"] == IntDistribution(1, 32, log=True)
-    assert declared(FedFix()).distributions()["local_lr"] == FloatDistribution(1e-3, 1, log=True)
-    assert isinstance(declared(FedFix()).distributions()["period"], CategoricalDistribution)
+    assert distributions(declared(FedBuff()))["buffer"] == IntDistribution(1, 32, log=True)
+    assert distributions(declared(FedFix()))["local_lr"] == FloatDistribution(1e-3, 1, log=True)
+    assert isinstance(distributions(declared(FedFix()))["period"], CategoricalDistribution)
 
 
 def test_the_digest_forgets_what_was_tuned_and_nothing_else() -> None:
