@@ -138,7 +138,7 @@ class Space:
         return isinstance(fields_of(self.strategy).get(name), int)
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Return the space as plain data: low, high and log, or choices; ends of counts alone are integers."""
+        """Return the space as plain data: low, high and log, or choices; only a count has whole ends."""
         found: dict[str, dict[str, Any]] = {}
         for name, of in self.candidates.items():
             if isinstance(of, Tune):
