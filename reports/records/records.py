@@ -6,16 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fl_core.keys import is_older
-from fl_core.metrics import SURROGATE, Metric
-from fl_core.schema import DIAGNOSED, OF_BUDGET, SEED, Clock, Status
+from fl_core.metrics import SURROGATE, Metric, from_text
+from fl_core.schema import DIAGNOSED, OF_BUDGET, SEED, Clock, Status, Tag
 from fl_core.text import many, natural
 from reports.records.measures import Measure, measure
 from reports.records.studies import RecordedStudy
+from reports.records.values import clean, moment, number, table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +73,47 @@ class RecordedRun:
     superseded: bool = False  # the runner marked it as replaced by other runs of the same names
     metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
     files: Files = field(default_factory=Files.none)
+
+    @classmethod
+    def of_run(
+        cls, info: Any, tags: Mapping[str, str], params: Mapping[str, str], metrics: Mapping[str, float]
+    ) -> RecordedRun:
+        """Return a run from what MLflow says of it, of which much may be invalid; files come later."""
+
+        def read(tag: Tag, otherwise: str = "") -> str:
+            return clean(tags.get(tag, "")) or otherwise
+
+        return cls(
+            id=info.run_id,
+            key=read(Tag.KEY),
+            scenario=read(Tag.SCENARIO),
+            problem=read(Tag.PROBLEM),
+            partition=read(Tag.PARTITION),
+            timing=read(Tag.TIMING),
+            strategy=read(Tag.STRATEGY),
+            paper=read(Tag.PAPER),
+            seed=int(read(Tag.SEED)),
+            status=Status(read(Tag.STATUS)),
+            reason=read(Tag.REASON),
+            metric=read(Tag.METRIC),
+            higher_is_better=read(Tag.HIGHER_IS_BETTER, "true").lower() != "false",
+            target=number(read(Tag.TARGET)),
+            show=tuple(name for part in read(Tag.SHOW).split(",") if (name := part.strip())),
+            params={name: clean(value) for name, value in params.items()},
+            totals=dict(metrics),
+            started=moment(info.start_time),
+            ended=moment(info.end_time),
+            wall_seconds=number(read(Tag.WALL_SECONDS)) or 0.0,
+            version=read(Tag.VERSION),
+            commit=read(Tag.COMMIT),
+            versions=table(read(Tag.VERSIONS)),
+            data=table(read(Tag.DATA)),
+            code=table(read(Tag.CODE)),
+            execution=read(Tag.EXECUTION),
+            machine=read(Tag.MACHINE),
+            superseded=bool(read(Tag.SUPERSEDED)),
+            metrics=from_text(read(Tag.METRICS)),
+        )
 
     def measure(self, name: str) -> Measure:
         """A metric of the run."""

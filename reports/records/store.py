@@ -34,7 +34,6 @@ from fl_core.schema import (
 from fl_core.text import many
 from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 from reports.records.studies import read_studies
-from reports.records.tags import read_run
 from reports.records.values import clean
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
     faults = {run.info.run_id: fault for run in (*found, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.data.tags.get(Tag.KIND)) for run in found if run.info.run_id not in faults]
     runs, older = latest(
-        read_run(run.info, run.data.tags, run.data.params, run.data.metrics)
+        RecordedRun.of_run(run.info, run.data.tags, run.data.params, run.data.metrics)
         for run, kind in kinds
         if kind == Kind.RUN
     )

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fl_core.keys import key
-from reports.records.records import Files, Pooled, RecordedSuite, latest
-from reports.records.tags import read_run
+from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 
 START = 1_760_000_000_000  # milliseconds
 TWO_CLIENTS: dict[str, Any] = {
@@ -123,7 +122,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     runs = []
     for at, fake in enumerate(fakes):
         info = SimpleNamespace(run_id=f"{at:032x}", start_time=fake.started, end_time=fake.started + 1500)
-        run = read_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)}, fake.totals)
+        run = RecordedRun.of_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)}, fake.totals)
         runs.append(run.with_files(fake.files()))
     kept, older = latest(runs)
     return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
