@@ -22,8 +22,7 @@ from benchmarks.pool.job import Capacity, PoolJob, Worker
 from benchmarks.runs.attempt import Attempt
 from benchmarks.runs.messages import Advanced, Finished, NoRoom
 from benchmarks.runs.recording import Recording
-from benchmarks.runs.tasks import PooledTask, Task
-from benchmarks.suite.suite import PlannedRun
+from benchmarks.suite.suite import PlannedRun, PooledTask, Task
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
-from benchmarks.runs.tasks import Task
+from benchmarks.suite.suite import Task
 from fl_core.schema import Status
 from fl_core.text import duration
 

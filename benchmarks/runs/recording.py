@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.redaction import redacted
-from benchmarks.runs.tasks import Task
+from benchmarks.suite.suite import Task
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.stopwatch import Stopwatch, now
 from fl_core.diagnostics import summary as diagnostics

@@ -19,8 +19,7 @@ from benchmarks.pool.job import GivenUp
 from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
 from benchmarks.runs.messages import BegunAnew, Finished, NoRoom
 from benchmarks.runs.progress import Progress, news
-from benchmarks.runs.tasks import Task, tasks
-from benchmarks.suite.suite import PlannedRun
+from benchmarks.suite.suite import PlannedRun, Task, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made

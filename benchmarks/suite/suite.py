@@ -1,4 +1,7 @@
-"""Suites: a YAML file that expands to runs, the product of its grid, its strategies and its seeds."""
+"""Suites: a YAML file that expands to runs, the product of its grid, its strategies and its seeds.
+
+Beside them, a centralised baseline of each of its problems.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,16 @@ from benchmarks.yaml_io import read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.import_guard import guarded, not_own
+from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag
 from fl_core.sources import named
+
+# Of no consequence for one model trained on all data together: the same baseline serves them all.
+NOT_IN_POOLED_TRAINING = {"partition", "target"}
 
 
 @dataclass(frozen=True)
@@ -89,12 +96,46 @@ class PlannedRun:
             Tag.METRICS: as_data(problem.recorded()),
             Tag.TARGET: problem.target,
             Tag.SHOW: list(self.show),
-            **own_code(self.description()),
+            **_own_code(self.description()),
             Tag.EVALUATE: str(self.evaluate),
         }
 
 
-def own_code(description: dict[str, Any]) -> dict[Tag, Any]:
+@dataclass(frozen=True, slots=True)
+class PooledTask:
+    """Train one model on all clients' data together: the upper line of a report."""
+
+    kind: ClassVar = Kind.POOLED
+    suite: str
+    problem: Problem
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The baseline's identity: a hash of all that it depends on."""
+        identity = self.problem.identity().items()
+        problem = {name: value for name, value in identity if name not in NOT_IN_POOLED_TRAINING}
+        return key([self.kind, problem, self.seed])
+
+    @property
+    def name(self) -> str:
+        """A readable name."""
+        return f"centralised baseline · {labels.problem(self.problem)} · seed {self.seed}"
+
+    def description(self) -> dict[str, Any]:
+        """Problem and seed as plain data."""
+        return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
+
+    def about(self) -> dict[Tag, Any]:
+        """The tags by which baselines are searched."""
+        return {
+            Tag.PROBLEM: labels.problem(self.problem),
+            Tag.SEED: self.seed,
+            **_own_code(self.description()),
+        }
+
+
+def _own_code(description: dict[str, Any]) -> dict[Tag, Any]:
     """Return the tag that says where the user's own code of a description lies; none without such code."""
     code = named(description)
     return {Tag.CODE: code} if code else {}
@@ -196,3 +237,21 @@ def build(
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid = read_grid(path, document)
     return Suite(grid, expand(path, document, grid, settings), chosen, path)
+
+
+Task = PlannedRun | PooledTask
+
+
+def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
+    """All tasks of a suite, seed by seed: comparisons grow evenly, and consecutive runs share a world."""
+    # A user's own problem may have no baseline.
+    baselines = [PooledTask(run.suite, run.problem, run.seed) for run in runs if run.problem.has_baseline]
+    places = _places(run.problem for run in runs)
+    seeds = _places(run.seed for run in runs)
+    simulated = sorted(runs, key=lambda run: (seeds[repr(run.seed)], places[repr(run.problem)]))
+    return [*{task.key: task for task in baselines}.values(), *simulated]
+
+
+def _places(items: Iterable[object]) -> dict[str, int]:
+    """Where each item came first."""
+    return {text: place for place, text in enumerate(dict.fromkeys(map(repr, items)))}

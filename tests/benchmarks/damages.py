@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import yaml
 from in_process import compute
 
-from benchmarks.runs.tasks import tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, load, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

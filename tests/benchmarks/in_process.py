@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from benchmarks.pool.job import Message, PoolJob
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
-from benchmarks.runs.tasks import Task
+from benchmarks.suite.suite import Task
 from benchmarks.tracking.outbox import Outbox
 
 T = TypeVar("T")

@@ -24,8 +24,7 @@ from benchmarks.engine import Local
 from benchmarks.errors import UserError, users_mistake
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session, Synced, sync
-from benchmarks.runs.tasks import tasks
-from benchmarks.suite.suite import load
+from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox, Result
 from benchmarks.tracking.store import Store

@@ -18,8 +18,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
-from benchmarks.runs.tasks import Task, tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.experiment import Place

@@ -14,8 +14,7 @@ from mlflow.artifacts import list_artifacts
 from recorded import runs, write_suite
 
 from benchmarks.commands.group import asyncfl
-from benchmarks.runs.tasks import tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, load, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.places import local_path, place, settle

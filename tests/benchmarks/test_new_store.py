@@ -19,8 +19,7 @@ from patience import PATIENCE
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import write_claims
 
-from benchmarks.runs.tasks import tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, load, tasks
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 

@@ -9,8 +9,7 @@ from recorded import write_suite
 from benchmarks.runs import attempt, progress
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
-from benchmarks.runs.tasks import PooledTask, Task, tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from fl_core.recording import recorder as measure
 from fl_core.schema import Tag

@@ -18,8 +18,7 @@ from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, BegunAnew
 from benchmarks.runs.progress import Board, TaskMessage
-from benchmarks.runs.tasks import Task, tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto

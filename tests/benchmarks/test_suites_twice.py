@@ -5,9 +5,8 @@ from in_process import compute
 from mlflow import MlflowClient
 from recorded import runs
 
-from benchmarks.runs.tasks import Task, tasks
 from benchmarks.suite.shipped import shipped
-from benchmarks.suite.suite import PlannedRun, Suite, load
+from benchmarks.suite.suite import PlannedRun, Suite, Task, load, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store

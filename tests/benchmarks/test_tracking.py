@@ -17,8 +17,7 @@ from mlflow.entities import ViewType
 from recorded import keys, runs, write_suite
 
 from benchmarks.errors import UserError
-from benchmarks.runs.tasks import Task, tasks
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
