@@ -54,9 +54,12 @@ def must_be_parameter(strategy: Strategy, name: str) -> None:
 
 
 def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
-    """The strategy with other values of some hyper-parameters, by dotted key; ValueError if it refuses them.
+    """Return the strategy with other values of some hyper-parameters, by dotted key.
 
     `c` sets η_l = c·√(n/T), n clients and T the budget's server iterations, or its updates where it has none.
+
+    Raises:
+        ValueError: There is no such hyper-parameter, or the strategy refuses a value.
     """
     own: dict[str, Any] = strategy.model_dump()
     for name, value in values.items():
@@ -100,9 +103,9 @@ class Space:
         Raises:
             ValueError: A range has no list of values.
         """
-        if ranges := [name for name, of in self.candidates.items() if isinstance(of, Tune)]:
+        if ranges := [name for name, candidate in self.candidates.items() if isinstance(candidate, Tune)]:
             raise ValueError(f"a grid needs a list of values for {ranges[0]}, not a range")
-        lists = [of for of in self.candidates.values() if not isinstance(of, Tune)]
+        lists = [candidate for candidate in self.candidates.values() if not isinstance(candidate, Tune)]
         return [dict(zip(self.candidates, values, strict=True)) for values in product(*lists)]
 
     def own(self) -> Values:
@@ -117,20 +120,21 @@ class Space:
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Return whether values lie in the space."""
         return all(
-            isinstance(values[name], int | float) and of.low <= values[name] <= of.high
-            if isinstance(of, Tune)
-            else values[name] in of
-            for name, of in self.candidates.items()
+            isinstance(values[name], int | float) and candidate.low <= values[name] <= candidate.high
+            if isinstance(candidate, Tune)
+            else values[name] in candidate
+            for name, candidate in self.candidates.items()
         )
 
     def widened(self, values: Mapping[str, Any]) -> Space:
         """Return the space, widened until it holds these values."""
-        wider = {name: _holding(of, values[name]) for name, of in self.candidates.items()}
+        wider = {name: _holding(candidate, values[name]) for name, candidate in self.candidates.items()}
         return replace(self, candidates=wider)
 
     def ends(self) -> list[Values]:
         """Return the corners at which everything is least, and greatest."""
-        lists = {name: of.get("choices") or (of["low"], of["high"]) for name, of in self.described().items()}
+        described = self.described().items()
+        lists = {name: spec.get("choices") or (spec["low"], spec["high"]) for name, spec in described}
         return [{name: values[at] for name, values in lists.items()} for at in (0, -1)]
 
     def whole(self, name: str) -> bool:
@@ -139,29 +143,31 @@ class Space:
 
     def described(self) -> dict[str, dict[str, Any]]:
         """Return the space as plain data: low, high and log, or choices; only a count has whole ends."""
-        found: dict[str, dict[str, Any]] = {}
-        for name, of in self.candidates.items():
-            if isinstance(of, Tune):
-                low, high = map(int if self.whole(name) else float, (of.low, of.high))
-                found[name] = {"low": low, "high": high, "log": of.log}
+        described: dict[str, dict[str, Any]] = {}
+        for name, candidate in self.candidates.items():
+            if isinstance(candidate, Tune):
+                low, high = map(int if self.whole(name) else float, (candidate.low, candidate.high))
+                described[name] = {"low": low, "high": high, "log": candidate.log}
             else:
-                found[name] = {"choices": list(of)}
-        return found
+                described[name] = {"choices": list(candidate)}
+        return described
 
 
 def declared(strategy: Strategy) -> Space:
     """Return the space that a strategy declares."""
     space = Space(strategy, strategy.tunable())
     whole = {  # a range of whole numbers has whole ends
-        name: Tune(math.ceil(of.low), math.floor(of.high), of.log)
-        for name, of in space.candidates.items()
-        if isinstance(of, Tune) and space.whole(name)
+        name: Tune(math.ceil(candidate.low), math.floor(candidate.high), candidate.log)
+        for name, candidate in space.candidates.items()
+        if isinstance(candidate, Tune) and space.whole(name)
     }
     return Space(strategy, {**space.candidates, **whole})
 
 
-def _holding(of: Candidates, value: Any) -> Candidates:
-    if isinstance(of, Tune):
-        fits = isinstance(value, int | float) and (value > 0 or not of.log)
-        return replace(of, low=min(of.low, value), high=max(of.high, value)) if fits else of
-    return of if value is None or value in of else (*of, value)
+def _holding(candidate: Candidates, value: Any) -> Candidates:
+    """Return candidates that hold a value, if it is one of their kind."""
+    if not isinstance(candidate, Tune):
+        return candidate if value is None or value in candidate else (*candidate, value)
+    if not isinstance(value, int | float) or (value <= 0 and candidate.log):
+        return candidate
+    return replace(candidate, low=min(candidate.low, value), high=max(candidate.high, value))

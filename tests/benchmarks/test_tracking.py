@@ -82,7 +82,7 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
         "reason": "budget of client updates",
         "metric": "distance",
         "higher_is_better": "false",
-        "metrics": json.dumps(as_data((DISTANCE, EXCESS_LOSS, *FEDERATED))),
+        "metrics": json.dumps(as_data((DISTANCE, EXCESS_LOSS, *FEDERATED)), ensure_ascii=False),
         "target": "0.3",
         "show": "",
         "evaluate": "test",
