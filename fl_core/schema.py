@@ -12,6 +12,8 @@ VARIANT = "-tuned"  # ends the name of a suite with the values that were found f
 CLAIMS = "claims-"  # begins the name of what claims need
 DEFAULT = "Default"  # MLflow's own experiment
 
+JOINT = " · "  # between the parts of a scenario's label
+
 
 class Status(StrEnum):
     """The state of a run."""

@@ -19,7 +19,7 @@ from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read
 from fl_core.import_guard import guarded
 from fl_core.parts import exact
-from fl_core.schema import CLAIMS
+from fl_core.schema import CLAIMS, JOINT
 from fl_core.text import nearest
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
@@ -142,7 +142,7 @@ class ClaimScenario:
         ]
 
     def _recorded(self, run: PlannedRun) -> PlannedRun:
-        return replace(run, suite=self.recorded, scenario=f"{self.name} · {run.scenario}")
+        return replace(run, suite=self.recorded, scenario=f"{self.name}{JOINT}{run.scenario}")
 
     def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
         there = self._said[point]["strategies"]

@@ -11,6 +11,7 @@ from benchmarks.suite.document import as_part
 from fl_core.parts import Part
 from fl_core.problems.problem import Problem
 from fl_core.scenario import Scenario, Timing
+from fl_core.schema import JOINT
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def partition(learnt: Problem) -> str:
 def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
     """A label each, from what the scenarios are and from `places`, the values of the grid's keys there."""
     said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
-    base = [" · ".join(filter(None, _words(scenario))) for scenario in of]
+    base = [JOINT.join(filter(None, _words(scenario))) for scenario in of]
     unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
     for axes in (unsaid, places):  # where keys that are not shown do not tell them apart, all do
         told = [_with(label, place, keys) for label, place, keys in zip(base, places, axes, strict=True)]
@@ -53,7 +54,7 @@ def _words(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _with(label: str, place: Mapping[str, Any], axes: Iterable[str]) -> str:
-    return " · ".join([label, *(f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes)])
+    return JOINT.join([label, *(f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes)])
 
 
 def value(written: Any) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from benchmarks.errors import UserError
 from benchmarks.suite.tuned import TunedEntry
 from fl_core import reading
-from fl_core.schema import MODEL_NAME, TIME, Name, Status, Total
+from fl_core.schema import JOINT, MODEL_NAME, TIME, Name, Status, Total
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
@@ -54,13 +54,13 @@ def results(suite: RecordedSuite, tuned: Iterable[TunedEntry] = ()) -> pd.DataFr
 
 def _row(run: RecordedRun) -> dict[str, object]:
     model = run.params.get(MODEL_NAME)
-    words = [word for word in run.scenario.split(" · ") if word not in (run.problem, run.partition)]
+    words = [word for word in run.scenario.split(JOINT) if word not in (run.problem, run.partition)]
     worst = run.measure(run.metric).worst_client.name
     diverged = run.status is Status.DIVERGED
     return {
         "problem": f"{run.problem} ({model})" if model else run.problem,
         "partition": run.partition,
-        "timing": " · ".join(words),  # with whatever else the scenario's label says
+        "timing": JOINT.join(words),  # with whatever else the scenario's label says
         "strategy": run.strategy,
         "seed": run.seed,
         "status": str(run.status),

@@ -14,7 +14,7 @@ from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
-from reports.sections.section import Card, Results, Section, cards_section, legend, mean_over
+from reports.sections.section import Card, Results, Section, cards_section, legend, over
 from reports.statistics.bands import Band, band
 from reports.tables import PageTable, download
 
@@ -69,9 +69,8 @@ def _note(results: Results) -> str:
         return "No run has come to its end."
     if max(seeds) == 1:
         return "Lines join the evaluations; one seed, hence no band."
-    over = mean_over(seeds).removeprefix(", mean ")
     return (
-        f"Line: mean {over}, joining the evaluations. Band: minimum to maximum {over}. "
+        f"Line: mean {over(seeds)}, joining the evaluations. Band: minimum to maximum {over(seeds)}. "
         "A run that has ended keeps its last value."
     )
 

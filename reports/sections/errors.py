@@ -26,7 +26,13 @@ SIZE, MARGINS = (270, 225), (48, 10, 30, 44)
 POINTS = 60  # points per line; of more iterations, neighbours are averaged
 DEEP = 1e6  # relative to the greatest value, the level of rounding
 
-TERMS = {  # columns of diagnostics
+SYMBOLS = {
+    Name.NOISE: "A",
+    Name.BIAS: "B",
+    Name.DELAY: "C",
+    Name.GRADIENT: "‖∇F‖²",
+}  # of diagnostics' columns
+TERMS = {
     Name.NOISE: "A · sampling noise",
     Name.BIAS: "B · participation bias",
     Name.DELAY: "C · delay",
@@ -85,8 +91,7 @@ def section(results: Results) -> Section | None:
             for term, lines in terms.items()
         ]
         figures += [
-            (f"{scenario.label} {TERMS[term].partition(' ')[0]}", panel)
-            for term, panel in zip(terms, panels, strict=True)
+            (f"{scenario.label} {SYMBOLS[term]}", panel) for term, panel in zip(terms, panels, strict=True)
         ]
         shown = {one.cell.strategy for lines in terms.values() for one in lines}
         cells = [cell for cell in scenario.cells if cell.strategy in shown]
@@ -115,7 +120,7 @@ def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
     parts = []
     for term, lines in errors.items():
         if nil := [one.cell.strategy for one in lines if not (one.value > scale.low).any()]:
-            parts.append(f"{TERMS[term].partition(' ·')[0]} vanishes for {', '.join(nil)}.")
+            parts.append(f"{SYMBOLS[term]} vanishes for {', '.join(nil)}.")
     measured = {one.cell.strategy for one in errors.get(Name.NOISE, [])}
     if measured and (left := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]):
         parts.append(f"Not measured, since their steps are not linear in the updates: {', '.join(left)}.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fl_core.schema import JOINT
 from fl_core.text import natural
 from reports.figures import look, svg
 from reports.records.measures import Measure
@@ -121,7 +122,7 @@ def heatmaps(scenarios: Iterable[tuple[RecordedScenario, list[Summary]]]) -> lis
 def _place(scenario: RecordedScenario) -> Place:
     """Return partition, and the rest of the label: durations, availability, arrangement."""
     run = scenario.runs[0]
-    before = f"{scenario.problem} · {run.partition} · "
+    before = f"{scenario.problem}{JOINT}{run.partition}{JOINT}"
     if run.partition and scenario.label.startswith(before):
         return run.partition, scenario.label.removeprefix(before)
     return run.partition, run.timing

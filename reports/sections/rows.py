@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fl_core.schema import JOINT
 from reports.figures import svg
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
@@ -103,7 +104,7 @@ def _together(labels: Sequence[str]) -> tuple[str, str]:
     """Return a title for a figure of several scenarios, what their labels share; and which they are."""
     if len(labels) == 1:
         return labels[0], ""
-    parts = [label.split(" · ") for label in labels]
+    parts = [label.split(JOINT) for label in labels]
     common = [part for part in parts[0] if all(part in other for other in parts)]
-    title = " · ".join(common) or f"{len(labels)} scenarios"
+    title = JOINT.join(common) or f"{len(labels)} scenarios"
     return title, f"The same in {len(labels)} scenarios: {'; '.join(labels)}."

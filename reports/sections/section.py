@@ -134,7 +134,10 @@ def legend(cells: Sequence[Cell]) -> list[tuple[int, str]]:
 
 def mean_over(seeds: Sequence[int]) -> str:
     """Return the note in a caption on averaging, from the seeds of each cell; empty for single ones."""
+    return f", mean {over(seeds)}" if max(seeds) > 1 else ""
+
+
+def over(seeds: Sequence[int]) -> str:
+    """Return how many seeds each cell has: "over 3 seeds", "over 2 to 5 seeds"."""
     least, most = min(seeds), max(seeds)
-    if most == 1:
-        return ""
-    return f", mean over {most} seeds" if least == most else f", mean over {least} to {most} seeds"
+    return f"over {most} seeds" if least == most else f"over {least} to {most} seeds"

@@ -10,6 +10,7 @@ import click
 
 from benchmarks import options
 from benchmarks.claims.command.chosen import files, paper, papers_of, results_of
+from fl_core.schema import JOINT
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _estimated(run: PlannedRun) -> float:
     from benchmarks.runs.estimate import core_seconds
 
     scenario = run.experiment.scenario
-    name = run.scenario.partition(" · ")[0]
+    name = run.scenario.partition(JOINT)[0]
     about = (name, scenario.problem.clients, repr(scenario.budget), run.strategy)
     if about not in ESTIMATES:
         try:
