@@ -6,15 +6,13 @@ from torch import nn
 def hidden_state(network: nn.Module) -> str | None:
     """Return a sentence that names a layer with hidden state and a remedy, or None.
 
-    Masks of dropout must follow from the keys that travel with the sample (`KeyedDropout`), never from
-    torch's or vmap's own generator. The running statistics of BatchNorm would have to travel and be averaged
-    with the model.
+    The running statistics of BatchNorm would have to travel and be averaged with the model. Recurrent layers
+    drop inside a fused call of torch's, out of reach of the keys of other dropout (`training/dropout.py`).
     """
     for name, layer in network.named_modules():
         what = f"the network's layer {name or 'itself'} ({type(layer).__name__})"
-        share = getattr(layer, "p" if isinstance(layer, nn.modules.dropout._DropoutNd) else "dropout", 0.0)
-        if isinstance(share, float) and share > 0:
-            return f"{what} drops units at random, by torch's generator: use KeyedDropout, or a share of 0"
+        if isinstance(layer, nn.RNNBase) and layer.dropout > 0:
+            return f"{what} drops units inside torch's code: use nn.Dropout between layers of their own"
         if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
             return f"{what} keeps running statistics, which no server averages: use GroupNorm"
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):

@@ -64,7 +64,7 @@ class Own(Supervised):
         return own_data.load(self.data, self.clients)
 
     def task(self) -> Task:
-        from fl_core.problems.training.own import OwnTask
+        from fl_core.problems.training.own_task import OwnTask
 
         return OwnTask(imported(self.module)())
 

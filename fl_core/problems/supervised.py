@@ -100,12 +100,14 @@ class Supervised(Problem):
         return self.world_of(self.first_task(seed), shares, self.weights(shares.sizes), seed)
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
-        """Return the world of a task and the clients' shares of the data."""
-        from fl_core.problems.training.own import OwnTask, OwnWorld
+        """The world of this task and these shares."""
+        from fl_core.problems.training.own import OwnWorld
+        from fl_core.problems.training.own_task import OwnTask
         from fl_core.problems.training.world import SupervisedWorld
 
-        kind = OwnWorld if isinstance(task, OwnTask) else SupervisedWorld
-        return kind(task, shares, p, seed, self.architecture())
+        if isinstance(task, OwnTask):
+            return OwnWorld(task, shares, p, seed, self.architecture())
+        return SupervisedWorld(task, shares, p, seed, self.architecture())
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
         from fl_core.problems.training.pooled import train
@@ -148,7 +150,7 @@ class Modelled(Supervised):
 
     def task(self) -> Task:
         from fl_core.lightning import pl
-        from fl_core.problems.training.own import OwnTask
+        from fl_core.problems.training.own_task import OwnTask
 
         network = self.model.build(self.shape, self.outputs)
         task = self.task_of(network)
@@ -200,17 +202,22 @@ class Modelled(Supervised):
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
         from fl_core.problems.training.keyed import KeyedWorld
-        from fl_core.problems.training.own import OwnTask
+        from fl_core.problems.training.own import OwnWorld
+        from fl_core.problems.training.own_task import OwnTask
 
-        if self.keyed() and isinstance(task, OwnTask):
+        if self.model.keyed() and (isinstance(task, OwnTask) or task.drops):
             raise InvalidProblemError(
-                f"{self.reference()}: a LightningModule with a loss of its own takes no keys: leave out "
-                "dropout and augment"
+                f"{self.reference()}: a network that is a LightningModule or has nn.Dropout takes no keys: "
+                "its model must not be keyed"
             )
-        if self.keyed():
-            augments, drops = self.augments(), self.model.keyed()
-            world: SupervisedWorld = KeyedWorld(
-                task, shares, p, seed, self.architecture(), augments=augments, drops=drops
+        if isinstance(task, OwnTask):
+            world: SupervisedWorld = OwnWorld(
+                task, shares, p, seed, self.architecture(), augments=self.augments()
+            )
+        elif self.keyed() or task.drops:
+            drops = self.model.keyed() or task.drops
+            world = KeyedWorld(
+                task, shares, p, seed, self.architecture(), augments=self.augments(), drops=drops
             )
         else:
             world = super().world_of(task, shares, p, seed)

@@ -22,6 +22,7 @@ class KeyedWorld(SupervisedWorld):
     A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches are
     those of the plain world, and no result depends on what is computed alongside. Indices alone [B] stand for
     data as they are: evaluation, full gradients and the pooled baseline neither drop, nor crop, nor flip.
+    The dropout of torch's own layers follows from the key of the mini-batch's first data point.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class KeyedWorld(SupervisedWorld):
     ) -> None:
         super().__init__(task, shares, p, seed, architecture)
         self.augments, self.drops = augments, drops
+        self.keyed = augments or drops
         self.kind = (self.kind, self.augments)
         self._by_hand = None  # it takes no keys
         self._keys = Streams(seed, "keys")
@@ -50,6 +52,8 @@ class KeyedWorld(SupervisedWorld):
         return self._with_keys(super().shuffled(client, job, steps, batch), client, job)
 
     def _with_keys(self, indices: Tensor, client: int, job: int) -> Tensor:
+        if not self.keyed:
+            return indices
         keys = self._keys.at(client, job).integers(0, 2**32, tuple(indices.shape))
         return torch.stack([indices, torch.from_numpy(keys)], -1)
 

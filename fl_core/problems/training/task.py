@@ -12,6 +12,7 @@ from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.precision import Precision, forward
 from fl_core.problems.problem import InvalidProblemError
+from fl_core.problems.training.dropout import KeyedMasks, drops
 
 Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where the network is random
 
@@ -27,10 +28,14 @@ class Task(pl.LightningModule):
         if reason := hidden_state(network):
             raise InvalidProblemError(reason)
         self.network = network
+        self.drops = drops(network)  # by torch's layers
         self.lr = lr  # for `Trainer.fit`; strategies have their own rates
 
     def forward(self, inputs: Tensor, *keys: Tensor) -> Tensor:
-        return self.network(inputs, *keys)
+        if not self.drops:
+            return self.network(inputs, *keys)
+        with KeyedMasks(keys[0][0] if keys else None):
+            return self.network(inputs)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each data point [B]."""
@@ -82,5 +87,5 @@ class Loss(nn.Module):
         super().__init__()
         self.task = task
 
-    def forward(self, *batch: Tensor) -> Tensor:
-        return self.task.loss(batch)
+    def forward(self, *arguments: Any) -> Tensor:
+        return self.task.loss(*arguments)

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,34 +12,18 @@ from torch import Tensor, nn
 from fl_core.lightning import torchmetrics
 from fl_core.metrics import LOSS
 from fl_core.problems.problem import InvalidProblemError
+from fl_core.problems.training.dropout import KeyedMasks
+from fl_core.problems.training.own_task import Counted, OwnTask
 from fl_core.problems.training.task import Batch
 
 SAME = 1e-6  # relative difference of two losses that may be rounding
 
 
-class TriedTask(Protocol):
-    """The part of a task that a trial uses."""
-
-    @property
-    def network(self) -> nn.Module:
-        """The user's module."""
-
-    @property
-    def called(self) -> str:
-        """The import path of its class."""
-
-    def loss(self, batch: Batch) -> Tensor:
-        """Return the loss of a mini-batch."""
-
-    def tested(self, batches: Iterable[tuple[Batch, int]]) -> dict[str, float]:
-        """Return the metrics of mini-batches, each with its number of data points."""
-
-
-def tried(task: TriedTask, batch: Batch, points: int, test: Iterable[tuple[Batch, int]]) -> None:
+def tried(task: OwnTask, batch: Batch, points: int, test: Iterable[Counted]) -> None:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
     Training and test step run twice each: the results, what the module remembers and the states of the three
-    global generators must be the same.
+    global generators must be the same. It also notes whether the module drops units.
 
     Args:
         task: The module, at the first model.
@@ -50,7 +34,11 @@ def tried(task: TriedTask, batch: Batch, points: int, test: Iterable[tuple[Batch
     test = list(test)
     with _generators_restored():
         try:
-            _twice(task, "training_step", lambda: {"loss": _number(task, task.loss(batch))})
+            with KeyedMasks(None) as masks:
+                task.network.training_step(batch, 0)
+            task.drops = task.drops or masks.calls > 0
+            key = torch.tensor(0)
+            _twice(task, "training_step", lambda: {"loss": _number(task, task.loss(batch, key))})
             metrics = _twice(task, "test_step", lambda: task.tested(test))
         except InvalidProblemError:
             raise
@@ -66,8 +54,8 @@ def tried(task: TriedTask, batch: Batch, points: int, test: Iterable[tuple[Batch
             )
 
 
-def _number(task: TriedTask, loss: Any) -> float:
-    """Return the loss; raise InvalidProblemError unless it is one number with a gradient."""
+def _number(task: OwnTask, loss: Any) -> float:
+    """The loss; InvalidProblemError unless it is one number with a gradient."""
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise InvalidProblemError(
@@ -76,8 +64,8 @@ def _number(task: TriedTask, loss: Any) -> float:
     return float(loss.detach())
 
 
-def _twice(task: TriedTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """Return what `call` returns twice alike; raise InvalidProblemError if it differs, draws or remembers."""
+def _twice(task: OwnTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What `call` returns, twice the same; InvalidProblemError if not, or if it draws or remembers."""
     states = _generators()
     first = call()
     remembered = _remembered(task.network)
@@ -86,7 +74,7 @@ def _twice(task: TriedTask, step: str, call: Callable[[], dict[str, float]]) -> 
         if state != states[name]:
             raise InvalidProblemError(
                 f"{task.called}: its {step} draws from {name}, so that no run could be repeated: "
-                "draw in the data function"
+                "draw in the data function, and drop units by torch's dropout"
             )
     for name, value in _remembered(task.network).items():
         if not _same(value, remembered.get(name)):

@@ -240,7 +240,7 @@ class SupervisedWorld(World):
 
     def _loss(self, model: Tensor, *batch: Tensor) -> Tensor:
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
-        return functional_call(self._whole, views, batch)
+        return functional_call(self._whole, views, (batch,))
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
         """Return the network's outputs for stored data points [B, ...]."""

@@ -256,12 +256,6 @@ class Tiny(Model):
         return nn.Sequential(nn.Flatten(), nn.Linear(64, 6), self.layer(), nn.Linear(6, classes))
 
 
-class Dropping(Tiny):
-    """Drops units."""
-
-    layer = nn.Dropout
-
-
 class Normed(Tiny):
     """Keeps running statistics."""
 
@@ -276,11 +270,10 @@ def test_a_users_network_is_named_by_its_path() -> None:
     torch.testing.assert_close(g, w.gradient(w.initial(), 0, sample), rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize(("model", "sentence"), [(Dropping(), "drops units"), (Normed(), "use GroupNorm")])
-def test_networks_whose_loss_is_not_pure_are_refused(model: Model, sentence: str) -> None:
+def test_a_network_whose_loss_is_not_pure_is_refused() -> None:
     """At validation, before anything is loaded."""
-    with pytest.raises(ValidationError, match=sentence) as refused:
-        Digits(model=model)
+    with pytest.raises(ValidationError, match="use GroupNorm") as refused:
+        Digits(model=Normed())
     (error,) = refused.value.errors()
     assert "\n" not in error["msg"]
 

@@ -88,12 +88,6 @@ class Vector(Huber):
         return (self(x) - y).abs()
 
 
-class Noisy(Huber):
-    def training_step(self, batch, index):
-        x, y = batch
-        return nn.functional.mse_loss(nn.functional.dropout(self(x), 0.5), y)
-
-
 class Silent(Huber):
     def test_step(self, batch, index):
         pass
@@ -269,7 +263,6 @@ def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any
     ("module", "data", "line"),
     [
         ("Vector", "line", r"training_step must return the loss, one number with a gradient, not \(4,\)"),
-        ("Noisy", "line", "its training_step draws from torch's generator"),
         ("Silent", "line", "declares test/mae, and its test_step does not log it"),
         ("Broken", "line", "mine_own:Broken failed on a mini-batch of 4: RuntimeError"),
         ("Huber", "fails", "data mine_own:fails failed: OSError: no such disk"),

@@ -1,0 +1,107 @@
+"""A user's LightningModule as a task: the loss of its `training_step`, and what its `test_step` logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fl_core.lightning import pl, torchmetrics
+from fl_core.problems.precision import forward
+from fl_core.problems.training.dropout import KeyedMasks
+from fl_core.problems.training.task import Batch, Task
+
+Counted = tuple[Batch, int]  # a mini-batch, and the number of its data points
+
+
+class OwnTask(Task):
+    """A LightningModule with its own loss and logged metrics.
+
+    Where the module stands in for the network of a problem, `judge`, the problem's task, scores its outputs.
+    """
+
+    network: pl.LightningModule
+
+    def __init__(self, module: pl.LightningModule, judge: Task | None = None) -> None:
+        super().__init__(module, lr=1e-3 if judge is None else judge.lr)
+        self._judge = (judge,)  # in a tuple: it has the same network, which must not be registered twice
+        self.scored: dict[str, list[Tensor]] = {}  # by the judge, a value for each data point
+        self._logged: dict[str, Any] = {}
+        self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
+        module.log = self._note  # type: ignore[method-assign]
+
+    @property
+    def called(self) -> str:
+        """The user's class, by its import path."""
+        return f"{type(self.network).__module__}:{type(self.network).__qualname__}"
+
+    def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
+        """The loss of a mini-batch; `key` determines which units are dropped, none without it."""
+        with self._masks(key), forward(self.precision, batch[0].device):
+            returned: Any = self.network.training_step(batch, 0)
+        return returned["loss"] if isinstance(returned, dict) else returned
+
+    def training_step(self, batch: Batch, index: int) -> Any:
+        """The step of the pooled baseline: its number is the key of what is dropped."""
+        with self._masks(torch.tensor(self.global_step, device=self.device)):
+            return self.network.training_step(batch, index)
+
+    def _masks(self, key: Tensor | None) -> AbstractContextManager[Any]:
+        return KeyedMasks(key) if self.drops else nullcontext()
+
+    def configure_optimizers(self) -> Any:
+        own = type(self.network).configure_optimizers is not pl.LightningModule.configure_optimizers
+        return self.network.configure_optimizers() if own else super().configure_optimizers()
+
+    def mean_loss(self, batches: Iterable[Counted]) -> float:
+        """Mean loss of all data points; 0 without any."""
+        losses = [(float(self.loss(batch)), points) for batch, points in batches]
+        return _mean(losses) if losses else 0.0
+
+    def tested(self, batches: Iterable[Counted]) -> dict[str, float]:
+        """What `test_step` logs: torchmetrics as they compute it, numbers as means over data points."""
+        self._logged, self.scored = {}, {}
+        for child in self.modules():
+            if isinstance(child, torchmetrics.Metric):
+                child.reset()
+        self.network.eval()
+        for number, (batch, points) in enumerate(batches):
+            self._points = points
+            if type(self.network).test_step is not pl.LightningModule.test_step:
+                self.network.test_step(batch, number)
+            self._score(batch)
+        self._points = 0
+        self.network.train()
+        scores = {name: float(torch.cat(values).double().mean()) for name, values in self.scored.items()}
+        return scores | {name: self._of(entry) for name, entry in self._logged.items()}
+
+    def _score(self, batch: Batch) -> None:
+        (judge,) = self._judge
+        if judge is not None:
+            for name, values in judge.scores(self(batch[0]), batch[1]).items():
+                self.scored.setdefault(name, []).append(values)
+
+    def _note(self, name: str, value: Any, *_: Any, **__: Any) -> None:
+        """Stands in for Lightning's `log`."""
+        if not self._points:
+            return
+        if isinstance(value, torchmetrics.Metric):
+            self._logged[name] = value
+        else:
+            self._logged.setdefault(name, []).append((float(value), self._points))
+
+    @staticmethod
+    def _of(entry: Any) -> float:
+        if isinstance(entry, torchmetrics.Metric):
+            return float(entry.compute())
+        return _mean(entry)
+
+
+def _mean(found: list[tuple[float, int]]) -> float:
+    """Weighted mean of pairs of a value and its number of data points."""
+    values, weights = zip(*found, strict=True)
+    return float(np.average(values, weights=weights))
