@@ -11,7 +11,7 @@ from typing import Any
 from fl_core.keys import digest
 
 PATH = re.compile(r"[\w.]+:\w+")  # package.module:name
-PLACES = {"name", "module", "data"}  # the keys under which import paths stand
+PLACES = {"name", "module", "data", "collate_fn"}  # the keys under which import paths stand
 DIGEST = " sha256:"
 
 

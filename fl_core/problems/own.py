@@ -36,6 +36,7 @@ class Own(Supervised):
 
     module: ImportPath  # the LightningModule, package.module:Class
     data: ImportPath  # the function that returns data, package.module:function
+    collate_fn: ImportPath | None = None  # makes a mini-batch of a list of items, where these differ in shape
     partition: SerializeAsAny[Partition] = Given()
     metric: str = "test/loss"
 
@@ -46,11 +47,11 @@ class Own(Supervised):
             raise ValueError(reason)
         return path
 
-    @field_validator("data")
+    @field_validator("data", "collate_fn")
     @classmethod
-    def _can_be_called(cls, path: str) -> str:
-        if not callable(imported(path)):
-            raise ValueError(f"'{path}' is not a function that returns data")
+    def _can_be_called(cls, path: str | None) -> str | None:
+        if path is not None and not callable(imported(path)):
+            raise ValueError(f"'{path}' is not a function")
         return path
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -61,7 +62,7 @@ class Own(Supervised):
         return self.metrics()  # recorded where each client has test data of its own
 
     def load(self) -> Data:
-        return own_data.load(self.data, self.clients)
+        return own_data.load(self.data, self.clients, self.collate_fn)
 
     def task(self) -> Task:
         from fl_core.problems.training.own_task import OwnTask

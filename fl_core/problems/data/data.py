@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fl_core.problems.data.items import Items
 from fl_core.streams import stream
 
 VALIDATION = 0.1  # the share of the training data that is held out for tuning
@@ -52,6 +53,7 @@ class Data:
     owner_test: Tensor | None = None  # [M]
     kind_train: Tensor | None = None  # [N], replaces the label where the target is not one
     kind_test: Tensor | None = None  # [M]
+    items: Items | None = None  # of another structure: then x_train and x_test are places among these
     rows: Tensor | None = None  # [N], indices into the published training data, where some are held out
 
     @property
@@ -78,6 +80,8 @@ class Data:
         for part in (self.x_train, self.y_train, self.x_test, self.y_test, *rest):
             digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
             digest.update(np.ascontiguousarray(part.numpy()).data)
+        if self.items is not None:
+            digest.update(self.items.digest())
         return digest.hexdigest()[:16]
 
 
@@ -129,7 +133,8 @@ def placed(data: Data, device: torch.device) -> Data:
     """Return data with inputs and targets on another device, copied once per process; owners stay."""
     parts = (data.x_train, data.y_train, data.x_test, data.y_test)
     x_train, y_train, x_test, y_test = (part.to(device) for part in parts)
-    return replace(data, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    items = None if data.items is None else data.items.to(device)
+    return replace(data, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test, items=items)
 
 
 @functools.cache

@@ -1,93 +1,150 @@
 """What a user's data function may return, as `Data`.
 
-- one data set: tensors `(x, y)`, or a torch `Dataset` of such pairs;
+- one data set: tensors `(x, y)`, a torch `Dataset`, or tensors in another structure: `((a, b), y)`;
 - two of these, `(train, test)`, or four tensors `(x_train, y_train, x_test, y_test)`;
-- a list with one of the above for each client.
+- a list with one of the above for each client, or dicts with an entry `client`, which modules do not see.
 
-Where no test data are given, a fifth is kept for testing: of each label, or of each client, drawn from the
-stream "own" and the same for every seed. Partitions by label use integer targets as they are, and the
-deciles of other numbers. Numbers reach the module in the problem's `dtype`, integers other than bytes as
-int64.
+Items of a Dataset may be tuples, dicts and lists of numbers and tensors, nested. Items that differ in shape
+or hold anything else need `collate_fn`, which makes a mini-batch of a list of them. Where no test data are
+given, a fifth is kept for testing: of each label, or of each client, drawn from the stream "own" and the same
+for every seed. Partitions by label use integer targets as they are, and the deciles of other numbers; the
+target is the last of a tuple, or a dict's `y`, `label`, `labels` or `target`. Numbers reach the module in the
+problem's `dtype`, integers other than bytes as int64.
 """
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from fl_core.parts import imported
 from fl_core.problems.data.data import Data, deciles, drawn
+from fl_core.problems.data.items import Items, as_column
 from fl_core.problems.problem import InvalidProblemError
 
 TEST = 0.2  # the share that is kept for testing
-Pair = tuple[Tensor, Tensor]  # inputs [N, ...] and targets [N, ...]
+CLIENT = "client"  # the entry of a dict that says whose a data point is
 EXPECTED = (
     "tensors (x, y), a torch Dataset, (train, test) of these, or a list with one of them for each client"
 )
+Collate = Callable[[list[Any]], Any]
+
+
+class Half(NamedTuple):
+    """Training or test data, and whose each data point is, where that is known."""
+
+    items: Items
+    clients: list[Any] | None = None
+
+    def take(self, mask: Tensor) -> Half:
+        """Return the data points where `mask` [N] is true."""
+        clients = self.clients and [name for name, taken in zip(self.clients, mask, strict=True) if taken]
+        return Half(self.items.take(mask), clients)
 
 
 @functools.cache
-def load(path: str, clients: int) -> Data:
-    """Return the data of a user's function, called once per process.
-
-    Args:
-        path: The function, package.module:function.
-        clients: The number of clients.
-
-    Raises:
-        InvalidProblemError: The function fails, or returns something else than the forms above.
-    """
+def load(path: str, clients: int, collate: str | None = None) -> Data:
+    """Return the data of the function at `path`, called once per process; InvalidProblemError if invalid."""
     function: Callable[[], Any] = imported(path)
+    collate_fn: Collate | None = imported(collate) if collate else None
     try:
         returned = function()
     except Exception as error:
         reason = " ".join(str(error).split())
         raise InvalidProblemError(f"data {path} failed: {type(error).__name__}: {reason}") from error
     if not isinstance(returned, list):
-        train, test = _halves(path, returned)
-        return _data(*(_kept(path, train, _kinds(train[1], train[1])) if test is None else (train, test)))
+        return _whole(path, *_halves(path, returned, collate_fn))
     if len(returned) != clients:
         raise InvalidProblemError(
             f"data {path} returns {len(returned)} data sets, and there are {clients} clients: set clients"
         )
-    return _by_client(path, [_halves(f"{path}, client {at}", own) for at, own in enumerate(returned)])
+    return _by_client(
+        path,
+        [_halves(f"{path}, client {at}", part, collate_fn) for at, part in enumerate(returned)],
+    )
 
 
-def _halves(path: str, returned: Any) -> tuple[Pair, Pair | None]:
-    """Return training data, and test data where there are any."""
-    if isinstance(returned, tuple) and len(returned) == 4:
-        return _pair(path, returned[:2]), _pair(path, returned[2:])
-    if isinstance(returned, tuple) and len(returned) == 2 and not _is_array(returned[0]):
-        return _pair(path, returned[0]), _pair(path, returned[1])
-    return _pair(path, returned), None
+def _halves(path: str, returned: Any, collate: Collate | None) -> tuple[Half, Half | None]:
+    """Training data, and test data where there are any."""
+    if isinstance(returned, tuple) and len(returned) == 4 and all(map(_is_array, returned)):
+        return _half(path, returned[:2], collate), _half(path, returned[2:], collate)
+    if isinstance(returned, tuple) and len(returned) == 2 and not any(map(_is_array, returned)):
+        return _half(path, returned[0], collate), _half(path, returned[1], collate)
+    return _half(path, returned, collate), None
 
 
-def _pair(path: str, returned: Any) -> Pair:
-    if isinstance(returned, Dataset):
-        items = [returned[at] for at in range(len(returned))]  # type: ignore[arg-type]
-        if not items or not all(isinstance(item, tuple | list) and len(item) == 2 for item in items):
-            raise InvalidProblemError(
-                f"data {path}: the items of a Dataset must be pairs of input and target"
-            )
-        returned = tuple(
-            torch.stack([torch.as_tensor(part) for part in half]) for half in zip(*items, strict=True)
-        )
-    if not (isinstance(returned, tuple) and len(returned) == 2 and all(map(_is_array, returned))):
-        raise InvalidProblemError(f"data {path} returns {_called(returned)}, not {EXPECTED}")
-    x, y = (_stored(torch.as_tensor(part)) for part in returned)
-    if not len(x) or len(x) != len(y):
+def _half(path: str, returned: Any, collate: Collate | None) -> Half:
+    """One data set."""
+    if isinstance(returned, DataLoader):
         raise InvalidProblemError(
-            f"data {path} returns {len(x)} inputs and {len(y)} targets; give each input one"
+            f"data {path} returns a DataLoader: return its dataset, since each client draws its own "
+            "mini-batches, and name its collate_fn as problem.collate_fn"
         )
-    return x, y.long() if y.dtype is torch.uint8 else y
+    if isinstance(returned, IterableDataset):
+        raise InvalidProblemError(
+            f"data {path} returns an IterableDataset, whose data points have no numbers to draw: return a "
+            "Dataset with __len__ and __getitem__"
+        )
+    if isinstance(returned, Dataset):
+        return _of_points(path, _points(path, returned), collate)
+    columns, clients = _without_clients(returned)
+    leaves = tree_leaves(columns)
+    if not isinstance(columns, tuple | dict) or not leaves or not all(map(_is_array, leaves)):
+        raise InvalidProblemError(f"data {path} returns {_called(returned)}, not {EXPECTED}")
+    lengths = [len(leaf) for leaf in leaves]
+    if clients is not None:
+        lengths.append(len(clients))
+        clients = torch.as_tensor(clients).tolist()
+    if not lengths[0] or len(set(lengths)) > 1:
+        if len(lengths) == 2 and isinstance(columns, tuple):
+            raise InvalidProblemError(f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets")
+        raise InvalidProblemError(
+            f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: all need as many"
+        )
+    items = Items(tree_map(as_column, columns)).plain()
+    if collate is not None:
+        items = Items([items[torch.tensor(place)] for place in range(len(items))], collate)
+    return Half(items, clients)
 
 
-def _is_array(returned: Any) -> bool:
-    return isinstance(returned, Tensor | np.ndarray) and returned.ndim > 0
+def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
+    try:
+        points = [dataset[place] for place in range(len(dataset))]  # type: ignore[arg-type]
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise InvalidProblemError(f"data {path}: its Dataset cannot be read by number: {reason}") from error
+    if not points:
+        raise InvalidProblemError(f"data {path} returns a Dataset without data points")
+    return points
+
+
+def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
+    pairs = [_without_clients(point) for point in points]
+    clients = [client.item() if isinstance(client, Tensor) else client for _, client in pairs]
+    try:
+        items = Items.of([point for point, _ in pairs], collate).plain()
+    except (TypeError, ValueError) as error:
+        raise InvalidProblemError(
+            f"data {path}: {error}: set problem.collate_fn to a function, package.module:name, that "
+            "makes a mini-batch of a list of items"
+        ) from None
+    return Half(items, None if None in clients else clients)
+
+
+def _without_clients(structure: Any) -> tuple[Any, Any]:
+    """A structure without its entry `client`, and that entry, or None."""
+    if isinstance(structure, dict) and CLIENT in structure:
+        return {name: part for name, part in structure.items() if name != CLIENT}, structure[CLIENT]
+    return structure, None
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, Tensor | np.ndarray) and part.ndim > 0
 
 
 def _called(returned: Any) -> str:
@@ -96,63 +153,81 @@ def _called(returned: Any) -> str:
     return f"a {type(returned).__name__}"
 
 
-def _stored(part: Tensor) -> Tensor:
-    if part.dtype is torch.bool:
-        return part.float()
-    return part if part.is_floating_point() or part.dtype is torch.uint8 else part.long()
+def _whole(path: str, train: Half, test: Half | None) -> Data:
+    if test is None:
+        labels = train.items.labels()
+        kinds = _kinds(labels, labels) if train.clients is None else _places(train.clients, _names(train))
+        train, test = _kept(path, train, kinds)
+    return _data(path, train, test)
 
 
-def _by_client(path: str, sets: list[tuple[Pair, Pair | None]]) -> Data:
-    halves = [
-        _kept(f"{path}, client {at}", train, torch.full((len(train[0]),), at))
+def _by_client(path: str, halves: list[tuple[Half, Half | None]]) -> Data:
+    pairs = [
+        _kept(f"{path}, client {client}", train, torch.full((len(train.items),), client))
         if test is None
         else (train, test)
-        for at, (train, test) in enumerate(sets)
+        for client, (train, test) in enumerate(halves)
     ]
-    trains, tests = zip(*halves, strict=True)
-    owners = [
-        torch.from_numpy(np.repeat(np.arange(len(half)), [len(x) for x, _ in half]))
-        for half in (trains, tests)
-    ]
-    return _data(_joined(path, trains), _joined(path, tests), *owners)
+    trains, tests = zip(*pairs, strict=True)
+    return _data(path, _joined(path, trains), _joined(path, tests))
 
 
-def _kept(path: str, pair: Pair, kinds: Tensor) -> tuple[Pair, Pair]:
-    """Return training and test data, a fifth of each kind kept for testing."""
-    kept, (x, y) = drawn(kinds, TEST, "own"), pair
+def _kept(path: str, half: Half, kinds: Tensor) -> tuple[Half, Half]:
+    """Training and test data, a fifth of each kind."""
+    kept = drawn(kinds, TEST, "own")
     if kept.all() or not kept.any():
-        raise InvalidProblemError(
-            f"data {path}: of {len(kept)} data points none can be kept for testing; return test data"
-        )
-    return (x[~kept], y[~kept]), (x[kept], y[kept])
+        raise InvalidProblemError(f"data {path}: of {len(kept)} data points none can be kept for testing")
+    return half.take(~kept), half.take(kept)
 
 
-def _joined(path: str, parts: Sequence[Pair]) -> Pair:
+def _joined(path: str, halves: Sequence[Half]) -> Half:
+    """All clients' data, one after the other."""
+    first, *others = (half.items for half in halves)
     try:
-        x, y = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-    except RuntimeError as error:
+        items = first.joined(*others)
+    except ValueError as error:
         raise InvalidProblemError(f"data {path}: the clients' data do not have one shape: {error}") from None
-    return x, y
+    return Half(items, [client for client, half in enumerate(halves) for _ in range(len(half.items))])
 
 
-def _data(
-    train: Pair, test: Pair, owner_train: Tensor | None = None, owner_test: Tensor | None = None
-) -> Data:
-    kinds = _kinds(train[1], train[1]), _kinds(test[1], train[1])
-    classes = int(max(labels.max() for labels in kinds)) + 1
-    return Data(
-        *train,
-        *test,
-        classes,
-        owner_train=owner_train,
-        owner_test=owner_test,
-        kind_train=kinds[0],
-        kind_test=kinds[1],
-    )
+def _data(path: str, train: Half, test: Half) -> Data:
+    labels = train.items.labels(), test.items.labels()
+    kinds = [_kinds(each, labels[0]) for each in labels]
+    known: dict[str, Any] = {
+        "classes": int(max(each.max() for each in kinds)) + 1,
+        "kind_train": kinds[0],
+        "kind_test": kinds[1],
+    }
+    if train.clients is not None:
+        names = _names(train)
+        if unknown := set(test.clients or ()) - set(names):
+            raise InvalidProblemError(
+                f"data {path}: client {min(unknown)} has test data, but none to train on"
+            )
+        known["owner_train"] = _places(train.clients, names)
+        known["owner_test"] = None if test.clients is None else _places(test.clients, names)
+    if train.items.is_pair and test.items.is_pair:
+        return Data(*train.items.values, *test.items.values, **known)
+    try:
+        items = train.items.joined(test.items)
+    except ValueError as error:
+        raise InvalidProblemError(f"data {path}: training and test data differ: {error}") from None
+    numbers = torch.arange(len(items))
+    first = len(train.items)
+    return Data(numbers[:first], labels[0], numbers[first:], labels[1], items=items, **known)
 
 
-def _kinds(y: Tensor, among: Tensor) -> Tensor:
-    """Return labels for partitions [N]: integers as they are, else deciles of `among`."""
-    if y.ndim > 1:
-        return torch.zeros(len(y), dtype=torch.int64)
-    return deciles(y, among) if y.is_floating_point() else y - among.min().clamp(max=0)
+def _names(half: Half) -> list[Any]:
+    """The clients' names, sorted: numbers before texts."""
+    return sorted(set(half.clients or ()), key=lambda name: (isinstance(name, str), name))
+
+
+def _places(clients: list[Any], names: list[Any]) -> Tensor:
+    """The place of each data point's client among all names [N]."""
+    place = {name: at for at, name in enumerate(names)}
+    return torch.tensor([place[client] for client in clients])
+
+
+def _kinds(y: Tensor, of: Tensor) -> Tensor:
+    """Labels for partitions [N]: integers as they are, else the decile among `of`."""
+    return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
+from torch.utils._pytree import tree_map, tree_map_only
 
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.precision import gradients
@@ -39,13 +40,28 @@ class OwnWorld(KeyedWorld):
         super().__init__(task, shares, p, seed, architecture, augments=augments, drops=False)
         sample = torch.from_numpy(self.held[:PROBE])
         test = self._tests(torch.arange(min(PROBE, len(self.data.x_test))))
-        tried(self.at(self.first), self.batch(sample), len(sample), test)
+        tried(self.at(self.first), lambda: self.batch(sample), len(sample), test)
         self.keyed = augments or task.drops
-        self._stacks = self._stacked_as_alone(self._with_keys(sample, 0, 0))
+        whole = self.data.items is None or self.data.items.collate is None
+        self._stacks = whole and self._stacked_as_alone(self._with_keys(sample, 0, 0))
 
     def at(self, model: Tensor) -> OwnTask:
         super().at(model)
         return self.task
+
+    def batch(self, indices: Tensor) -> Batch:
+        """Training data [B, ...], numbers in the model's precision, in the structure of the user's items."""
+        if self.data.items is None:
+            return super().batch(indices)
+        return self._of_items(self.data.x_train[indices if indices.ndim == 1 else indices[:, 0]])
+
+    def _of_items(self, places: Tensor) -> Batch:
+        assert self.data.items is not None
+        return tree_map_only(Tensor, self._number, self.data.items[places])
+
+    def _number(self, part: Tensor) -> Tensor:
+        as_is = not part.is_floating_point() and part.dtype is not torch.uint8
+        return part.to(self.device, part.dtype if as_is else self.first.dtype)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Gradient [d] of the loss of one mini-batch [B], or [B, 2] where it has keys."""
@@ -64,11 +80,11 @@ class OwnWorld(KeyedWorld):
 
     def _vectorised(self, models: Tensor, samples: Tensor) -> Tensor:
         jobs, size = samples.shape[:2]
-        parts = self.batch(samples.flatten(0, 1))
-        batches = tuple(part.view(jobs, size, *part.shape[1:]) for part in parts)
+        whole = self.batch(samples.flatten(0, 1))
+        batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), whole)
         return self._by_autograd(models, batches, *([samples[:, 0, 1]] if samples.ndim > 2 else []))
 
-    def _loss(self, model: Tensor, batch: Batch, *key: Tensor) -> Tensor:  # type: ignore[override]
+    def _loss(self, model: Tensor, batch: Batch, *key: Tensor) -> Tensor:
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
         return functional_call(self._whole, views, (batch, *key))
 
@@ -79,7 +95,7 @@ class OwnWorld(KeyedWorld):
     def _on_test(self, model: Tensor) -> Evaluation:
         task, data = self.at(model), self.data
         everything = torch.arange(len(data.x_test))
-        with torch.inference_mode():
+        with torch.no_grad():  # not `inference_mode`: a metric of the module's may count in training, too
             metrics = self._tested(everything)
             scored = {name: torch.cat(values).double().cpu().numpy() for name, values in task.scored.items()}
             own = self._own_tests(metrics)
@@ -88,7 +104,7 @@ class OwnWorld(KeyedWorld):
 
     def _on_training(self, model: Tensor) -> np.ndarray:
         task = self.at(model)
-        with torch.inference_mode():
+        with torch.no_grad():
             return np.array([task.mean_loss(self._trains(client)) for client in range(self.n)])
 
     def _tested(self, rows: Tensor) -> dict[str, float]:
@@ -110,8 +126,9 @@ class OwnWorld(KeyedWorld):
 
     def _tests(self, rows: Tensor) -> Iterator[Counted]:
         for chunk in torch.split(rows.to(self.device), PASS) if len(rows) else ():
-            test = self.normalise(self.data.x_test[chunk]), self.target(self.data.y_test[chunk])
-            yield test, len(chunk)
+            x, y = self.data.x_test[chunk], self.data.y_test[chunk]
+            plain = self.data.items is None
+            yield (self.normalise(x), self.target(y)) if plain else self._of_items(x), len(chunk)
 
     def _trains(self, client: int) -> Iterator[Counted]:
         held = torch.from_numpy(self.shares.of(client)).to(self.device)

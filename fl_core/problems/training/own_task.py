@@ -41,7 +41,7 @@ class OwnTask(Task):
 
     def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
         """The loss of a mini-batch; `key` determines which units are dropped, none without it."""
-        with self._masks(key), forward(self.precision, batch[0].device):
+        with self._masks(key), forward(self.precision, self.device):
             returned: Any = self.network.training_step(batch, 0)
         return returned["loss"] if isinstance(returned, dict) else returned
 

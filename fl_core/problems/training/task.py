@@ -14,7 +14,9 @@ from fl_core.problems.precision import Precision, forward
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.training.dropout import KeyedMasks, drops
 
-Batch = tuple[Tensor, ...]  # inputs [B, ...], targets [B, ...]; keys [B] where the network is random
+# Inputs [B, ...], targets [B, ...]; keys [B] where the network is random. The batches of a user's module may
+# have any other structure.
+Batch = Any
 
 
 class Task(pl.LightningModule):

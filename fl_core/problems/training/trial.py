@@ -19,7 +19,7 @@ from fl_core.problems.training.task import Batch
 SAME = 1e-6  # relative difference of two losses that may be rounding
 
 
-def tried(task: OwnTask, batch: Batch, points: int, test: Iterable[Counted]) -> None:
+def tried(task: OwnTask, make: Callable[[], Batch], points: int, test: Iterable[Counted]) -> None:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
     Training and test step run twice each: the results, what the module remembers and the states of the three
@@ -27,19 +27,20 @@ def tried(task: OwnTask, batch: Batch, points: int, test: Iterable[Counted]) -> 
 
     Args:
         task: The module, at the first model.
-        batch: A mini-batch of training data.
+        make: Makes a mini-batch of training data.
         points: Number of data points of that mini-batch.
         test: Mini-batches of test data, each with its number of data points.
     """
-    test = list(test)
     with _generators_restored():
         try:
+            batch, test = make(), list(test)
             with KeyedMasks(None) as masks:
                 task.network.training_step(batch, 0)
             task.drops = task.drops or masks.calls > 0
             key = torch.tensor(0)
             _twice(task, "training_step", lambda: {"loss": _number(task, task.loss(batch, key))})
-            metrics = _twice(task, "test_step", lambda: task.tested(test))
+            with torch.no_grad():
+                metrics = _twice(task, "test_step", lambda: task.tested(test))
         except InvalidProblemError:
             raise
         except Exception as error:

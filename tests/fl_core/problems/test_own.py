@@ -266,7 +266,7 @@ def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any
         ("Silent", "line", "declares test/mae, and its test_step does not log it"),
         ("Broken", "line", "mine_own:Broken failed on a mini-batch of 4: RuntimeError"),
         ("Huber", "fails", "data mine_own:fails failed: OSError: no such disk"),
-        ("Huber", "three", "returns a tuple of Tensor, Tensor, Tensor, not tensors"),
+        ("Huber", "three", "returns tensors of 40, 40, 3 data points: all need as many"),
         ("Huber", "uneven", "returns 40 inputs and 39 targets"),
         ("Huber", "words", "returns a str, not tensors"),
     ],

@@ -1,0 +1,132 @@
+"""Data points of any structure: tuples, dicts and lists of tensors, nested as their module wants them."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+TARGETS = ("y", "label", "labels", "target")  # the entries of dicts that may be labels
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """N data points.
+
+    Without `collate` the points have one shape, and are kept as a structure of tensors [N, ...]; with it they
+    are a list of whatever `collate` makes a mini-batch of.
+    """
+
+    values: Any
+    collate: Callable[[list[Any]], Any] | None = None
+
+    @classmethod
+    def of(cls, points: Sequence[Any], collate: Callable[[list[Any]], Any] | None) -> Self:
+        """Return the items of a list of points; ValueError if these need a `collate` and there is none."""
+        if collate is not None:
+            return cls(list(points), collate)
+        parts = [tree_flatten(point) for point in points]
+        if any(structure != parts[0][1] for _, structure in parts):
+            raise ValueError("the items differ in structure")
+        columns = zip(*(leaves for leaves, _ in parts), strict=True)
+        try:
+            stacked = [torch.stack([as_column(leaf) for leaf in column]) for column in columns]
+        except RuntimeError as error:
+            raise ValueError("the items differ in shape") from error
+        return cls(tree_unflatten(stacked, parts[0][1]))
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether a point is a tensor and its target."""
+        values = self.values if self.collate is None else ()
+        return isinstance(values, tuple | list) and [type(part) for part in values] == [Tensor, Tensor]
+
+    def plain(self) -> Self:
+        """Return a tensor and its target as all problems store them: booleans as numbers, labels as int64."""
+        if not self.is_pair:
+            return self
+        x, y = (part.float() if part.dtype is torch.bool else part for part in self.values)
+        return replace(self, values=(x, y.long() if y.dtype is torch.uint8 else y))
+
+    def __len__(self) -> int:
+        return len(self.values if self.collate else tree_leaves(self.values)[0])
+
+    def __getitem__(self, places: Tensor) -> Any:
+        """Return a mini-batch of the points at `places` [B], int64."""
+        if self.collate is not None:
+            return self.collate([self.values[place] for place in places.tolist()])
+        return tree_map(lambda column: column[places], self.values)
+
+    def take(self, mask: Tensor) -> Self:
+        """Return the points where `mask` [N] is true."""
+        if self.collate is None:
+            return replace(self, values=self[mask])
+        return replace(self, values=[self.values[place] for place in mask.nonzero().flatten().tolist()])
+
+    def joined(self, *others: Items) -> Self:
+        """Return these points and, after them, others; ValueError if they differ in structure or shape."""
+        if self.collate is not None:
+            return replace(self, values=[point for items in (self, *others) for point in items.values])
+        try:
+            values = tree_map(lambda *columns: torch.cat(columns), self.values, *(x.values for x in others))
+        except RuntimeError as error:
+            raise ValueError(f"they differ in shape: {error}") from error
+        return replace(self, values=values)
+
+    def to(self, device: torch.device) -> Self:
+        """Return the points with their tensors on `device`; a list stays where it is."""
+        return self if self.collate else replace(self, values=tree_map(lambda x: x.to(device), self.values))
+
+    def labels(self) -> Tensor:
+        """Return a number for each point [N]: the last of a tuple or list, or an entry that `TARGETS` names.
+
+        Zeros where that is not one number.
+        """
+        targets = [_target(point) for point in (self.values if self.collate else [self.values])]
+        if self.collate is None:
+            (labels,) = targets
+        else:
+            singles = [
+                label.item() if np.ndim(label) == 0 and hasattr(label, "item") else label for label in targets
+            ]
+            numbers = all(isinstance(label, int | float) for label in singles)
+            labels = torch.tensor(singles) if numbers else None
+        if not isinstance(labels, Tensor) or labels.ndim != 1:
+            return torch.zeros(len(self), dtype=torch.int64)
+        return labels if labels.is_floating_point() else labels.long()
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all points."""
+        digest = hashlib.sha256()
+        for leaf in tree_leaves(self.values):
+            if isinstance(leaf, Tensor | np.ndarray):
+                array = np.ascontiguousarray(leaf.cpu() if isinstance(leaf, Tensor) else leaf)
+                digest.update(f"{array.dtype}{array.shape}".encode())
+                digest.update(array.tobytes())
+            else:
+                digest.update(pickle.dumps(leaf))
+        return digest.digest()
+
+
+def as_column(leaf: Any) -> Tensor:
+    """Return numbers as a tensor: integers other than bytes as int64; TypeError if they are not numbers."""
+    if not isinstance(leaf, Tensor | np.ndarray | np.number | float | int):
+        raise TypeError(f"an item holds a {type(leaf).__name__}")
+    column = torch.as_tensor(leaf)
+    kept = column.is_floating_point() or column.is_complex() or column.dtype in {torch.uint8, torch.bool}
+    return column if kept else column.long()
+
+
+def _target(point: Any) -> Any:
+    if isinstance(point, tuple | list):
+        return point[-1] if point else None
+    if isinstance(point, dict):
+        return next((point[name] for name in TARGETS if name in point), None)
+    return None
