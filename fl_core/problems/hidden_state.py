@@ -6,15 +6,21 @@ from torch import nn
 def hidden_state(network: nn.Module) -> str | None:
     """Return a sentence that names a layer with hidden state and a remedy, or None.
 
-    The running statistics of BatchNorm would have to travel and be averaged with the model. Recurrent layers
-    drop inside a fused call of torch's, out of reach of the keys of other dropout (`training/dropout.py`).
+    The running statistics of BatchNorm would have to travel and be averaged with the model, unless the layer
+    is frozen: in evaluation mode it uses them as they are. Recurrent layers drop inside a fused call of
+    torch's, out of reach of the keys of other dropout (`training/dropout.py`).
     """
     for name, layer in network.named_modules():
         what = f"the network's layer {name or 'itself'} ({type(layer).__name__})"
         if isinstance(layer, nn.RNNBase) and layer.dropout > 0:
             return f"{what} drops units inside torch's code: use nn.Dropout between layers of their own"
         if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
-            return f"{what} keeps running statistics, which no server averages: use GroupNorm"
+            if not layer.training:
+                continue
+            return (
+                f"{what} keeps running statistics, which no server averages: use GroupNorm, or freeze it by "
+                ".eval() where the network is made"
+            )
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             return f"{what} mixes the data points of a mini-batch: use GroupNorm"
     return None

@@ -68,6 +68,7 @@ class OwnTask(Task):
         for child in self.modules():
             if isinstance(child, torchmetrics.Metric):
                 child.reset()
+        training = {layer: layer.training for layer in self.network.modules()}  # frozen layers stay so
         self.network.eval()
         for number, (batch, points) in enumerate(batches):
             self._points = points
@@ -75,7 +76,8 @@ class OwnTask(Task):
                 self.network.test_step(batch, number)
             self._score(batch)
         self._points = 0
-        self.network.train()
+        for layer, mode in training.items():
+            layer.training = mode
         scores = {name: float(torch.cat(values).double().mean()) for name, values in self.scored.items()}
         return scores | {name: self._of(entry) for name, entry in self._logged.items()}
 

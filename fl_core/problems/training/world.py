@@ -230,7 +230,8 @@ class SupervisedWorld(World):
         digest = hashlib.sha256()
         for name, value in sorted(self.task.state_dict().items()):
             if name not in self.flat.names:
-                digest.update(f"{name}{value.tolist()}".encode())
+                digest.update(f"{name}{value.dtype}{tuple(value.shape)}".encode())
+                digest.update(np.ascontiguousarray(value.numpy()).data)
         return digest.hexdigest()[:16]
 
     def _vectorised(self, models: Tensor, samples: Tensor) -> Tensor:
