@@ -100,7 +100,7 @@ class Supervised(Problem):
         return self.world_of(self.first_task(seed), shares, self.weights(shares.sizes), seed)
 
     def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
-        """The world of this task and these shares."""
+        """Return the world of a task and the clients' shares of the data."""
         from fl_core.problems.training.own import OwnWorld
         from fl_core.problems.training.own_task import OwnTask
         from fl_core.problems.training.world import SupervisedWorld

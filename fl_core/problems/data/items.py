@@ -73,7 +73,7 @@ class Items:
     def joined(self, *others: Items) -> Self:
         """Return these points and, after them, others; ValueError if they differ in structure or shape."""
         if self.collate is not None:
-            return replace(self, values=[point for items in (self, *others) for point in items.values])
+            return replace(self, values=self.values + [point for items in others for point in items.values])
         try:
             values = tree_map(lambda *columns: torch.cat(columns), self.values, *(x.values for x in others))
         except RuntimeError as error:

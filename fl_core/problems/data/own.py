@@ -49,7 +49,16 @@ class Half(NamedTuple):
 
 @functools.cache
 def load(path: str, clients: int, collate: str | None = None) -> Data:
-    """Return the data of the function at `path`, called once per process; InvalidProblemError if invalid."""
+    """Return the data of a user's function, called once per process.
+
+    Args:
+        path: The function, package.module:function.
+        clients: The number of clients.
+        collate: The function that makes a mini-batch of a list of items, package.module:function.
+
+    Raises:
+        InvalidProblemError: The function fails, or returns something else than the forms above.
+    """
     function: Callable[[], Any] = imported(path)
     collate_fn: Collate | None = imported(collate) if collate else None
     try:
@@ -70,7 +79,7 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
 
 
 def _halves(path: str, returned: Any, collate: Collate | None) -> tuple[Half, Half | None]:
-    """Training data, and test data where there are any."""
+    """Return training data, and test data where there are any."""
     if isinstance(returned, tuple) and len(returned) == 4 and all(map(_is_array, returned)):
         return _half(path, returned[:2], collate), _half(path, returned[2:], collate)
     if isinstance(returned, tuple) and len(returned) == 2 and not any(map(_is_array, returned)):
@@ -79,7 +88,7 @@ def _halves(path: str, returned: Any, collate: Collate | None) -> tuple[Half, Ha
 
 
 def _half(path: str, returned: Any, collate: Collate | None) -> Half:
-    """One data set."""
+    """Return one data set."""
     if isinstance(returned, DataLoader):
         raise InvalidProblemError(
             f"data {path} returns a DataLoader: return its dataset, since each client draws its own "
@@ -137,7 +146,7 @@ def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
 
 
 def _without_clients(structure: Any) -> tuple[Any, Any]:
-    """A structure without its entry `client`, and that entry, or None."""
+    """Return a structure without its entry `client`, and that entry, or None."""
     if isinstance(structure, dict) and CLIENT in structure:
         return {name: part for name, part in structure.items() if name != CLIENT}, structure[CLIENT]
     return structure, None
@@ -173,7 +182,7 @@ def _by_client(path: str, halves: list[tuple[Half, Half | None]]) -> Data:
 
 
 def _kept(path: str, half: Half, kinds: Tensor) -> tuple[Half, Half]:
-    """Training and test data, a fifth of each kind."""
+    """Return training and test data, a fifth of each kind kept for testing."""
     kept = drawn(kinds, TEST, "own")
     if kept.all() or not kept.any():
         raise InvalidProblemError(f"data {path}: of {len(kept)} data points none can be kept for testing")
@@ -181,7 +190,7 @@ def _kept(path: str, half: Half, kinds: Tensor) -> tuple[Half, Half]:
 
 
 def _joined(path: str, halves: Sequence[Half]) -> Half:
-    """All clients' data, one after the other."""
+    """Return all clients' data, one after the other."""
     first, *others = (half.items for half in halves)
     try:
         items = first.joined(*others)
@@ -218,16 +227,16 @@ def _data(path: str, train: Half, test: Half) -> Data:
 
 
 def _names(half: Half) -> list[Any]:
-    """The clients' names, sorted: numbers before texts."""
+    """Return the clients' names, sorted: numbers before texts."""
     return sorted(set(half.clients or ()), key=lambda name: (isinstance(name, str), name))
 
 
 def _places(clients: list[Any], names: list[Any]) -> Tensor:
-    """The place of each data point's client among all names [N]."""
+    """Return the place of each data point's client among all names [N]."""
     place = {name: at for at, name in enumerate(names)}
     return torch.tensor([place[client] for client in clients])
 
 
 def _kinds(y: Tensor, of: Tensor) -> Tensor:
-    """Labels for partitions [N]: integers as they are, else the decile among `of`."""
+    """Return labels for partitions [N]: integers as they are, else the decile among `of`."""
     return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)

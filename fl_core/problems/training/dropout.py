@@ -69,7 +69,7 @@ class KeyedMasks(TorchFunctionMode):
         training: bool | None = None,
         inplace: bool = False,
     ) -> Tensor:
-        """The units of `input` that are kept, scaled so that expectations stay."""
+        """Return the units of `input` that are kept, scaled so that expectations stay."""
         alpha = function in ALPHA
         if not p or not (not alpha if training is None else training):  # torch's defaults differ
             return input
@@ -88,7 +88,7 @@ class KeyedMasks(TorchFunctionMode):
         return input.copy_(output) if inplace else output
 
     def _kept(self, shape: tuple[int, ...], p: float, device: torch.device) -> Tensor:
-        """Which units are kept, as booleans of this shape."""
+        """Return which units are kept, as booleans of a shape."""
         assert self.key is not None
         units = torch.arange(torch.Size(shape).numel(), device=device)
         call = mixed(torch.tensor(self.calls, device=device))
@@ -105,7 +105,7 @@ class KeyedMasks(TorchFunctionMode):
         is_causal: bool = False,
         **others: Any,
     ) -> Tensor:
-        """Attention whose weights are dropped; torch drops inside a fused call, from its generator."""
+        """Return attention whose weights are dropped; torch drops inside a fused call, by its generator."""
         attend = functional.scaled_dot_product_attention
         if not dropout_p:
             return attend(query, key, value, attn_mask, 0.0, is_causal, **others)
@@ -118,7 +118,7 @@ class KeyedMasks(TorchFunctionMode):
 
 
 def drops(network: nn.Module) -> bool:
-    """Whether a network has layers of torch's that drop units."""
+    """Return whether a network has layers of torch's that drop units."""
     return any(
         layer.p > 0
         if isinstance(layer, nn.modules.dropout._DropoutNd)

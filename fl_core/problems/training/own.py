@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ PROBE = 4  # data points of the mini-batch that a module is tried on
 
 
 class OwnWorld(KeyedWorld):
-    """The world of such a task. The module is first tried on one mini-batch."""
+    """The world of a user's LightningModule, which is first tried on one mini-batch."""
 
     task: OwnTask
 
@@ -50,7 +51,7 @@ class OwnWorld(KeyedWorld):
         return self.task
 
     def batch(self, indices: Tensor) -> Batch:
-        """Training data [B, ...], numbers in the model's precision, in the structure of the user's items."""
+        """Return training data [B, ...] in the structure of the user's items, in the model's precision."""
         if self.data.items is None:
             return super().batch(indices)
         return self._of_items(self.data.x_train[indices if indices.ndim == 1 else indices[:, 0]])
@@ -64,7 +65,7 @@ class OwnWorld(KeyedWorld):
         return part.to(self.device, part.dtype if as_is else self.first.dtype)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Gradient [d] of the loss of one mini-batch [B], or [B, 2] where it has keys."""
+        """Return the gradient [d] of the loss of a mini-batch [B], or [B, 2] with keys."""
         if sample.flatten()[0] < 0:  # of a client without data
             return torch.zeros_like(model)
         with gradients(self.task.precision, self.device):
@@ -84,7 +85,8 @@ class OwnWorld(KeyedWorld):
         batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), whole)
         return self._by_autograd(models, batches, *([samples[:, 0, 1]] if samples.ndim > 2 else []))
 
-    def _loss(self, model: Tensor, batch: Batch, *key: Tensor) -> Tensor:
+    def _loss(self, model: Tensor, *batch_and_key: Any) -> Tensor:
+        batch, *key = batch_and_key
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
         return functional_call(self._whole, views, (batch, *key))
 

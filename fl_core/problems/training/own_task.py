@@ -36,17 +36,17 @@ class OwnTask(Task):
 
     @property
     def called(self) -> str:
-        """The user's class, by its import path."""
+        """The import path of the user's class."""
         return f"{type(self.network).__module__}:{type(self.network).__qualname__}"
 
     def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
-        """The loss of a mini-batch; `key` determines which units are dropped, none without it."""
+        """Return the loss of a mini-batch; `key` says which units are dropped, none without a key."""
         with self._masks(key), forward(self.precision, self.device):
             returned: Any = self.network.training_step(batch, 0)
         return returned["loss"] if isinstance(returned, dict) else returned
 
     def training_step(self, batch: Batch, index: int) -> Any:
-        """The step of the pooled baseline: its number is the key of what is dropped."""
+        """Return the loss of a step of the pooled baseline, whose number is the key of what is dropped."""
         with self._masks(torch.tensor(self.global_step, device=self.device)):
             return self.network.training_step(batch, index)
 
@@ -58,12 +58,12 @@ class OwnTask(Task):
         return self.network.configure_optimizers() if own else super().configure_optimizers()
 
     def mean_loss(self, batches: Iterable[Counted]) -> float:
-        """Mean loss of all data points; 0 without any."""
+        """Return the mean loss of all data points; 0 without any."""
         losses = [(float(self.loss(batch)), points) for batch, points in batches]
         return _mean(losses) if losses else 0.0
 
     def tested(self, batches: Iterable[Counted]) -> dict[str, float]:
-        """What `test_step` logs: torchmetrics as they compute it, numbers as means over data points."""
+        """Return what `test_step` logs: torchmetrics as computed, numbers as means over data points."""
         self._logged, self.scored = {}, {}
         for child in self.modules():
             if isinstance(child, torchmetrics.Metric):
@@ -88,7 +88,7 @@ class OwnTask(Task):
                 self.scored.setdefault(name, []).append(values)
 
     def _note(self, name: str, value: Any, *_: Any, **__: Any) -> None:
-        """Stands in for Lightning's `log`."""
+        """Keep what the module logs; stands in for Lightning's `log`."""
         if not self._points:
             return
         if isinstance(value, torchmetrics.Metric):
@@ -103,7 +103,7 @@ class OwnTask(Task):
         return _mean(entry)
 
 
-def _mean(found: list[tuple[float, int]]) -> float:
-    """Weighted mean of pairs of a value and its number of data points."""
-    values, weights = zip(*found, strict=True)
+def _mean(pairs: list[tuple[float, int]]) -> float:
+    """Return the weighted mean of pairs of a value and its number of data points."""
+    values, weights = zip(*pairs, strict=True)
     return float(np.average(values, weights=weights))

@@ -56,7 +56,7 @@ def tried(task: OwnTask, make: Callable[[], Batch], points: int, test: Iterable[
 
 
 def _number(task: OwnTask, loss: Any) -> float:
-    """The loss; InvalidProblemError unless it is one number with a gradient."""
+    """Return the loss; raise InvalidProblemError unless it is one number with a gradient."""
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise InvalidProblemError(
@@ -66,7 +66,7 @@ def _number(task: OwnTask, loss: Any) -> float:
 
 
 def _twice(task: OwnTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """What `call` returns, twice the same; InvalidProblemError if not, or if it draws or remembers."""
+    """Return what `call` returns twice alike; raise InvalidProblemError if it differs, draws or remembers."""
     states = _generators()
     first = call()
     remembered = _remembered(task.network)

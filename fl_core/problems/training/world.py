@@ -239,7 +239,7 @@ class SupervisedWorld(World):
         parts = self.batch(samples.flatten(0, 1))
         return self._by_autograd(models, *(part.view(jobs, size, *part.shape[1:]) for part in parts))
 
-    def _loss(self, model: Tensor, *batch: Tensor) -> Tensor:
+    def _loss(self, model: Tensor, *batch: Any) -> Tensor:
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
         return functional_call(self._whole, views, (batch,))
 

@@ -74,6 +74,8 @@ class Counting(Plain):
 
 
 class Buffering(Plain):
+    scale: Tensor
+
     def factor(self) -> Any:
         self.scale.mul_(0.9)
         return self.scale.clone()
