@@ -1,7 +1,5 @@
 """Data points of any structure: tuples, dicts and lists of tensors, nested as their module wants them."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Callable, Sequence
@@ -70,7 +68,7 @@ class Items:
             return replace(self, values=self[mask])
         return replace(self, values=[self.values[place] for place in mask.nonzero().flatten().tolist()])
 
-    def joined(self, *others: Items) -> Self:
+    def joined(self, *others: Self) -> Self:
         """Return these points and, after them, others; ValueError if they differ in structure or shape."""
         if self.collate is not None:
             return replace(self, values=self.values + [point for items in others for point in items.values])

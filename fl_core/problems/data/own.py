@@ -14,7 +14,7 @@ problem's `dtype`, integers other than bytes as int64.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -41,10 +41,10 @@ class Half(NamedTuple):
     items: Items
     clients: list[Any] | None = None
 
-    def take(self, mask: Tensor) -> Half:
+    def take(self, mask: Tensor) -> Self:
         """Return the data points where `mask` [N] is true."""
         clients = self.clients and [name for name, taken in zip(self.clients, mask, strict=True) if taken]
-        return Half(self.items.take(mask), clients)
+        return self._replace(items=self.items.take(mask), clients=clients)
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """torch's dropout with masks that follow from a key: a module drops the same units however it is computed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType

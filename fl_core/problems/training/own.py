@@ -1,7 +1,5 @@
 """The world of a user's LightningModule: gradients of its own loss, and the metrics that it logs."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from typing import Any
 

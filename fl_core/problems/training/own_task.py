@@ -1,7 +1,5 @@
 """A user's LightningModule as a task: the loss of its `training_step`, and what its `test_step` logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
