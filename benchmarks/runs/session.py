@@ -166,9 +166,12 @@ class Session:
 
 
 def check(left: Sequence[Task]) -> None:
-    """Load and split the data of every problem, so that errors come before anything is computed."""
+    """Load and split the data of every problem, so that errors and remarks come before any computation."""
     for task in {(repr(task.problem), task.seed): task for task in left}.values():
         task.problem.check(task.seed)
+    for task in {repr(task.problem): task for task in left}.values():
+        for remark in task.problem.remarks(task.seed):
+            warn(remark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What the clients learn: a problem as validated data, and its world under one seed."""
 
 import functools
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Self
 
@@ -175,6 +175,10 @@ class Problem(Part):
 
     def check(self, seed: int) -> None:
         """Raise the errors of `world` that a user can fix, as far as known without building the world."""
+
+    def remarks(self, seed: int) -> Sequence[str]:
+        """Return sentences on what a user should know before a run; none of them keeps it from running."""
+        return ()
 
     def world(self, seed: int) -> World:
         """Return the world of this problem under one seed, on the CPU."""

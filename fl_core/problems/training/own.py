@@ -39,7 +39,9 @@ class OwnWorld(KeyedWorld):
         super().__init__(task, shares, p, seed, architecture, augments=augments, drops=False)
         sample = torch.from_numpy(self.held[:PROBE])
         test = self._tests(torch.arange(min(PROBE, len(self.data.x_test))))
-        tried(self.at(self.first), lambda: self.batch(sample), len(sample), test)
+        self.remarks = tried(
+            self.at(self.first), lambda times: self.batch(sample.repeat(times)), len(sample), test
+        )
         self.keyed = augments or task.drops
         whole = self.data.items is None or self.data.items.collate is None
         self._stacks = whole and self._stacked_as_alone(self._with_keys(sample, 0, 0))

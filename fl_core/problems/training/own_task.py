@@ -28,6 +28,7 @@ class OwnTask(Task):
         super().__init__(module, lr=1e-3 if judge is None else judge.lr)
         self._judge = (judge,)  # in a tuple: it has the same network, which must not be registered twice
         self.scored: dict[str, list[Tensor]] = {}  # by the judge, a value for each data point
+        self.logged: dict[str, None] = {}  # names that training logs, in order
         self._logged: dict[str, Any] = {}
         self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
         module.log = self._note  # type: ignore[method-assign]
@@ -88,6 +89,7 @@ class OwnTask(Task):
     def _note(self, name: str, value: Any, *_: Any, **__: Any) -> None:
         """Keep what the module logs; stands in for Lightning's `log`."""
         if not self._points:
+            self.logged[name] = None
             return
         if isinstance(value, torchmetrics.Metric):
             self._logged[name] = value

@@ -13,13 +13,16 @@ from fl_core.lightning import torchmetrics
 from fl_core.metrics import LOSS
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.training.dropout import KeyedMasks
+from fl_core.problems.training.ignored import ignored
 from fl_core.problems.training.own_task import Counted, OwnTask
 from fl_core.problems.training.task import Batch
+from fl_core.text import listed
 
 SAME = 1e-6  # relative difference of two losses that may be rounding
+DOUBLE = 1e-3  # distance from 2 of the ratio of two losses of which one is twice the other
 
 
-def tried(task: OwnTask, make: Callable[[], Batch], points: int, test: Iterable[Counted]) -> None:
+def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterable[Counted]) -> list[str]:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
     Training and test step run twice each: the results, what the module remembers and the states of the three
@@ -27,13 +30,16 @@ def tried(task: OwnTask, make: Callable[[], Batch], points: int, test: Iterable[
 
     Args:
         task: The module, at the first model.
-        make: Makes a mini-batch of training data.
+        make: Makes a mini-batch of training data, with each data point so many times.
         points: Number of data points of that mini-batch.
         test: Mini-batches of test data, each with its number of data points.
+
+    Returns:
+        What the user should know: sentences on what is ignored, and on a loss that is a sum.
     """
     with _generators_restored():
         try:
-            batch, test = make(), list(test)
+            batch, test = make(1), list(test)
             with KeyedMasks(None) as masks:
                 task.network.training_step(batch, 0)
             task.drops = task.drops or masks.calls > 0
@@ -41,6 +47,7 @@ def tried(task: OwnTask, make: Callable[[], Batch], points: int, test: Iterable[
             _twice(task, "training_step", lambda: {"loss": _number(task, task.loss(batch, key))})
             with torch.no_grad():
                 metrics = _twice(task, "test_step", lambda: task.tested(test))
+                once, twice = float(task.loss(batch)), float(task.loss(make(2)))
         except InvalidProblemError:
             raise
         except Exception as error:
@@ -53,6 +60,16 @@ def tried(task: OwnTask, make: Callable[[], Batch], points: int, test: Iterable[
             raise InvalidProblemError(
                 f"{task.called} declares {metric.name}, and its test_step does not log it"
             )
+    remarks = ignored(task.network)
+    if task.logged:
+        remarks.append(
+            f"logs {listed(list(task.logged))} in training_step, which is not recorded: use test_step"
+        )
+    if once and abs(twice / once - 2) < DOUBLE:
+        remarks.append(
+            "returns the sum of its data points' losses, not their mean: steps get longer with the mini-batch"
+        )
+    return remarks
 
 
 def _number(task: OwnTask, loss: Any) -> float:

@@ -108,3 +108,52 @@ def test_what_changes_between_two_calls_is_refused_with_its_cause(module: str, c
 
 def test_a_module_that_repeats_itself_is_accepted() -> None:
     problem("Plain").check(0)
+
+
+class Hooked(Plain):
+    """What a Trainer would call, and what it counts."""
+
+    def training_step(self, batch: Any, index: int) -> Tensor:
+        loss = super().training_step(batch, index) * 0.9**self.current_epoch
+        self.log("train/loss", loss)
+        return loss
+
+    def configure_gradient_clipping(self, *arguments: Any, **options: Any) -> None:
+        raise AssertionError("no one calls it")
+
+    def on_train_batch_start(self, batch: Any, index: int) -> None:
+        raise AssertionError("no one calls it")
+
+
+class Summed(Plain):
+    def factor(self) -> Any:
+        return self.points
+
+    def training_step(self, batch: Any, index: int) -> Tensor:
+        self.points = len(batch[1])
+        return super().training_step(batch, index)
+
+
+class ByHand(Plain):
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+
+def test_what_is_ignored_is_said_by_name() -> None:
+    hooks, counters, logged = problem("Hooked").remarks(0)
+    assert "ignores configure_gradient_clipping and on_train_batch_start: " in hooks
+    assert "local: {name: sgd, clip: 1.0}" in hooks
+    assert "reads current_epoch, 0 at all times" in counters
+    assert "logs train/loss in training_step" in logged
+    assert not problem("Plain").remarks(0)
+
+
+def test_a_sum_in_place_of_a_mean_is_noticed() -> None:
+    (remark,) = problem("Summed").remarks(0)
+    assert "test_own_trial:Summed returns the sum of its data points' losses, not their mean" in remark
+
+
+def test_manual_optimisation_is_refused() -> None:
+    with pytest.raises(ValueError, match="ByHand' optimises by hand: clients take the steps"):
+        problem("ByHand")
