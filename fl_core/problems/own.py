@@ -108,20 +108,9 @@ def _fault(path: str) -> str | None:
             network = module()
     except Exception as error:  # noqa: BLE001 - a user's class may fail in any way
         return f"'{path}' cannot be made without arguments: {type(error).__name__}: {error}"
-    if not network.automatic_optimization:
-        return (
-            f"'{path}' optimises by hand: clients take the steps, so training_step must return the loss alone"
-        )
     if not any(p.requires_grad for p in network.parameters()):
         return f"'{path}' has no parameters to train"
     by_hand = (
         f"'{path}' optimises by hand: clients take the steps, so training_step must return the loss alone"
     )
     return hidden_state(network) if network.automatic_optimization else by_hand
-
-
-def _undeclared(module: type[pl.LightningModule]) -> str | None:
-    declared: Any = getattr(module, "metrics", ())
-    if not isinstance(declared, tuple | list) or not all(isinstance(entry, Metric) for entry in declared):
-        return "its attribute `metrics` must be a tuple of asyncfl.Metric"
-    return None

@@ -53,8 +53,9 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 
 def _prospect(runs: list[PlannedRun]) -> str:
     """How long the runs will take, or why they cannot run."""
-    from benchmarks.errors import users_mistake, warn
+    from benchmarks.errors import users_mistake
     from benchmarks.runs.estimate import core_seconds
+    from benchmarks.tables import print_text
     from fl_core.problems.problem import InvalidProblemError
     from fl_core.text import duration
 
@@ -62,7 +63,7 @@ def _prospect(runs: list[PlannedRun]) -> str:
         for problem, seed in {run.experiment.scenario.problem: run.experiment.seed for run in runs}.items():
             problem.check(seed)
             for remark in problem.remarks(seed):
-                warn(remark)
+                print_text(remark)
         seconds = core_seconds(runs)
     except InvalidProblemError as error:
         return f"It cannot run: {error}"

@@ -67,7 +67,12 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
         reason = " ".join(str(error).split())
         raise InvalidProblemError(f"data {path} failed: {type(error).__name__}: {reason}") from error
     if not isinstance(returned, list):
-        return _whole(path, *_halves(path, returned, collate_fn))
+        train, test = _halves(path, returned, collate_fn)
+        if test is None:
+            labels = train.items.labels()
+            kinds = _kinds(labels, labels) if train.clients is None else _places(train.clients, _names(train))
+            train, test = _kept(path, train, kinds)
+        return _data(path, train, test)
     if len(returned) != clients:
         raise InvalidProblemError(
             f"data {path} returns {len(returned)} data sets, and there are {clients} clients: set clients"
@@ -111,7 +116,9 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
         clients = torch.as_tensor(clients).tolist()
     if not lengths[0] or len(set(lengths)) > 1:
         if len(lengths) == 2 and isinstance(columns, tuple):
-            raise InvalidProblemError(f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets")
+            raise InvalidProblemError(
+                f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets; give each input one"
+            )
         raise InvalidProblemError(
             f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: all need as many"
         )
@@ -160,14 +167,6 @@ def _called(returned: Any) -> str:
     if isinstance(returned, tuple):
         return f"a tuple of {', '.join(type(part).__name__ for part in returned) or 'nothing'}"
     return f"a {type(returned).__name__}"
-
-
-def _whole(path: str, train: Half, test: Half | None) -> Data:
-    if test is None:
-        labels = train.items.labels()
-        kinds = _kinds(labels, labels) if train.clients is None else _places(train.clients, _names(train))
-        train, test = _kept(path, train, kinds)
-    return _data(path, train, test)
 
 
 def _by_client(path: str, halves: list[tuple[Half, Half | None]]) -> Data:
@@ -237,6 +236,6 @@ def _places(clients: list[Any], names: list[Any]) -> Tensor:
     return torch.tensor([place[client] for client in clients])
 
 
-def _kinds(y: Tensor, of: Tensor) -> Tensor:
-    """Return labels for partitions [N]: integers as they are, else the decile among `of`."""
-    return deciles(y, of) if y.is_floating_point() else y - of.min().clamp(max=0)
+def _kinds(y: Tensor, train: Tensor) -> Tensor:
+    """Return labels for partitions [N]: integers as given, else the decile among those of `train`."""
+    return deciles(y, train) if y.is_floating_point() else y - train.min().clamp(max=0)
