@@ -9,7 +9,7 @@ INFINITE = "∞"
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with that many significant digits, thousands set apart: 0.01235, 12.35, 12,346, 1.2e-07."""
+    """Return a number with significant digits, thousands set apart: 0.01235, 12.35, 12,346, 1.2e-07."""
     if isnan(value):
         return MISSING
     if not isfinite(value):
@@ -23,24 +23,24 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def count(value: float) -> str:
-    """A number of things: 1,240, or 1,240.5 where the median lies between two."""
+    """Return a number of things: 1,240, or 1,240.5 where the median lies between two."""
     if isnan(value) or not isfinite(value):
         return number(value)
     return minus(f"{value:,.0f}" if value == int(value) else f"{value:,.1f}")
 
 
 def percent(share: float) -> str:
-    """A share in per cent, without the sign: 93.4."""
+    """Return a share in per cent, without the sign: 93.4."""
     return MISSING if isnan(share) else minus(f"{100 * share:.1f}")
 
 
 def short(value: float) -> str:
-    """A number with as few digits as it needs: 0.85, 85, 1e-06."""
+    """Return a number with as few digits as it needs: 0.85, 85, 1e-06."""
     return INFINITE if value == inf else minus(f"{value:g}")
 
 
 def tick(value: float) -> str:
-    """A number at an axis: 0.05, 500, 20k, 3M."""
+    """Return a number at an axis: 0.05, 500, 20k, 3M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return minus(f"{value / (1e3 if letter == 'k' else size):g}{letter}")
@@ -48,24 +48,24 @@ def tick(value: float) -> str:
 
 
 def minus(text: str) -> str:
-    """A number written with a real minus sign."""
+    """Return a number written with a real minus sign."""
     return text.replace("-", "−")
 
 
 def rough(n: int) -> str:
-    """A number that is an estimate, with two digits: 7, 34, 1,200."""
+    """Return a number that is an estimate, with two digits: 7, 34, 1,200."""
     size = max(0, len(str(n)) - 2)
     return f"{round(n, -size):,}"
 
 
 def spelt(n: int) -> str:
-    """A small number as a word."""
+    """Return a small number as a word."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     return words[n] if n < len(words) else f"{n:,}"
 
 
 def size(count: float) -> str:
-    """Bytes in readable units: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
+    """Return bytes in readable units: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
     if isnan(count) or not isfinite(count):
         return number(count)
     for unit, letter in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

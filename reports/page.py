@@ -78,7 +78,7 @@ def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Pat
 
 
 def _runs_on(page: Path) -> float:
-    """How many runs a page shows; a page of an earlier version without that number counts as complete."""
+    """Return how many runs a page shows; a page without the number, an earlier one, is complete."""
     if not page.is_file():
         return 0
     text = page.read_text(encoding="utf-8", errors="replace")
@@ -87,7 +87,7 @@ def _runs_on(page: Path) -> float:
 
 
 def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
-    """The page as text; the same records give the same text."""
+    """Return the page as text; the same records give the same text."""
     results = Results.of(suite)
     labels = [scenario.label for scenario, _ in results.scenarios]
     return (
@@ -111,7 +111,7 @@ def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
 
 
 def sections(results: Results) -> list[Section]:
-    """The non-empty parts; of a campaign without runs, its findings."""
+    """Return the non-empty parts; of a campaign without runs, its findings."""
     shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
     return [part for section in shown if (part := section(results)) is not None]
 
@@ -124,7 +124,7 @@ def warm_up() -> None:
 
 @functools.cache
 def environment() -> Environment:
-    """Templates, with the style sheet, the script and the colours that all pages share."""
+    """Return templates, with the style sheet, the script and the colours that all pages share."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

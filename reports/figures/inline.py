@@ -22,7 +22,7 @@ REFERENCE = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")  # to another element, 
 
 
 def inline(document: str, description: str, said: Mapping[int, str] | None = None) -> Markup:
-    """The document as an <svg>.
+    """Return the document as an <svg>.
 
     `description` is for readers who cannot see it; `said`: what pointing at a strategy's line says.
     """
@@ -56,12 +56,12 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
 
 
 def _local(name: str) -> str:
-    """An element's or attribute's name without its namespace: HTML knows that of SVG."""
+    """Return an element's or attribute's name without its namespace: HTML knows that of SVG."""
     return name.rpartition("}")[2]
 
 
 def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str, str]:
-    """Attributes with the page's colours and fonts, two decimals, and only the ids that are referred to."""
+    """Return attributes in the page's colours and fonts, two decimals, only the ids referred to."""
     kept = {}
     for name, value in attributes.items():
         if name == "id":
@@ -83,13 +83,13 @@ def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str
 
 
 def _rounded(text: str, digits: int) -> str:
-    """With at most that many decimals."""
+    """Return a text whose numbers have at most `digits` decimals."""
     return NUMBER.sub(lambda found: f"{round(float(found[0]), digits):g}", text)
 
 
 def _path(text: str) -> str:
-    """A path with one decimal, or two where it is small; blanks only where they separate numbers."""
-    numbers = [float(one) for one in NUMBER.findall(text)]
+    """Return a path with one decimal, or two where it is small; blanks only where they separate numbers."""
+    numbers = list(map(float, NUMBER.findall(text)))
     small = not numbers or max(map(abs, numbers)) < SMALL
     short = _rounded(text, 2 if small else 1)
     if "C" not in short:

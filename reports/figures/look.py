@@ -43,29 +43,29 @@ _IN_THE_MIDDLE = 'transform="translate(15 6) scale(3.6)" fill="currentColor"'
 
 
 def colour(index: int) -> str:
-    """The name of its colour in the palette."""
+    """Return the name of a strategy's colour in the palette."""
     return "quiet" if quiet(index) else f"s{index % len(LIGHT)}"
 
 
 def quiet(index: int) -> bool:
-    """Whether it is one of many behind the leaders."""
+    """Return whether a strategy is one of many behind the leaders."""
     return index >= QUIET
 
 
 def dash(index: int) -> tuple[float, ...]:
-    """Lengths of ink and gap in line widths, none for a solid line; changes when colours repeat."""
+    """Return lengths of ink and gap in line widths, none for a solid line; changes when colours repeat."""
     if quiet(index):
         return ()
     return DASHES[(index + index // len(LIGHT)) % len(DASHES)]
 
 
 def marker(index: int) -> str:
-    """Matplotlib's letter for it; changes when colours repeat."""
+    """Return matplotlib's letter for a strategy's marker; it changes when colours repeat."""
     return MARKERS[(index + index // len(LIGHT)) % len(MARKERS)]
 
 
 def swatch(index: int) -> Markup:
-    """A piece of the strategy's line, for keys and tables."""
+    """Return a piece of the strategy's line, for keys and tables."""
     dashes = " ".join(f"{1.8 * part:g}" for part in dash(index)) or "none"
     mark = "" if quiet(index) else f'<path d="{_SHAPES[marker(index)]}" {_IN_THE_MIDDLE}/>'
     return Markup(
@@ -84,7 +84,7 @@ def palette(dark: bool = False) -> dict[str, str]:
 
 
 def theme() -> Markup:
-    """The colours as CSS variables, for light and dark."""
+    """Return the colours as CSS variables, for light and dark."""
     light, dark = (
         "".join(f"--{name}:{shade};" for name, shade in palette(of).items()) for of in (False, True)
     )

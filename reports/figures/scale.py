@@ -30,7 +30,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Array, *, higher: bool | None = None, share: bool = False) -> Scale:
-        """An axis with room for all finite values, and of the kind that separates them best."""
+        """Return an axis with room for all finite values, and of the kind that separates them best."""
         values = values[np.isfinite(values)]
         if not len(values):
             return cls(0.0, 1.0)
@@ -49,7 +49,7 @@ class Scale:
         return NOTES[self.kind]
 
     def clip(self, values: Array) -> Array:
-        """The values, with those outside moved to the edge."""
+        """Return the values, with those outside moved to the edge."""
         finite = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
         return np.clip(finite, self.low, self.high)
 
@@ -75,7 +75,7 @@ class Scale:
         """Round shares inside the axis, none too close to another."""
         low, high = _nines(np.array([self.low, self.high]))
         found: list[float] = []
-        for share in (one for one in ROUND if self.low <= one <= self.high):
+        for share in filter(lambda share: self.low <= share <= self.high, ROUND):
             places = [abs(_nines(np.array(share)) - _nines(np.array(other))) for other in found]
             if all(place >= APART * (high - low) for place in places):
                 found.append(share)
@@ -83,7 +83,7 @@ class Scale:
 
 
 def _nines(share: Array) -> Array:
-    """−log₁₀ of the error: 0.9 → 1, 0.99 → 2."""
+    """Return −log₁₀ of the error: 0.9 → 1, 0.99 → 2."""
     return -np.log10(np.clip(1 - np.asarray(share, float), 1e-9, None))
 
 

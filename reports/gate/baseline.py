@@ -101,12 +101,12 @@ class Baseline(Frozen):
 
 
 def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
-    """The baseline from MLflow's records of a suite, without speed. UserError if a run is incomplete."""
+    """Return the baseline of a suite's records, without speed; UserError if a run is incomplete."""
     suite = planned[0].suite
     there = {run.key: run for run in load(tracking_uri, suite).runs}
     for how, missing in (
-        ("finished", [one for one in planned if one.key not in there or not there[one.key].whole]),
-        ("made by your code as it is now", [one for one in planned if _was_edited(there.get(one.key), one)]),
+        ("finished", [run for run in planned if run.key not in there or not there[run.key].whole]),
+        ("made by your code as it is now", [run for run in planned if _was_edited(there.get(run.key), run)]),
     ):
         if missing:
             first = missing[0]
@@ -115,7 +115,7 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
                 f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes "
                 "first"
             )
-    runs = [there[one.key] for one in planned]
+    runs = [there[run.key] for run in planned]
     digests = schedules(tracking_uri, [run.id for run in runs])
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
     return Baseline(
@@ -128,7 +128,7 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
 
 
 def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:
-    """Whether the user's own code is another than the one that made the run."""
+    """Return whether the user's own code is another than the one that made the run."""
     now = named(planned.experiment.description())
     return recorded is not None and digests(recorded.code) != digests(now)
 
@@ -193,7 +193,7 @@ def read(path: Path) -> Baseline:
 
 
 def shipped(suite: str) -> Path:
-    """The baseline that comes with the package; UserError if there is none for that suite."""
+    """Return the baseline that comes with the package; UserError if there is none for that suite."""
     path = SHIPPED / f"{suite}.json"
     if not path.is_file():
         raise UserError(
@@ -204,12 +204,12 @@ def shipped(suite: str) -> Path:
 
 
 def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> None:
-    """UserError unless the baseline is one of exactly these runs."""
+    """Raise UserError unless the baseline is one of exactly these runs."""
     suite = planned[0].suite
     if baseline.suite != suite:
         raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'")
-    theirs = {one.key for one in baseline.runs}
-    ours = {one.key for one in planned}
+    theirs = {run.key for run in baseline.runs}
+    ours = {run.key for run in planned}
     if any(map(is_older, theirs)):
         raise UserError(
             f"{path}: was written by an earlier version of asyncfl: asyncfl baseline writes it anew"
@@ -223,8 +223,8 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
 
 
 def must_have_spread(baseline: Baseline) -> None:
-    """UserError unless every strategy ran under two seeds at least: a tolerance comes from their spread."""
-    if len({one.seed for one in baseline.runs}) < 2:
+    """Raise UserError unless strategies ran under two seeds: a tolerance comes from their spread."""
+    if len({run.seed for run in baseline.runs}) < 2:
         raise UserError(
             f"suite '{baseline.suite}' has one seed: a tolerance comes from the spread over two at least"
         )

@@ -34,7 +34,7 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
     ends = [f"{many(n[kind], 'check')} {kind}" for kind in (Finding.WORSE, Finding.BETTER) if n[kind]]
     if n[Finding.CHANGED]:
         ends.append(f"{n[Finding.CHANGED]} not what was recorded")
-    failed = [one for kind in (Finding.WORSE, Finding.CHANGED) for one in checks if one.finding is kind]
+    failed = [check for kind in (Finding.WORSE, Finding.CHANGED) for check in checks if check.finding is kind]
     names = list(dict.fromkeys(check.strategy for check in failed))
     who = f" ({', '.join(names[:5])}{' and others' if len(names) > 5 else ''})" if names else ""
     return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}{who}."
@@ -70,9 +70,17 @@ def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequenc
     """Yield heading, colour and rows of all that is not as before, worst first."""
     for kind, (heading, colour) in HEADINGS.items():
         rows = [
-            (one.scenario or "all", one.strategy, one.what, one.before, one.now, one.change, one.allowed)
-            for one in checks
-            if one.finding is kind
+            (
+                check.scenario or "all",
+                check.strategy,
+                check.what,
+                check.before,
+                check.now,
+                check.change,
+                check.allowed,
+            )
+            for check in checks
+            if check.finding is kind
         ]
         if rows:
             yield heading, colour, rows

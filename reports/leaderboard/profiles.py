@@ -14,7 +14,7 @@ LATEST = 4.0  # the factor up to which a profile counts
 
 
 def ratios(results: pd.DataFrame) -> pd.DataFrame:
-    """[scenario, strategy]: median time to the target over seeds, divided by the best strategy's.
+    """Return [scenario, strategy]: median time to the target over seeds, divided by the best strategy's.
 
     inf where the median seed never met it; scenarios in which no strategy met it are left out.
     """
@@ -24,13 +24,13 @@ def ratios(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def profile(ratio: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """A strategy's factors τ, increasing from 1, and the share of scenarios in which its ratio is ≤ τ."""
+    """Return a strategy's factors τ, increasing from 1, and the share of scenarios with a ratio ≤ τ."""
     reached = np.sort(ratio[np.isfinite(ratio) & (ratio <= LATEST)].to_numpy())
     factors = np.unique(np.concatenate([[1.0], reached]))
     return factors, np.searchsorted(reached, factors, side="right") / len(ratio)
 
 
 def score(ratio: pd.Series) -> float:
-    """The mean of the share over τ from 1 to LATEST: 1 where a strategy is always the fastest."""
+    """Return the mean of the share over τ from 1 to LATEST: 1 where a strategy is always the fastest."""
     factors, shares = profile(ratio)
     return float(np.diff(factors, append=LATEST) @ shares / (LATEST - 1))

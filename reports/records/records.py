@@ -116,7 +116,7 @@ class RecordedRun:
         )
 
     def measure(self, name: str) -> Measure:
-        """A metric of the run."""
+        """Return a metric of the run."""
         return measure(name, self.metrics, self.higher_is_better if name == self.metric else None)
 
     @property
@@ -146,7 +146,7 @@ class RecordedRun:
         return any(name.startswith(DIAGNOSED) for name in self.totals)
 
     def final(self, metric: str) -> float:
-        """The metric at the last evaluation; NaN where it was not recorded, or is not finite."""
+        """Return the metric at the last evaluation; NaN where it was not recorded, or is not finite."""
         curve = self.files.curve
         last = float(curve[metric].iloc[-1]) if metric in curve and len(curve) else nan
         return last if isfinite(last) else nan
@@ -175,7 +175,7 @@ class Cell:
         return tuple(run for run in self.runs if run.status.finite)
 
     def having(self, status: Status) -> tuple[RecordedRun, ...]:
-        """The runs of a status."""
+        """Return the runs of a status."""
         return tuple(run for run in self.runs if run.status is status)
 
 
@@ -193,7 +193,7 @@ class RecordedScenario:
     pooled: Mapping[str, tuple[float, ...]]  # metric → one value per seed
 
     def measure(self, name: str) -> Measure:
-        """A metric of its runs."""
+        """Return a metric of its runs."""
         return self.metric if name == self.metric.name else self.runs[0].measure(name)
 
     @property

@@ -15,7 +15,7 @@ from fl_core.schema import ARRIVALS
 
 
 def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
-    """The digest of each run's arrivals, by MLflow's run id; UserError where they cannot be read."""
+    """Return the digest of each run's arrivals, by MLflow's run id; UserError where they cannot be read."""
     found = {}
     for run in runs:
         with database.reading(tracking_uri) as client:
@@ -29,7 +29,7 @@ def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
 
 
 def digest(folder: Path) -> str:
-    """A hash of all arrivals of the run in a folder, the same on every machine."""
+    """Return a hash of all arrivals of the run in a folder, the same on every machine."""
     table = parquet.read(folder, ARRIVALS, list(ARRIVALS.columns))
     text = hashlib.sha256()
     for name, column in ARRIVALS.columns.items():

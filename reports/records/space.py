@@ -26,18 +26,18 @@ class Parameter:
 
     @property
     def ordered(self) -> bool:
-        """Whether it has ends: its values are numbers."""
-        return all(is_number(one) for one in self.choices)
+        """Whether the parameter has ends: its values are numbers."""
+        return all(map(is_number, self.choices))
 
     def read(self, text: str) -> Value | None:
-        """A value as stored in MLflow; None if it is not one of this parameter's."""
+        """Return a value as stored in MLflow; None if the parameter has no such value."""
         if self.choices:
-            return next((one for one in self.choices if str(one) == text), None)
+            return next((choice for choice in self.choices if str(choice) == text), None)
         value = number(text)
         return None if value is None or (self.log and value <= 0) else value
 
     def place(self, value: Value) -> float:
-        """Where it lies, from 0 to 1: in the range or its logarithm, or by rank among the choices."""
+        """Return a value's place from 0 to 1: in the range or its logarithm, or by rank among choices."""
         if self.choices:
             return self.choices.index(value) / max(1, len(self.choices) - 1)
         at = float(value)
@@ -46,26 +46,26 @@ class Parameter:
         return (at - self.low) / (self.high - self.low)
 
     def coordinates(self, value: Value) -> list[float]:
-        """Where it lies in a space with distances: 1 from end to end, and between any two names."""
+        """Return a value in a space with distances: 1 from end to end, and between any two names."""
         if self.ordered:
             return [self.place(value)]
-        return [(one == value) / sqrt(2) for one in self.choices]
+        return [(choice == value) / sqrt(2) for choice in self.choices]
 
     def at(self, share: float) -> list[float]:
-        """Coordinates of the value below which a given share, in [0, 1), of the range or choices lies."""
+        """Return coordinates of the value below which a share, in [0, 1), of the range or choices lies."""
         if not self.choices:
             return [share]
         return self.coordinates(self.choices[int(share * len(self.choices))])
 
     def to_edge(self, value: Value) -> float:
-        """Share of the range between a value and the nearest end; NaN where there are no two ends."""
+        """Return the share of the range between a value and the nearest end; NaN without two ends."""
         if not self.ordered or len(self.choices) == 1:
             return nan
         place = self.place(value)
         return max(0.0, min(place, 1 - place))
 
     def edge(self, value: Value) -> str:
-        """`lower` or `upper` where it lies within 5 % of that end, or at the end of a list; else empty.
+        """Return `lower` or `upper` for a value within 5 % of an end, or at the end of a list; else nothing.
 
         A count's 1 is no edge: there is nothing below it that could be better.
         """
@@ -75,13 +75,13 @@ class Parameter:
 
 
 def read_parameter(name: str, spec: Any) -> Parameter | None:
-    """A parameter as the study describes it; None where there is no valid description."""
+    """Return a parameter as the study describes it; None where there is no valid description."""
     if not isinstance(spec, dict):
         return None
     if isinstance(choices := spec.get("choices"), list) and choices:
-        found = tuple(clean(one) if isinstance(one, str) else one for one in choices)
-        numbers = all(is_number(one) for one in found)
-        return Parameter(clean(name), choices=tuple(sorted(found)) if numbers else found)
+        values = tuple(clean(value) if isinstance(value, str) else value for value in choices)
+        ordered = tuple(sorted(values)) if all(map(is_number, values)) else values
+        return Parameter(clean(name), choices=ordered)
     low, high, in_log = (spec.get(key, 0) for key in ("low", "high", "log"))
     if not (is_number(low) and is_number(high)) or not low < high or (in_log and low <= 0):
         return None
@@ -90,5 +90,5 @@ def read_parameter(name: str, spec: Any) -> Parameter | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a finite number."""
+    """Return whether a value is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

@@ -10,7 +10,7 @@ Array = np.ndarray
 
 
 def value_at(grid: Array, clock: Array, values: Array) -> Array:
-    """The step function through (clock, values) at every point of `grid`; NaN before its first step.
+    """Return the step function through (clock, values) at every point of `grid`; NaN before its first step.
 
     Where several evaluations share one clock value, the last one counts.
     """
@@ -20,7 +20,7 @@ def value_at(grid: Array, clock: Array, values: Array) -> Array:
 
 
 def common_grid(clocks: Sequence[Array]) -> Array:
-    """Marks at which curves can be compared: at the k-th, each of them was evaluated k times or has ended.
+    """Return marks to compare curves at: at the k-th, each was evaluated k times or has ended.
 
     For curves that share their marks these are the marks themselves.
     """
@@ -30,6 +30,6 @@ def common_grid(clocks: Sequence[Array]) -> Array:
 
 
 def first_reach(clock: Array, values: Array, target: float, higher: bool) -> float:
-    """The clock at the first evaluation that is as good as `target`; ∞ if there is none."""
+    """Return the clock at the first evaluation that is as good as `target`; ∞ if there is none."""
     reached = np.flatnonzero(values >= target if higher else values <= target)
     return float(clock[reached[0]]) if len(reached) else float("inf")

@@ -43,7 +43,7 @@ DOWNLOADS = 8  # at a time, from a server
 
 
 def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None) -> RecordedSuite:
-    """All runs of a suite, and its tuning studies; a suite without any if MLflow knows none of that name.
+    """Return all runs of a suite, and its tuning studies; no runs if MLflow does not know the name.
 
     Files are read of the runs with the given keys, of all by default. A warning names what is damaged, and
     left out. Raises UserError if the store cannot be read.
@@ -95,18 +95,18 @@ def _warn(suite: RecordedSuite) -> None:
 
 
 def _description(tags: Mapping[str, str]) -> str:
-    """The suite's description; its note also has links for MLflow's pages."""
+    """Return the suite's description; its note also has links for MLflow's pages."""
     return clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, "")))
 
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:
-    """The objective of each seed of a trial."""
+    """Return the objective of each seed of a trial."""
     with database.reading(tracking_uri) as client:
-        return [float(one.value) for one in client.get_metric_history(trial, TrialMetric.BY_SEED)]
+        return [float(point.value) for point in client.get_metric_history(trial, TrialMetric.BY_SEED)]
 
 
 def _pooled(runs: Iterable[Any]) -> tuple[Pooled, ...]:
-    """The centralised baselines; those of an earlier version only where there are no others."""
+    """Return the centralised baselines; those of an earlier version only where there are no others."""
     found = list(runs)
     renewed = [run for run in found if not is_older(run.data.tags.get(Tag.KEY, ""))]
     return tuple(map(_baseline, renewed or found))
@@ -121,7 +121,7 @@ def _baseline(run: Any) -> Pooled:
 def _with_files(
     runs: tuple[RecordedRun, ...], folders: dict[str, str], tracking_uri: str, wanted: Collection[str] | None
 ) -> tuple[RecordedRun, ...]:
-    """The runs, the wanted ones with their artifacts: read in place, or fetched from another machine."""
+    """Return the runs, the wanted ones with artifacts: read in place, or fetched from elsewhere."""
 
     def read_of(run: RecordedRun) -> RecordedRun:
         if wanted is not None and run.key not in wanted:
@@ -141,7 +141,7 @@ def _with_files(
 
 
 def read(folder: Path, run: RecordedRun) -> Files:
-    """The tables of a run; diagnostics are there only where the suite requested them."""
+    """Return the tables of a run; diagnostics are there only where the suite requested them."""
     files = Files.none()
     try:
         curve = parquet.read(folder, CURVE)

@@ -63,33 +63,34 @@ class RecordedStudy:
     @cached_property
     def counted(self) -> tuple[Trial, ...]:
         """The trials that have ended."""
-        return tuple(one for one in self.trials if one.state is not TrialState.RUNNING)
+        return tuple(trial for trial in self.trials if trial.state is not TrialState.RUNNING)
 
     @cached_property
     def judged(self) -> tuple[Trial, ...]:
         """The counted trials with information: neither failed nor of another space."""
-        names = {one.name for one in self.space}
-        learnt = (one for one in self.counted if one.complete or one.state is TrialState.PRUNED)
-        return tuple(one for one in learnt if one.parameters.keys() >= names)
+        names = {parameter.name for parameter in self.space}
+        learnt = (trial for trial in self.counted if trial.complete or trial.state is TrialState.PRUNED)
+        return tuple(trial for trial in learnt if trial.parameters.keys() >= names)
 
     @cached_property
     def best(self) -> Trial | None:
         """The complete trial of the best value, the first of equals."""
         sign = -1 if self.measure.higher else 1
-        return min((one for one in self.judged if one.complete), key=lambda t: sign * t.worth, default=None)
+        complete = [trial for trial in self.judged if trial.complete]
+        return min(complete, key=lambda trial: sign * trial.worth, default=None)
 
     def edge(self, parameter: Parameter) -> str:
-        """The edge of a parameter at which the best lies, `lower` or `upper`; empty if at none."""
+        """Return the edge of a parameter at which the best lies, `lower` or `upper`; empty if at none."""
         return parameter.edge(self.best.parameters[parameter.name]) if self.best else ""
 
     @property
     def diverged(self) -> tuple[Trial, ...]:
         """The counted trials in which a seed diverged, or all of them."""
-        return tuple(one for one in self.counted if one.diverged)
+        return tuple(trial for trial in self.counted if trial.diverged)
 
 
 def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]]) -> tuple[RecordedStudy, ...]:
-    """The studies among MLflow's runs, each with its trials; replaced ones are left out.
+    """Return the studies among MLflow's runs, each with its trials; replaced ones are left out.
 
     `by_seed` gives the objective of each seed of a trial's run.
     """
@@ -99,7 +100,7 @@ def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]])
         if run.data.tags.get(Tag.KIND) == Kind.TRIAL:
             trials.setdefault(run.data.tags.get(MlflowTag.PARENT, ""), []).append(run)
     newest: dict[tuple[str, str], RecordedStudy] = {}
-    for run in sorted(everything, key=lambda one: (one.info.start_time or 0, one.info.run_id)):
+    for run in sorted(everything, key=lambda run: (run.info.start_time or 0, run.info.run_id)):
         tags = run.data.tags
         if tags.get(Tag.KIND) == Kind.STUDY and Tag.SUPERSEDED not in tags:
             study = _study(run, trials.get(run.info.run_id, ()))
@@ -115,7 +116,9 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
         return clean(run.data.tags.get(tag, "")) or otherwise
 
     space = tuple(
-        one for name, spec in _json(read(Tag.SPACE), {}).items() if (one := read_parameter(name, spec))
+        parameter
+        for name, spec in _json(read(Tag.SPACE), {}).items()
+        if (parameter := read_parameter(name, spec))
     )
     importance = _json(read(Tag.IMPORTANCE), {}).items()
     judged_on, objective = read(Tag.JUDGED_ON, "unnamed data"), read(Tag.OBJECTIVE, "final")
@@ -131,18 +134,18 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
         ),
         judged_on=judged_on,
         planned=int(number(read(Tag.TRIALS)) or 0),
-        seeds=tuple(int(one) for one in _json(read(Tag.SEEDS), []) if is_number(one)),
+        seeds=tuple(int(seed) for seed in _json(read(Tag.SEEDS), []) if is_number(seed)),
         budget=read(Tag.BUDGET, "no budget recorded"),
         sampler=read(Tag.SAMPLER, "unknown"),
         pruner=read(Tag.PRUNER, "none"),
         space=space,
         importance={clean(name): float(share) for name, share in importance if is_number(share)},
-        trials=tuple(sorted((_trial(one, space) for one in trials), key=lambda one: one.number)),
+        trials=tuple(sorted((_trial(run, space) for run in trials), key=lambda trial: trial.number)),
     )
 
 
 def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
-    """What the objective is called: metrics named after test data were read on a validation split."""
+    """Return what the objective is called: metrics named after test data were read on a validation split."""
     if objective in TO_TARGET:
         return Measure(objective, f"{TO_TARGET[objective].words.capitalize()} to target", higher=False)
     if judged_on == JudgedOn.VALIDATION:
@@ -152,8 +155,8 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
 
 def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
     tags = run.data.tags
-    said = {clean(name): clean(text) for name, text in run.data.params.items()}
-    values = {one.name: one.read(said[one.name]) for one in space if one.name in said}
+    texts = {clean(name): clean(text) for name, text in run.data.params.items()}
+    values = {known.name: known.read(texts[known.name]) for known in space if known.name in texts}
     objective = run.data.metrics.get(TrialMetric.OBJECTIVE)
     return Trial(
         id=run.info.run_id,
@@ -167,9 +170,9 @@ def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
 
 
 def _json(text: str, otherwise: Any) -> Any:
-    """The parsed text, if it is of the same type as `otherwise`."""
+    """Return the parsed text, if it is of the same type as `otherwise`."""
     try:
-        found = json.loads(text or "null")
+        content = json.loads(text or "null")
     except ValueError:
         return otherwise
-    return found if isinstance(found, type(otherwise)) else otherwise
+    return content if isinstance(content, type(otherwise)) else otherwise

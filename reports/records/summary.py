@@ -87,7 +87,7 @@ class Summary:
 
 
 def summarise(scenario: RecordedScenario) -> list[Summary]:
-    """The strategies of a scenario, best first; those with diverged runs follow those without."""
+    """Return the strategies of a scenario, best first; those with diverged runs follow those without."""
     rows = [summarise_cell(cell, scenario) for cell in scenario.cells]
     ranks = scenario.columns[0]
     sign = -1 if ranks.higher else 1
@@ -100,7 +100,7 @@ def summarise(scenario: RecordedScenario) -> list[Summary]:
 
 
 def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Summary:
-    """One strategy in one scenario."""
+    """Return one strategy in one scenario."""
     ended = [run for run in cell.runs if run.status.terminated]
     late = {
         clock: [time_to_target(run, clock, scenario.target) for run in ended] for clock in TO_TARGET.values()
@@ -109,8 +109,8 @@ def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Summary:
     return Summary(
         cell,
         {
-            one.name: Spread.of([run.final(one.name) for run in cell.finite])
-            for one in (*scenario.columns, *scenario.shown)
+            metric.name: Spread.of([run.final(metric.name) for run in cell.finite])
+            for metric in (*scenario.columns, *scenario.shown)
         },
         Reach.of_times(late[Clock.UPDATES]),
         Reach.of_times(late[Clock.TIME]),
@@ -120,7 +120,7 @@ def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Summary:
 
 
 def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
-    """The clock when the run's metric first reached the target; ∞ if never, or if there is no target."""
+    """Return the clock when a run's metric first reached the target; ∞ if never, or without a target."""
     curve = run.files.curve
     if target is None or run.metric not in curve:
         return inf
@@ -130,7 +130,7 @@ def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
 
 
 def best(rows: Sequence[Summary], metric: str, higher: bool | None) -> float:
-    """The best mean of a metric among strategies without diverged runs; NaN if there is none."""
+    """Return the best mean of a metric among strategies without diverged runs; NaN if there is none."""
     means = [row.final[metric].mean for row in rows if not row.diverged]
     known = [mean for mean in means if not np.isnan(mean)]
     if not known or higher is None:
@@ -139,7 +139,7 @@ def best(rows: Sequence[Summary], metric: str, higher: bool | None) -> float:
 
 
 def frame(scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -> pd.DataFrame:
-    """All rows as a table for reading by other programs; ∞ is written as inf."""
+    """Return all rows as a table for reading by other programs; ∞ is written as inf."""
     return pd.DataFrame([_record(scenario, row) for scenario, rows in scenarios for row in rows])
 
 

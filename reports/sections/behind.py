@@ -54,7 +54,7 @@ def section(results: Results) -> Section | None:
 
 
 def _note(compared: Sequence[Compared]) -> str:
-    n = [one.gap.effect.n for _, differences in compared for one in differences if one.gap]
+    n = [other.gap.effect.n for _, differences in compared for other in differences if other.gap]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
         f"Paired differences to the best strategy of the scenario over {over}; strokes are single seeds. "
@@ -107,19 +107,19 @@ def _table(scenario: RecordedScenario, differences: Sequence[Difference]) -> Pag
     nothing = TableEntry("")
     lines = [
         (
-            TableEntry(one.strategy),
-            difference_entry(one.gap.effect, metric),
-            TableEntry(numbers.number(one.gap.p, 2)),
-            TableEntry("yes" if one.gap.worse else "no"),
-            TableEntry("" if one.gap.needed is None else f"{one.gap.needed:,}"),
+            TableEntry(other.strategy),
+            difference_entry(other.gap.effect, metric),
+            TableEntry(numbers.number(other.gap.p, 2)),
+            TableEntry("yes" if other.gap.worse else "no"),
+            TableEntry("" if other.gap.needed is None else f"{other.gap.needed:,}"),
         )
-        if one.gap
+        if other.gap
         else (
-            TableEntry(one.strategy),
-            TableEntry("best" if one is differences[0] else numbers.MISSING),
+            TableEntry(other.strategy),
+            TableEntry("best" if other is differences[0] else numbers.MISSING),
             *(nothing, nothing, nothing),
         )
-        for one in differences
+        for other in differences
     ]
     unit = " (points)" if metric.share else ""
     headings = ["Strategy", f"Behind in {metric.in_text}{unit}", "p (Holm)", "Separated", "Seeds that would"]
@@ -136,7 +136,7 @@ def frame(compared: Sequence[Compared]) -> pd.DataFrame:
             "scenario": scenario.label,
             "metric": scenario.columns[0].name,
             "best": differences[0].strategy,
-            "strategy": one.strategy,
+            "strategy": other.strategy,
             "behind": gap.effect.mean,
             "low": gap.effect.low,
             "high": gap.effect.high,
@@ -147,8 +147,8 @@ def frame(compared: Sequence[Compared]) -> pd.DataFrame:
             "seeds that would separate": gap.needed,
         }
         for scenario, differences in compared
-        for one in differences
-        if (gap := one.gap)
+        for other in differences
+        if (gap := other.gap)
     )
 
 
@@ -156,35 +156,37 @@ def _draw(scenario: RecordedScenario, differences: Sequence[Difference]) -> svg.
     metric, best = scenario.columns[0], differences[0]
     description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {_caption(differences)}"
     said = {}
-    for one in differences:
-        words = "the best" if one is best else "not compared"
-        if one.gap:
-            entry = difference_entry(one.gap.effect, metric)
+    for other in differences:
+        words = "the best" if other is best else "not compared"
+        if other.gap:
+            entry = difference_entry(other.gap.effect, metric)
             behind = f"{entry.text}{' points' if metric.share else ''} behind {entry.detail}"
-            words = f"{behind}, {'not separated' if one.open else 'separated'}"
-        said[one.cell.index] = f"{one.strategy}: {words}"
+            words = f"{behind}, {'not separated' if other.open else 'separated'}"
+        said[other.cell.index] = f"{other.strategy}: {words}"
     paint = partial(_paint, differences=differences, metric=metric)
-    return draw([one.cell for one in differences], paint, description, said)
+    return draw([other.cell for other in differences], paint, description, said)
 
 
 def _paint(axes: Axes, differences: Sequence[Difference], metric: Measure) -> None:
-    seen = [value for one in differences for value in one.values]
+    seen = [value for other in differences for value in other.values]
     reach = max((abs(value) for value in seen), default=0.0) or 1.0
-    ends = [end for one in differences if one.gap for end in (one.gap.effect.low, one.gap.effect.high)]
+    ends = [
+        end for other in differences if other.gap for end in (other.gap.effect.low, other.gap.effect.high)
+    ]
     low = max(min([0.0, *seen, *ends]), min([0.0, *seen]) - ROOM * reach / 2)
     high = min(max([0.0, *seen, *ends]), max([0.0, *seen]) + ROOM * reach / 2)
     room = 0.05 * (high - low) or reach
     edges = (low - room, high + room)
     axes.set_xlim(*edges)
     axes.axvline(0, color=svg.MUTED, linewidth=0.8)
-    for y, one in enumerate(differences):
-        index = one.cell.index
-        svg.strokes(axes, index, one.values, y, alpha=0.45)
-        if one.gap:
-            effect = one.gap.effect
+    for y, other in enumerate(differences):
+        index = other.cell.index
+        svg.strokes(axes, index, other.values, y, alpha=0.45)
+        if other.gap:
+            effect = other.gap.effect
             if effect.n > 1:
                 svg.interval(axes, index, y, (effect.low, effect.high), edges)
-            svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not one.gap.worse)
+            svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not other.gap.worse)
         elif y == 0:  # the best itself; others without an effect diverged
             svg.dot(axes, index, (0, y), 7, "D")
     axes.locator_params(axis="x", nbins=6)

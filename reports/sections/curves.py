@@ -41,7 +41,7 @@ def section(results: Results) -> Section | None:
     blocks = [
         (metric.title, cards)
         for metric, bands in everything.items()
-        if (cards := _cards(metric, [one for one in scenarios if metric in one.shown], bands, results))
+        if (cards := _cards(metric, [other for other in scenarios if metric in other.shown], bands, results))
     ]
     if not blocks:
         return None

@@ -79,13 +79,13 @@ def section(results: Results) -> Section | None:
     cards: list[dict[str, Any]] = []
     figures, measured = [], []
     for scenario, _ in results.scenarios:
-        found = {term: [one for cell in scenario.cells if (one := line(cell, term))] for term in TERMS}
+        found = {term: [curve for cell in scenario.cells if (curve := line(cell, term))] for term in TERMS}
         terms = {term: lines for term, lines in found.items() if lines}
         if not terms:
             continue
         measured.append((scenario, terms))
         errors = {term: lines for term, lines in terms.items() if term != Name.GRADIENT}
-        scale = _scale([one for lines in errors.values() for one in lines])
+        scale = _scale([curve for lines in errors.values() for curve in lines])
         panels = [
             _draw(scenario, term, lines, scale if term in errors else _scale(lines))
             for term, lines in terms.items()
@@ -93,7 +93,7 @@ def section(results: Results) -> Section | None:
         figures += [
             (f"{scenario.label} {SYMBOLS[term]}", panel) for term, panel in zip(terms, panels, strict=True)
         ]
-        shown = {one.cell.strategy for lines in terms.values() for one in lines}
+        shown = {curve.cell.strategy for lines in terms.values() for curve in lines}
         cells = [cell for cell in scenario.cells if cell.strategy in shown]
         card = {
             "scenario": scenario.label,
@@ -119,9 +119,9 @@ def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
     """Return which strategies are missing from a panel, and why."""
     parts = []
     for term, lines in errors.items():
-        if nil := [one.cell.strategy for one in lines if not (one.value > scale.low).any()]:
+        if nil := [curve.cell.strategy for curve in lines if not (curve.value > scale.low).any()]:
             parts.append(f"{SYMBOLS[term]} vanishes for {', '.join(nil)}.")
-    measured = {one.cell.strategy for one in errors.get(Name.NOISE, [])}
+    measured = {curve.cell.strategy for curve in errors.get(Name.NOISE, [])}
     if measured and (left := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]):
         parts.append(f"Not measured, since their steps are not linear in the updates: {', '.join(left)}.")
     return " ".join(parts)
@@ -131,14 +131,17 @@ def _table(scenario: RecordedScenario, cells: Sequence[Cell], terms: Lines) -> P
     """Return means over the whole run; the least of each column in bold."""
     columns = []
     for lines in terms.values():
-        texts = {one.cell.strategy: numbers.number(one.mean, 3) for one in lines}
-        least = min(lines, key=lambda one: one.mean).cell.strategy
+        texts = {curve.cell.strategy: numbers.number(curve.mean, 3) for curve in lines}
+        least = min(lines, key=lambda curve: curve.mean).cell.strategy
         columns.append(
             {
-                one.cell.strategy: TableEntry(
-                    text := texts[one.cell.strategy], "", one.mean, len(lines) > 1 and text == texts[least]
+                curve.cell.strategy: TableEntry(
+                    text := texts[curve.cell.strategy],
+                    "",
+                    curve.mean,
+                    len(lines) > 1 and text == texts[least],
                 )
-                for one in lines
+                for curve in lines
             }
         )
     rows = [
@@ -152,16 +155,16 @@ def _table(scenario: RecordedScenario, cells: Sequence[Cell], terms: Lines) -> P
 def frame(measured: Sequence[tuple[RecordedScenario, Lines]]) -> pd.DataFrame:
     """Return one row per strategy and term: the mean over the whole run and seeds."""
     return pd.DataFrame(
-        {"scenario": scenario.label, "strategy": one.cell.strategy, "term": term, "mean": one.mean}
+        {"scenario": scenario.label, "strategy": curve.cell.strategy, "term": term, "mean": curve.mean}
         for scenario, terms in measured
         for term, lines in terms.items()
-        for one in lines
+        for curve in lines
     )
 
 
 def _scale(lines: Sequence[ErrorLine]) -> Scale:
     """Return a vertical axis with room for everything that is more than rounding."""
-    values = np.concatenate([np.zeros(0), *(one.value for one in lines)])
+    values = np.concatenate([np.zeros(0), *(curve.value for curve in lines)])
     most = float(values[np.isfinite(values)].max(initial=0.0))
     if not most:
         return Scale(0.1, 1.0, "log")
@@ -171,18 +174,18 @@ def _scale(lines: Sequence[ErrorLine]) -> Scale:
 def _draw(scenario: RecordedScenario, term: str, lines: Sequence[ErrorLine], scale: Scale) -> svg.Drawing:
     about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
     paint = partial(_paint, term=term, lines=lines, scale=scale)
-    return svg.Drawing(paint, about, SIZE, MARGINS, legend([one.cell for one in lines]))
+    return svg.Drawing(paint, about, SIZE, MARGINS, legend([curve.cell for curve in lines]))
 
 
 def _paint(axes: Axes, term: str, lines: Sequence[ErrorLine], scale: Scale) -> None:
-    for one in lines:
-        index = one.cell.index
-        value = np.where(one.value > scale.low, one.value, np.nan)
+    for curve in lines:
+        index = curve.cell.index
+        value = np.where(curve.value > scale.low, curve.value, np.nan)
         dash = svg.line_style(index)
-        axes.plot(one.iteration, value, linestyle=dash, linewidth=1.5, **svg.style(index))
+        axes.plot(curve.iteration, value, linestyle=dash, linewidth=1.5, **svg.style(index))
         every = max(1, len(value) // 4)
-        svg.markers(axes, index, one.iteration, value, np.arange(index % every, len(value), every))
-    svg.clock_axis(axes, "Server iterations", [one.iteration for one in lines], room=1.02)
+        svg.markers(axes, index, curve.iteration, value, np.arange(index % every, len(value), every))
+    svg.clock_axis(axes, "Server iterations", [curve.iteration for curve in lines], room=1.02)
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(share=False))
     svg.heading(axes, TERMS[term], Scale(0, 1), MARGINS[0])

@@ -84,15 +84,15 @@ def section(results: Results) -> Section:
 def against(differences: Sequence[Difference]) -> list[TableEntry]:
     """Return whether each line of a scenario is separated from the best, and how many seeds would do so."""
     entries = []
-    for at, one in enumerate(differences):
-        if one.gap is None:
+    for at, other in enumerate(differences):
+        if other.gap is None:
             entries.append(UNKNOWN if at else TableEntry("best", value=-1))
-        elif one.gap.worse:
+        elif other.gap.worse:
             entries.append(TableEntry("separated", value=0))
         else:
-            needed = seeds_text(one.gap)
+            needed = seeds_text(other.gap)
             would = f"{needed} would" if needed else ""
-            entries.append(TableEntry("not separated", would, one.gap.needed or inf))
+            entries.append(TableEntry("not separated", would, other.gap.needed or inf))
     return entries
 
 
@@ -102,7 +102,7 @@ def _finding(found: Ranking, differences: Sequence[Difference]) -> str:
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
     text = f"{leader.strategy} {found.lines[0].entries[0].text}{' %' if metric.share else ''}"
-    gaps = [one.gap for one in differences if one.gap]
+    gaps = [other.gap for other in differences if other.gap]
     if not gaps:
         return text
     apart, every = sum(gap.worse for gap in gaps), many(len(gaps), "other")
@@ -112,7 +112,7 @@ def _finding(found: Ranking, differences: Sequence[Difference]) -> str:
 def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
     headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
     lines = [
-        (TableEntry(label), *(TableEntry(one.text, one.detail, best=one.best) for one in glances))
+        (TableEntry(label), *(TableEntry(glance.text, glance.detail, best=glance.best) for glance in glances))
         for label, glances, _ in glance["lines"]
     ]
     return PageTable("overview", numbers, headings, lines)
@@ -170,7 +170,9 @@ def at_a_glance(results: Results) -> dict[str, Any]:
 def _glances(
     scenario: RecordedScenario, rows: list[Summary], order: list[str], differences: Sequence[Difference]
 ) -> list[Glance]:
-    apart = {one.strategy: "not separated" if one.open else "separated" for one in differences if one.gap}
+    apart = {
+        other.strategy: "not separated" if other.open else "separated" for other in differences if other.gap
+    }
     metric = scenario.columns[0]
     best_text = metric.text(best(rows, metric.name, metric.higher))
     means = {row.strategy: row.final[metric.name].mean for row in rows}

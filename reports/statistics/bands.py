@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -26,41 +26,37 @@ class Band:
     lost: tuple[tuple[Array, Array], ...]  # clock and values of every diverged run
 
     def frame(self, **labels: str) -> pd.DataFrame:
-        """One row per point, after the labels."""
+        """Return one row per point, after the labels."""
         columns = {"at": self.grid, "mean": self.mean, "min": self.low, "max": self.high, "seeds": self.n}
         return pd.DataFrame({**labels, **columns})
 
 
 def band(cell: Cell, metric: str, clock: str) -> Band:
-    """Mean and range over the seeds that ended; a run that ended keeps its last value."""
-    curves = [_curve(run, metric, clock) for run in cell.finite if metric in run.files.curve]
-    lost = [_curve(run, metric, clock) for run in cell.having(Status.DIVERGED) if metric in run.files.curve]
-    grid = _grid([cell], clock, [marks for marks, _ in curves])
-    if not curves:
-        return Band(cell, grid, grid, grid, grid, 0, tuple(lost))
-    values = np.stack([value_at(grid, marks, seen) for marks, seen in curves])
-    return Band(cell, grid, values.mean(0), values.min(0), values.max(0), len(curves), tuple(lost))
+    """Return mean and range over the seeds that ended; a run that ended keeps its last value."""
+    diverged = [run for run in cell.having(Status.DIVERGED) if metric in run.files.curve]
+    lost = tuple(_curve(run, metric, clock) for run in diverged)
+    return replace(over_scenarios([cell], metric, clock), lost=lost)
 
 
 def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> Band:
-    """One strategy in several scenarios: of each seed the mean over them, then mean and range over seeds.
+    """Return a strategy in several scenarios: each seed's mean over them, then mean and range over seeds.
 
-    Over the seeds that ended in all of them.
+    Over the seeds that ended in all of the scenarios.
     """
     by_seed = [
         {run.seed: _curve(run, metric, clock) for run in cell.finite if metric in run.files.curve}
         for cell in cells
     ]
-    seeds = sorted(set.intersection(*(set(of) for of in by_seed)))
-    grid = _grid(cells, clock, [of[seed][0] for of in by_seed for seed in seeds])
+    seeds = sorted(set.intersection(*(set(curves) for curves in by_seed)))
+    grid = _grid(cells, clock, [curves[seed][0] for curves in by_seed for seed in seeds])
     if not seeds:
         return Band(cells[0], grid, grid, grid, grid, 0, ())
-    means = [np.mean([value_at(grid, *of[seed]) for of in by_seed], axis=0) for seed in seeds]
+    means = [np.mean([value_at(grid, *curves[seed]) for curves in by_seed], axis=0) for seed in seeds]
     return Band(cells[0], grid, np.mean(means, 0), np.min(means, 0), np.max(means, 0), len(seeds), ())
 
 
 def _grid(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
-    """Where the curves can be compared.
+    """Return the marks at which curves can be compared.
 
     Along its budget's clock a run is evaluated at every mark at which its model is a new one: all marks.
     """

@@ -36,7 +36,7 @@ class Effect:
         return self.low > 0 or self.high < 0
 
     def p_above(self, threshold: float) -> float:
-        """One-sided p-value of a t-test for a mean above the threshold; 1 for one seed."""
+        """Return one-sided p-value of a t-test for a mean above the threshold; 1 for one seed."""
         if self.n == 1:
             return 1.0
         if self.std == 0:
@@ -44,7 +44,7 @@ class Effect:
         return float(special.stdtr(self.n - 1, -(self.mean - threshold) / (self.std / sqrt(self.n))))
 
     def p_below(self, threshold: float) -> float:
-        """One-sided p-value of a t-test for a mean below the threshold; 1 for one seed."""
+        """Return one-sided p-value of a t-test for a mean below the threshold; 1 for one seed."""
         if self.n == 1:
             return 1.0
         if self.std == 0:
@@ -53,7 +53,7 @@ class Effect:
 
 
 def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
-    """The effect of finite differences, one per seed; a studentised bootstrap from eight seeds on, t below.
+    """Return the effect of finite differences: a studentised bootstrap from eight seeds on, t below.
 
     `level` is the interval's: 1 − 0.05/k where k intervals are to hold together (Bonferroni).
 
@@ -70,7 +70,7 @@ def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:
 
 
 def student(differences: Sequence[float] | np.ndarray, level: float = LEVEL) -> Effect:
-    """The effect with Student's interval at any level: exact where differences are normal.
+    """Return the effect with Student's interval at any level: exact where differences are normal.
 
     A bootstrap of few seeds cannot estimate the far quantiles that looks at growing numbers of seeds need.
     Raises ValueError for no difference, or for one that is not finite.
@@ -86,7 +86,7 @@ def _finite(differences: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
-    """An effect whose interval is the mean ± that many standard errors, or as many as Student's t says."""
+    """Return an effect whose interval is the mean ± standard errors, as many as given or as t says."""
     mean, n = float(values.mean()), len(values)
     if n == 1:
         return Effect(mean, -inf, inf, 1.0, nan, 1)
@@ -102,12 +102,12 @@ def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
 
 
 def _student(n: int, level: float = LEVEL) -> float:
-    """The value that |t| of n values exceeds in a share 1 − level of cases."""
+    """Return the value that |t| of n values exceeds in a share 1 − level of cases."""
     return float(special.stdtrit(n - 1, (1 + level) / 2))
 
 
 def _bootstrapped(values: np.ndarray, level: float) -> float:
-    """The same of t over resampled values."""
+    """Return the value that |t| over resampled values exceeds in a share 1 − level of cases."""
     from fl_core.streams import stream  # imports torch, which nothing else here needs
 
     n = len(values)
@@ -121,7 +121,7 @@ def _bootstrapped(values: np.ndarray, level: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for their number (Holm, 1979), in the order given."""
+    """Return p-values adjusted for their number (Holm, 1979), in the order given."""
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(np.argsort(p_values, kind="stable")):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
@@ -132,7 +132,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def seeds_to_decide(
     found: Effect, power: float = 0.8, threshold: float = 0.0, level: float = LEVEL
 ) -> int | None:
-    """How many seeds a paired t-test needs to distinguish an effect of this size from the threshold.
+    """Return how many seeds a paired t-test needs to tell an effect of a size from the threshold.
 
     By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where they are equal, or the
     spread is unknown.

@@ -31,15 +31,15 @@ class Sensitivity:
 
 
 def sensitivity(study: RecordedStudy) -> Sensitivity:
-    """Of a study."""
+    """Return the shares of a study."""
     judged, best = study.judged, study.best
     if study.sampler in {"grid", "random"}:
-        drawn = [one for one in judged if study.sampler == "grid" or one.origin != "paper"]
+        drawn = [trial for trial in judged if study.sampler == "grid" or trial.origin != "paper"]
         weight = np.full(len(drawn), 1 / max(1, len(drawn)))
     else:
         drawn, weight = list(judged), shares(study.space, judged)
-    near = [best is not None and is_near(one, best) for one in drawn]
-    diverged = [one.diverged > 0 for one in drawn]
+    near = [best is not None and is_near(trial, best) for trial in drawn]
+    diverged = [trial.diverged > 0 for trial in drawn]
     known = bool(drawn) and bool(study.space)
     return Sensitivity(
         near=float(weight @ near) if known and best else float("nan"),
@@ -49,19 +49,21 @@ def sensitivity(study: RecordedStudy) -> Sensitivity:
 
 
 def is_near(trial: Trial, best: Trial) -> bool:
-    """Whether a trial is complete and within 5 % of the best."""
+    """Return whether a trial is complete and within 5 % of the best."""
     room = WITHIN * abs(best.worth) * (1 + ROUNDING)
     return trial.complete and abs(trial.worth - best.worth) <= room
 
 
 def shares(space: Sequence[Parameter], trials: Sequence[Trial]) -> Array:
-    """Share of the space that lies nearest to each trial [trial]: Euclidean, every range of length 1."""
+    """Return the share of the space nearest to each trial [trial]: Euclidean, ranges of length 1."""
     from scipy.spatial import KDTree
     from scipy.stats.qmc import Halton
 
     if not space or not trials:
         return np.zeros(len(trials))
-    places = np.array([[c for p in space for c in p.coordinates(one.parameters[p.name])] for one in trials])
+    places = np.array(
+        [[c for p in space for c in p.coordinates(trial.parameters[p.name])] for trial in trials]
+    )
     drawn = Halton(len(space), scramble=False).random(POINTS)
     points = np.array([[c for p, u in zip(space, of, strict=True) for c in p.at(u)] for of in drawn])
     distinct, twin = np.unique(places, axis=0, return_index=True)  # the first of equal trials represents all

@@ -78,7 +78,7 @@ def standings(scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -
 def _by_value(scenario: RecordedScenario, rows: Sequence[Summary]) -> Standings | None:
     from reports.statistics.paired import effect
 
-    gaps = {one.strategy: one.gap for one in differences(scenario, rows)}
+    gaps = {other.strategy: other.gap for other in differences(scenario, rows)}
     lines = []
     for row in rows:
         finals = [run.final(scenario.columns[0].name) for run in row.cell.finite]
