@@ -16,16 +16,16 @@ from fl_core.schema import ARRIVALS
 
 def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
     """Return the digest of each run's arrivals, by MLflow's run id; UserError where they cannot be read."""
-    found = {}
+    digests = {}
     for run in runs:
         with database.reading(tracking_uri) as client:
             folder = client.get_run(run).info.artifact_uri
         try:
             with fetched(folder, tracking_uri, [ARRIVALS.file]) as here:
-                found[run] = digest(here)
+                digests[run] = digest(here)
         except parquet.UnreadableTableError as fault:
             raise UserError(f"run {run}: {fault}") from None
-    return found
+    return digests
 
 
 def digest(folder: Path) -> str:

@@ -51,18 +51,18 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
     with database.reading(tracking_uri) as client:
         experiment = client.get_experiment_by_name(suite)
         tuning = client.get_experiment_by_name(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
-        found = list(database.runs(client, experiment.experiment_id)) if experiment else []
+        recorded = list(database.runs(client, experiment.experiment_id)) if experiment else []
         tried = list(database.runs(client, tuning.experiment_id)) if tuning else []
         base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
         tuned = base != suite and client.get_experiment_by_name(f"{base}{CAMPAIGN}") is not None
-    faults = {run.info.run_id: fault for run in (*found, *tried) if (fault := fault_of(run))}
-    kinds = [(run, run.data.tags.get(Tag.KIND)) for run in found if run.info.run_id not in faults]
+    faults = {run.info.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
+    kinds = [(run, run.data.tags.get(Tag.KIND)) for run in recorded if run.info.run_id not in faults]
     runs, older = latest(
         RecordedRun.of_run(run.info, run.data.tags, run.data.params, run.data.metrics)
         for run, kind in kinds
         if kind == Kind.RUN
     )
-    folders = {run.info.run_id: run.info.artifact_uri for run in found}
+    folders = {run.info.run_id: run.info.artifact_uri for run in recorded}
     loaded = RecordedSuite(
         suite,
         redacted(tracking_uri),
@@ -107,9 +107,9 @@ def _by_seed(tracking_uri: str, trial: str) -> list[float]:
 
 def _pooled(runs: Iterable[Any]) -> tuple[Pooled, ...]:
     """Return the centralised baselines; those of an earlier version only where there are no others."""
-    found = list(runs)
-    renewed = [run for run in found if not is_older(run.data.tags.get(Tag.KEY, ""))]
-    return tuple(map(_baseline, renewed or found))
+    every = list(runs)
+    renewed = [run for run in every if not is_older(run.data.tags.get(Tag.KEY, ""))]
+    return tuple(map(_baseline, renewed or every))
 
 
 def _baseline(run: Any) -> Pooled:
@@ -127,7 +127,7 @@ def _with_files(
         if wanted is not None and run.key not in wanted:
             return run
         tables = (CURVE, ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
-        with fetched(folders[run.id], tracking_uri, [of.file for of in tables]) as folder:
+        with fetched(folders[run.id], tracking_uri, [table.file for table in tables]) as folder:
             files = read(folder, run)
         if files.unread and (here := places[run.id]):
             files = replace(files, unread=f"{files.unread} in {here}")

@@ -177,10 +177,8 @@ def _leaders(results: Results, standings: Standings) -> dict[str, Any] | None:
     for name in standings.order:
         cells = [cell for scenario in scenarios for cell in scenario.cells if cell.strategy == name]
         if cells:
-            found = (
-                over_scenarios(cells, metric.name, clock) if several else band(cells[0], metric.name, clock)
-            )
-            bands += [found] if found.n else []
+            own = over_scenarios(cells, metric.name, clock) if several else band(cells[0], metric.name, clock)
+            bands += [own] if own.n else []
     if not bands:
         return None
     leading = standings.order[:CURVES]

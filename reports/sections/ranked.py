@@ -38,7 +38,7 @@ class Glance:
 class RankingBlock:
     """The table of one scenario."""
 
-    found: Ranking
+    ranking: Ranking
     against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
     finding: str  # in a sentence
     place: int
@@ -46,7 +46,7 @@ class RankingBlock:
     def table(self, rows: Sequence[Summary]) -> PageTable:
         """Return the table as files."""
         extra = [AGAINST] if self.against else []
-        headings = ["Strategy", *(column.title for column in self.found.columns), *extra, "Seeds"]
+        headings = ["Strategy", *(column.title for column in self.ranking.columns), *extra, "Seeds"]
         lines = [
             (
                 TableEntry(line.row.strategy),
@@ -54,12 +54,12 @@ class RankingBlock:
                 *self.against[at : at + 1],
                 TableEntry(line.seeds),
             )
-            for at, line in enumerate(self.found.lines)
+            for at, line in enumerate(self.ranking.lines)
         ]
-        if any(entry.text for entry in self.found.pooled):
+        if any(entry.text for entry in self.ranking.pooled):
             empty = [NOTHING] * (1 + len(extra))
-            lines.append((TableEntry("Trained centrally"), *self.found.pooled, *empty))
-        scenario = self.found.scenario
+            lines.append((TableEntry("Trained centrally"), *self.ranking.pooled, *empty))
+        scenario = self.ranking.scenario
         return PageTable(scenario.label, frame([(scenario, rows)]), headings, lines)
 
 
@@ -69,8 +69,10 @@ def section(results: Results) -> Section:
     glance = at_a_glance(results) if len(rankings) > 1 else None
     numbers = frame(results.scenarios)
     blocks = [
-        RankingBlock(found, against(differences), _finding(found, differences), results.place(found.scenario))
-        for found, differences in zip(rankings, results.differences, strict=True)
+        RankingBlock(
+            ranking, against(differences), _finding(ranking, differences), results.place(ranking.scenario)
+        )
+        for ranking, differences in zip(rankings, results.differences, strict=True)
     ]
     tables = [block.table(rows) for block, (_, rows) in zip(blocks, results.scenarios, strict=True)]
     if glance:
@@ -96,12 +98,12 @@ def against(differences: Sequence[Difference]) -> list[TableEntry]:
     return entries
 
 
-def _finding(found: Ranking, differences: Sequence[Difference]) -> str:
+def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
     """Return who leads a scenario, and from how many it is separated."""
-    leader, metric = found.lines[0].row, found.scenario.columns[0]
+    leader, metric = ranking.lines[0].row, ranking.scenario.columns[0]
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
-    text = f"{leader.strategy} {found.lines[0].entries[0].text}{' %' if metric.share else ''}"
+    text = f"{leader.strategy} {ranking.lines[0].entries[0].text}{' %' if metric.share else ''}"
     gaps = [other.gap for other in differences if other.gap]
     if not gaps:
         return text
@@ -119,10 +121,10 @@ def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
 
 
 def _note(rankings: Sequence[Ranking], compared: bool) -> str:
-    lines = [line for found in rankings for line in found.lines]
-    first = {found.scenario.columns[0].in_text for found in rankings}
+    lines = [line for ranking in rankings for line in ranking.lines]
+    first = {ranking.scenario.columns[0].in_text for ranking in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
-    target = any(found.scenario.target for found in rankings)
+    target = any(ranking.scenario.target for ranking in rankings)
     median = " Updates and time to a target: median." if target else ""
     sentences = {
         f"Strategies are ranked by {by}.": len(lines) > len(rankings),
@@ -132,13 +134,13 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
         "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
         "how many would. That is not the same as equal: see “Behind the best”.": compared,
         "∞: the median seed never met the target; beside it, how many seeds did.": any(
-            found.unmet for found in rankings
+            ranking.unmet for ranking in rankings
         ),
         "Strategies with diverged runs come last; their means are those of the other seeds.": any(
             line.row.diverged for line in lines
         ),
         STALLED: any(line.row.stalled for line in lines),
-        NO_SURROGATE: any(found.scenario.lacks_surrogate for found in rankings),
+        NO_SURROGATE: any(ranking.scenario.lacks_surrogate for ranking in rankings),
     }
     return " ".join(sentence for sentence, applies in sentences.items() if applies)
 
@@ -154,8 +156,8 @@ def at_a_glance(results: Results) -> dict[str, Any]:
         title = f"Final {metric.in_text}, mean ± standard deviation over seeds{unit}"
     parts = zip(results.rankings, results.scenarios, results.differences, strict=True)
     lines = [
-        (scenario.label, _glances(scenario, rows, order, differences), found.pooled[0])
-        for found, (scenario, rows), differences in parts
+        (scenario.label, _glances(scenario, rows, order, differences), ranking.pooled[0])
+        for ranking, (scenario, rows), differences in parts
     ]
     return {
         "title": title,

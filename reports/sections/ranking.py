@@ -99,7 +99,7 @@ def ranking(scenario: RecordedScenario, rows: Sequence[Summary]) -> Ranking:
     return Ranking(
         scenario,
         tuple(column for column, _ in columns),
-        tuple(RankingLine(row, tuple(of[at] for _, of in columns)) for at, row in enumerate(rows)),
+        tuple(RankingLine(row, tuple(entries[at] for _, entries in columns)) for at, row in enumerate(rows)),
         (*pooled, *[NOTHING] * (len(columns) - len(pooled))),
     )
 

@@ -96,7 +96,8 @@ def cards(
         description = f"{about}, {title}: {'; '.join(said.values())}"
         figure = draw([cell for cell, _ in rows], partial(paint, rows), description, said, row)
         runs = sum(len(scenario.runs) for scenario in scenarios)
-        drawn.append(Card(title, {None: figure}, where, (), [results.place(of) for of in scenarios], runs))
+        places = [results.place(scenario) for scenario in scenarios]
+        drawn.append(Card(title, {None: figure}, where, (), places, runs))
     return drawn
 
 

@@ -1,7 +1,7 @@
 """Verdicts on the numbers of claims, by rules that were fixed before any number was seen.
 
-A claim is judged at the looks of its plan (`benchmarks/claims/verdicts/looks.py`) until it is decided. Before the
-first look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
+A claim is judged at the looks of its plan (`looks.py` beside this) until it is decided. Before the first
+look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
 against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
 *undecided*, with the number of seeds that would decide it.

@@ -19,13 +19,13 @@ SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 Sensitivities = Mapping[str, Sensitivity]  # by id of the study
 
 
-def leads(studies: Sequence[RecordedStudy], found: Sensitivities) -> str:
+def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str:
     """Return which strategies have wide basins, and which diverge; means over their scenarios."""
-    basins = _means(studies, lambda study: found[study.id].near)
+    basins = _means(studies, lambda study: sensitivities[study.id].near)
     scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
     which = f"{max(scenarios)} scenarios" if len(scenarios) == 1 else "its scenarios"
     over = f", mean over {which}" if max(scenarios) > 1 else ""
-    ways = {basin.of_space for basin in found.values()}
+    ways = {basin.of_space for basin in sensitivities.values()}
     searched = "what was searched" if len(ways) > 1 else "the space" if ways == {True} else "the trials"
     widest, narrowest = (end(basins, key=basins.__getitem__, default="") for end in (max, min))
     sentences = []

@@ -16,7 +16,7 @@ from reports.statistics.sensitivity import Sensitivity
 from reports.tables import UNKNOWN, PageTable, TableEntry
 
 
-def table(studies: Sequence[RecordedStudy], found: Sensitivities) -> PageTable:
+def table(studies: Sequence[RecordedStudy], basins: Sensitivities) -> PageTable:
     """Return one line per strategy of a scenario."""
     parameters = list(dict.fromkeys(parameter.name for study in studies for parameter in study.space))
     measure = studies[0].measure
@@ -27,14 +27,14 @@ def table(studies: Sequence[RecordedStudy], found: Sensitivities) -> PageTable:
         (
             TableEntry(study.strategy),
             _objective(study, top),
-            _near(found[study.id]),
-            _diverged(study, found[study.id]),
+            _near(basins[study.id]),
+            _diverged(study, basins[study.id]),
             *(_best(study, name) for name in parameters),
             _importance(study),
         )
         for study in studies
     ]
-    return PageTable(studies[0].scenario, best_frame(studies, found), headings, lines)
+    return PageTable(studies[0].scenario, best_frame(studies, basins), headings, lines)
 
 
 def _objective(study: RecordedStudy, top: str) -> TableEntry:
@@ -45,17 +45,17 @@ def _objective(study: RecordedStudy, top: str) -> TableEntry:
     return TableEntry(text, detail, study.best.worth, best=text == top)
 
 
-def _near(found: Sensitivity) -> TableEntry:
-    if isnan(found.near):
+def _near(basin: Sensitivity) -> TableEntry:
+    if isnan(basin.near):
         return UNKNOWN
-    return TableEntry(percent(found.near), "of the space" if found.of_space else "of trials", found.near)
+    return TableEntry(percent(basin.near), "of the space" if basin.of_space else "of trials", basin.near)
 
 
-def _diverged(study: RecordedStudy, found: Sensitivity) -> TableEntry:
+def _diverged(study: RecordedStudy, basin: Sensitivity) -> TableEntry:
     lost, counted = len(study.diverged), len(study.counted)
     if not counted:
         return UNKNOWN
-    space = f", {percent(found.diverges)} of the space" if lost and found.of_space else ""
+    space = f", {percent(basin.diverges)} of the space" if lost and basin.of_space else ""
     return TableEntry(percent(lost / counted), f"({lost} of {counted}{space})", lost / counted)
 
 
@@ -84,7 +84,7 @@ def _spread(study: RecordedStudy) -> float:
     return stdev(study.by_seed) if len(study.by_seed) > 1 else nan
 
 
-def best_frame(studies: Sequence[RecordedStudy], found: Sensitivities) -> pd.DataFrame:
+def best_frame(studies: Sequence[RecordedStudy], basins: Sensitivities) -> pd.DataFrame:
     """Return one row per study and parameter."""
     return pd.DataFrame(
         {
@@ -96,9 +96,9 @@ def best_frame(studies: Sequence[RecordedStudy], found: Sensitivities) -> pd.Dat
             "trials": len(study.counted),
             "seeds": len(study.seeds),
             "diverged trials": len(study.diverged),
-            "within 5 %": found[study.id].near,
-            "diverges": found[study.id].diverges,
-            "share of": "space" if found[study.id].of_space else "trials",
+            "within 5 %": basins[study.id].near,
+            "diverges": basins[study.id].diverges,
+            "share of": "space" if basins[study.id].of_space else "trials",
             "parameter": parameter.name,
             "best": study.best.parameters[parameter.name] if study.best else None,
             "low": parameter.choices[0] if parameter.choices else parameter.low,

@@ -37,11 +37,11 @@ def section(results: Results) -> Section | None:
     suite, studies = results.suite, results.suite.studies
     if not any(study.trials for study in studies):
         return None
-    found = {study.id: sensitivity(study) for study in studies}
+    basins = {study.id: sensitivity(study) for study in studies}
     index = indices(results)
-    blocks = [_block(group, index, found) for group in by_scenario(studies)]
+    blocks = [_block(group, index, basins) for group in by_scenario(studies)]
     shows = {
-        "leads": leads(studies, found),
+        "leads": leads(studies, basins),
         "shares": shares(suite),
         "remarks": remarks(suite),
         "blocks": blocks,
@@ -52,13 +52,13 @@ def section(results: Results) -> Section | None:
         for study, drawing, _ in block["cards"]
     ]
     figures += [(f"history {block['title']}", block["history"]) for block in blocks]
-    trials, best = PageTable("trials", trials_frame(studies)), PageTable("best", best_frame(studies, found))
+    trials, best = PageTable("trials", trials_frame(studies)), PageTable("best", best_frame(studies, basins))
     tables = [trials, best, *(block["table"] for block in blocks)]
     links = [
         download("What was found", suite.name, "tuned", best.numbers),
         download("All trials", suite.name, "trials", trials.numbers),
     ]
-    note = _note(found, any(block["error"] for block in blocks))
+    note = _note(basins, any(block["error"] for block in blocks))
     return Section("tuning", "Tuning", "tuning.html.j2", note, shows, figures, tables, links)
 
 
@@ -80,14 +80,14 @@ def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
 
 
 def _block(
-    studies: Sequence[RecordedStudy], index: Mapping[str, int], found: Sensitivities
+    studies: Sequence[RecordedStudy], index: Mapping[str, int], basins: Sensitivities
 ) -> dict[str, Any]:
     shown = [study for study in studies if study.judged and study.space]
     amounts = Amounts.of(studies)
     keys = [(index[study.strategy], study.strategy) for study in studies]
     return {
         "title": studies[0].scenario,
-        "table": table(studies, found),
+        "table": table(studies, basins),
         "edges": at_edges(studies),
         "error": amounts.scale.kind == "error",
         "cards": [
@@ -100,9 +100,9 @@ def _block(
     }
 
 
-def _note(found: Sensitivities, error: bool) -> str:
+def _note(basins: Sensitivities, error: bool) -> str:
     note = NOTE.format(error=", by the logarithm of the error" if error else "")
-    ways = {basin.of_space for basin in found.values() if not isnan(basin.near)}
+    ways = {basin.of_space for basin in basins.values() if not isnan(basin.near)}
     if not ways:
         return note
     mixed = f"for random and grid search {BY_TRIALS}, else {BY_SPACE}"
