@@ -165,9 +165,11 @@ class Tag(StrEnum):
     MEMORY_FORMAT = auto()
     DATA = auto()
     VERSION = auto()
-    COMMIT = auto()
+    COMMIT = auto()  # of this package
+    REPOSITORY = auto()  # the commit of the repository in which the command was started
     VERSIONS = auto()
     MACHINE = auto()
+    PROCESSOR = auto()
     MEAN_OF = auto()  # ids of the runs that a group's curve is the mean of
     # Of an experiment
     DESCRIPTION = auto()

@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -119,7 +120,7 @@ def test_a_metric_of_ones_own_has_a_column_and_is_compared(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", ["suites.md", "trace.md", "choose.md", "gate.md"])
+@pytest.mark.parametrize("guide", ["suites.md", "trace.md", "choose.md"])
 def test_the_commands_of_a_guide_succeed(tmp_path: Path, guide: str) -> None:
     """In the order in which they stand there, on the files that it shows."""
     assert written(guide, tmp_path) or guide == "choose.md"  # a command writes its suite
@@ -140,13 +141,78 @@ def test_the_commands_for_authors_succeed(tmp_path: Path) -> None:
         asyncfl(tmp_path, line)
 
 
-def test_the_gates_workflow_runs_the_commands_of_its_guide(tmp_path: Path) -> None:
-    written("gate.md", tmp_path)
-    workflow = yaml.safe_load((tmp_path / ".github" / "workflows" / "gate.yml").read_text())
-    steps = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
-    assert [step.removeprefix("asyncfl ") for step in steps if step.startswith("asyncfl ")] == commands(
-        "gate.md"
-    )[2:]
+def of_action(inputs: dict[str, str]) -> list[dict[str, Any]]:
+    """The shell steps of action.yml, with the inputs of a workflow in their environment."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    assert inputs.keys() <= action["inputs"].keys()
+    given = {name: inputs.get(name, about.get("default")) for name, about in action["inputs"].items()}
+    assert None not in given.values()
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda name: given[name[1]], text)
+
+    steps = [step for step in action["runs"]["steps"] if "run" in step]
+    assert all(step["shell"] == "bash" and "${{" not in step["run"] for step in steps)  # no text becomes code
+    return [
+        {**step, "env": {name: filled(value) for name, value in step.get("env", {}).items()}}
+        for step in steps
+    ]
+
+
+def shims(folder: Path) -> Path:
+    """A folder with `asyncfl`, and a `pip` that only notes what it was to install."""
+    folder.mkdir()
+    (folder / "asyncfl").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{ASYNCFL}" "$@"\n')
+    (folder / "pip").write_text(f'#!/bin/sh\necho "$@" >> "{folder}/installed"\n')
+    for command in folder.iterdir():
+        command.chmod(0o755)
+    return folder
+
+
+def in_workflow(folder: Path, steps: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Run steps as GitHub does, until one fails, and then those that always run; their exit codes."""
+    codes: list[int] = []
+    variables = {
+        **os.environ,
+        "PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "GITHUB_ACTION_PATH": str(ROOT),
+        "GITHUB_STEP_SUMMARY": str(folder.parent / "summary.md"),
+    }
+    for step in steps:
+        if any(codes) and step.get("if") != "always()":
+            continue
+        words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(words, cwd=folder, env={**variables, **step["env"]}, check=False)
+        codes.append(done.returncode)
+    return codes
+
+
+@pytest.mark.slow
+def test_the_gates_workflow_passes_and_fails_step_by_step(tmp_path: Path) -> None:
+    """The five lines of the guide, between its other commands; then without the baseline."""
+    folder, bin_ = tmp_path / "work", shims(tmp_path / "bin")
+    folder.mkdir()
+    written("gate.md", folder)
+    workflow = yaml.safe_load((folder / ".github" / "workflows" / "gate.yml").read_text())
+    checkout, gate = workflow["jobs"]["gate"]["steps"]
+    assert checkout == {"uses": "actions/checkout@v4"} and gate["uses"] == "OWNER/asyncfl-bench@main"
+    for line in commands("gate.md")[:2]:
+        asyncfl(folder, line)
+
+    summary = tmp_path / "summary.md"
+    no_speed = {"check": "--no-speed"}  # the machine may be busy
+    assert in_workflow(folder, of_action(gate["with"] | no_speed)) == [0, 0, 0, 0]
+    assert (bin_ / "installed").read_text() == f"install --quiet {ROOT} -c {ROOT}/constraints.txt\n"
+    assert summary.read_text().startswith("## ✅ guarded: ")
+    assert (folder / "asyncfl-gate" / "gate.xml").is_file()
+    assert list((folder / "asyncfl-gate" / "reports").glob("*.html"))
+
+    lost = {"baseline": "none.json", "options": "--set seeds=3"}
+    assert in_workflow(folder, of_action(gate["with"] | no_speed | lost)) == [0, 0, 2, 0]
+    for line in commands("gate.md")[4:]:
+        asyncfl(folder, line)
+    assert '"accepted": [\n  {' in (folder / "baseline.json").read_text()
 
 
 def test_the_space_of_the_guide_is_searched(

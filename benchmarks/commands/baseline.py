@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks import options
-from benchmarks.commands.check import File, measured, no_speed
+from benchmarks.commands.check import File, measured, no_speed, speeds
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @options.suite
 @options.allow_code
+@options.settings
 @options.scale
 @options.store
 @options.data_dir
@@ -28,13 +29,20 @@ if TYPE_CHECKING:
     type=File,
     help="Where to write it.  [default: DIR/baselines/SUITE.json]",
 )
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Take the results into the file that is there, with a line on what improved; nothing may be worse.",
+)
 def command(
     *,
     suite: str,
+    settings: tuple[str, ...],
     scale: str | None,
     store: Store,
     no_speed: bool,
     out: Path | None,
+    update: bool,
 ) -> None:
     """Write the results of the recorded runs of SUITE as a baseline for asyncfl check.
 
@@ -42,13 +50,29 @@ def command(
     each strategy is measured now.
     """
     from benchmarks.suite.suite import load
-    from reports.gate import baseline
+    from reports.gate import baseline, gate
+    from reports.gate.update import update as updated
 
-    planned = load(suite, scale=scale).runs()
+    planned = load(suite, settings, scale).runs()
+    path = out or store.folder / "baselines" / f"{planned[0].suite}.json"
+    before = baseline.read(path) if update else None
+    if before:
+        baseline.must_fit(before, planned, path)
     store.must_exist()
     taken = baseline.take(store.tracking_uri, planned)
     baseline.must_have_spread(taken)
     if not no_speed:
-        taken = taken.model_copy(update={"speed": measured(planned, {run.strategy for run in planned})})
-    path = baseline.write(taken, out or store.folder / "baselines" / f"{taken.suite}.json")
+        names = {run.strategy for run in planned}
+        speed = speeds(planned, before.speed) if before and before.speed else measured(planned, names)
+        taken = taken.model_copy(update={"speed": speed})
+    if before:
+        taken = updated(before, taken, gate.compare(before, taken))
+        better, other = taken.accepted[-1].better, taken.accepted[-1].other
+        for improvement in better:
+            click.echo(f"Better: {improvement}")
+        if other:
+            click.echo(f"Other golden values or schedules: {', '.join(other)}")
+        if not (better or other):
+            click.echo("All as before.")
+    baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")

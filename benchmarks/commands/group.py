@@ -30,6 +30,7 @@ COMMANDS = {  # name → its module in `benchmarks`
     "compare": "commands.compare",
     "leaderboard": "commands.leaderboard",
     "advise": "commands.advise",
+    "trace": "commands.trace",
     "check": "commands.check",
     "baseline": "commands.baseline",
     "list": "commands.lookup.list",

@@ -70,7 +70,8 @@ class TaskJob(PoolJob, Generic[AnyTask]):
 
     def elsewhere(self, folder: Path) -> Self:
         """With an outbox there; its numbers come from that machine and its libraries."""
-        return replace(self, outbox=Outbox(folder), provenance=_provenance_here())
+        own = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}  # the user's, which only the driver knows
+        return replace(self, outbox=Outbox(folder), provenance=_provenance_here() | own)
 
     def recording(self) -> Recording:
         """What writes the task's record."""

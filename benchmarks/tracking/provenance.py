@@ -19,8 +19,10 @@ def provenance() -> dict[Tag, str | dict[str, str]]:
     return {
         Tag.VERSION: version("asyncfl-bench"),
         Tag.COMMIT: commit(),
+        Tag.REPOSITORY: commit(Path.cwd()),
         Tag.VERSIONS: versions(),
         Tag.MACHINE: machine(),
+        Tag.PROCESSOR: processor(),
     }
 
 
@@ -38,18 +40,26 @@ def versions() -> dict[str, str]:
     return {name: number for name, number in found.items() if number}
 
 
-def commit() -> str:
-    """The commit of the sources, with `+` if they were changed since; empty if they are no git checkout."""
-    if not (ROOT / ".git").exists():
+def commit(folder: Path = ROOT) -> str:
+    """Return the commit of the git repository of a folder, with `+` if files that it tracks were changed.
+
+    Args:
+        folder: Any folder of the repository; by default that of the sources of this package.
+
+    Returns:
+        The hash, or nothing where there is no repository or no commit.
+    """
+    if folder == ROOT and not (ROOT / ".git").exists():  # installed, maybe inside of another repository
         return ""
-    head = _git("rev-parse", "--verify", "--quiet", "HEAD")
-    return head + "+" if head and _git("status", "--porcelain", "--untracked-files=no") else head
+    head = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    changed = head and _git(folder, "-c", "core.fsmonitor=", "status", "--porcelain", "--untracked-files=no")
+    return head + "+" if changed else head
 
 
-def _git(*arguments: str) -> str:
+def _git(folder: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True, timeout=10
+            ["git", "-C", folder, *arguments], capture_output=True, text=True, check=True, timeout=10
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -58,13 +68,27 @@ def _git(*arguments: str) -> str:
 
 def machine() -> str:
     """System, processor and number of cores."""
-    return f"{platform.system()} {platform.release()}, {_processor()}, {os.cpu_count()} cores"
+    return f"{platform.system()} {platform.release()}, {_name(_cpu_info())}, {os.cpu_count()} cores"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """System, kind of processor, and its vector instructions: what sums of floats depend on."""
+    import torch
+
+    info = _cpu_info()
+    kind = (f"{key} {info[key]}" for key in ("cpu family", "model") if key in info)  # names may be generic
+    return ", ".join([platform.system(), _name(info), *kind, torch.backends.cpu.get_cpu_capability()])
+
+
+def _name(info: dict[str, str]) -> str:
+    return info.get("model name", "") or platform.processor() or platform.machine()
+
+
+def _cpu_info() -> dict[str, str]:
+    """What Linux says of the first core."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+        return {}
+    rows = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in rows}

@@ -28,8 +28,9 @@ from reports.records.store import load
 from reports.records.summary import time_to_target
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
+ONE_BY_ONE = "one_by_one"  # the execution that repeats bit for bit
 GOLDEN_AT = (0, 0.25, 0.5, 0.75, 1)  # parts of a curve at which the loss is a golden value
-DIGITS = 9  # of a golden value; more than the gate looks at
+DIGITS = 9  # of a golden value: as many as tell one float32 from the next
 
 
 class Goal(Frozen):
@@ -86,18 +87,37 @@ class BaselineRun(Frozen):
         return max(1.0, self.loss[-1][0] / max(1, self.evaluations))
 
 
+class Acceptance(Frozen):
+    """Other results that a baseline took in, and which code gave them."""
+
+    date: str
+    commit: str  # of this package
+    repository: str  # of the user's repository
+    better: tuple[str, ...]  # what improved, and by how much
+    other: tuple[str, ...]  # strategies with other golden values or schedules
+
+
 class Baseline(Frozen):
     """All runs of a suite, and how fast its strategies were simulated."""
 
     format: Literal[1] = 1
     suite: str
-    commit: str
+    commit: str  # of this package
+    repository: str = ""  # commit of the repository in which the runs were started
     versions: dict[str, str]
+    # What computed all runs, each by itself; empty where it is not known, or not one: losses may be rounded
+    # otherwise when they are computed again.
+    processor: str = ""
     goals: dict[str, Goal]  # by scenario
     # By strategy: updates a second over the yardstick's.
     speed: dict[str, float] = Field(default_factory=dict)
+    accepted: tuple[Acceptance, ...] = ()  # the oldest first
     runs: tuple[BaselineRun, ...]
     checksum: str = ""  # SHA-256 of all the rest; empty in files of older versions
+
+    def repeats(self, other: Baseline) -> bool:
+        """Return whether the same processor and libraries made both: losses agree to the last digit."""
+        return bool(self.processor) and (self.processor, self.versions) == (other.processor, other.versions)
 
 
 def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
@@ -118,10 +138,14 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     runs = [there[run.key] for run in planned]
     digests = schedules(tracking_uri, [run.id for run in runs])
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
+    origins = {(run.processor, run.device, *sorted(run.versions.items())) for run in runs}
+    alike = len(origins) == 1 and latest.processor and all(one.execution == ONE_BY_ONE for one in planned)
     return Baseline(
         suite=suite,
         commit=latest.commit,
+        repository=latest.repository,
         versions=dict(latest.versions),
+        processor=f"{latest.processor}, {latest.device}" if alike else "",
         goals={run.scenario: _goal(run) for run in runs},
         runs=tuple(_outcome(run, digests[run.id]) for run in runs),
     )
@@ -161,13 +185,13 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
 
 
 def write(baseline: Baseline, path: Path) -> Path:
-    """Write a baseline, one run per line, so that diffs are readable."""
-    data = baseline.model_dump(mode="json") | {"checksum": _checksum(baseline)}
-    head = [f" {_json(key)}: {_json(value)}" for key, value in data.items() if key != "runs"]
-    runs = ",\n".join(f"  {_json(run)}" for run in data["runs"])
+    """Write a baseline, one acceptance and one run per line, so that diffs are readable."""
+    whole = Baseline.model_validate(baseline.model_dump())  # every field is set, and in the checksum
+    data = whole.model_dump(mode="json") | {"checksum": _checksum(whole)}
+    lines = ",\n".join(f" {_json(key)}: {_lines(value)}" for key, value in data.items())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("{\n" + ",\n".join([*head, f' "runs": [\n{runs}\n ]']) + "\n}\n", encoding="utf-8")
+        path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
     return path
@@ -231,8 +255,15 @@ def must_have_spread(baseline: Baseline) -> None:
 
 
 def _checksum(baseline: Baseline) -> str:
-    rest = baseline.model_dump_json(exclude={"checksum"})
+    rest = baseline.model_dump_json(exclude={"checksum"}, exclude_unset=True)  # as older files have fewer
     return hashlib.sha256(rest.encode()).hexdigest()
+
+
+def _lines(value: Any) -> str:
+    """A value as JSON, a list with one element a line."""
+    if not isinstance(value, list) or not value:
+        return _json(value)
+    return "[\n" + ",\n".join(f"  {_json(element)}" for element in value) + "\n ]"
 
 
 def _json(value: Any) -> str:

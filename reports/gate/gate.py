@@ -1,23 +1,26 @@
 """The gate: what got worse since a baseline was recorded, and whether that is more than chance.
 
-Final metric and updates to the target (of these the logarithm) are compared as means over seeds. A mean may
-get worse by
+Two questions are asked. Quality: did means over seeds of the final metric and of the updates to the target
+(of these the logarithm), or the speed, get worse? A mean may get worse by
 
     4 · s · √(2/n)
 
 four standard errors of a difference between two means of n seeds each. s is the standard deviation over seeds
 in the baseline: the strategy's own, but not less than the median one of all strategies in the scenario, since
 a few seeds estimate a spread poorly. An unchanged build has the same seeds and differs by rounding only.
-
-Schedules are compared exactly, on every machine: they do not depend on sums of floats. Losses, the golden
-values, must agree but for rounding, which another processor, library or order of summation changes (GOLDEN).
 Speed is a ratio to the yardstick measured beside it (SLOWER).
+
+Reproducibility: are schedules and losses, the golden values, those of the baseline? Schedules are compared
+exactly, on every machine: they do not depend on sums of floats. Losses are compared exactly where the same
+processor and the same versions of all libraries made them, run by run; elsewhere they must agree but for the
+rounding that another processor, library or order of summation changes (GOLDEN). A strategy that improved has
+other values of necessity: these are shown, and do not fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from math import exp, isfinite, log, sqrt
 from statistics import median
@@ -26,7 +29,7 @@ import numpy as np
 
 from fl_core.schema import Status
 from fl_core.text import many
-from reports.gate.baseline import Baseline, BaselineRun, Goal
+from reports.gate.baseline import DIGITS, Baseline, BaselineRun, Goal
 from reports.numbers import count, minus, number
 
 ERRORS = 4.0  # standard errors by which a mean may get worse
@@ -41,13 +44,24 @@ STALLS = "Stalled runs"
 Group = tuple[str, str]  # scenario, strategy
 
 
+class Question(StrEnum):
+    """A question that the gate asks of a build."""
+
+    QUALITY = auto()  # are results as good?
+    REPRODUCIBILITY = auto()  # are they the same?
+
+
 class Finding(StrEnum):
     """What became of a number since the baseline."""
 
     SAME = auto()
     BETTER = auto()
+    IMPROVED = auto()  # other values than recorded, of a strategy that got better
     WORSE = auto()
-    CHANGED = auto()
+    CHANGED = auto()  # other values than recorded
+
+
+EXIT_CODES = {Finding.WORSE: 1, Finding.CHANGED: 3}  # of what fails; 2 is a mistake of the user's
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +80,20 @@ class GateCheck:
     @property
     def failed(self) -> bool:
         """Whether the build must not pass."""
-        return self.finding in {Finding.WORSE, Finding.CHANGED}
+        return self.finding in EXIT_CODES
 
 
-def compare(baseline: Baseline, now: Baseline) -> list[GateCheck]:
-    """Return all checks of the same runs, recorded then and now."""
+def compare(
+    baseline: Baseline, now: Baseline, questions: Sequence[Question] = tuple(Question)
+) -> list[GateCheck]:
+    """Return all checks of the same runs, recorded then and now.
+
+    Args:
+        baseline: The runs as they were accepted.
+        now: The runs of the build.
+        questions: What is asked. A strategy is known to have improved only where quality is.
+    """
+    golden = 0.0 if now.repeats(baseline) else GOLDEN
     before, after = _groups(baseline), _groups(now)
     final = {group: [run.final for run in runs if run.finite] for group, runs in before.items()}
     reach = {group: _logs(runs) for group, runs in before.items()}
@@ -81,14 +104,34 @@ def compare(baseline: Baseline, now: Baseline) -> list[GateCheck]:
         reaches = tolerances({group: reach[group] for group in groups})
         for group in groups:
             pair = Seeds(*group, goal, before[group], after[group])
-            if stalled := pair.stalled():
-                checks.append(stalled)  # runs of other lengths have nothing to compare
-                continue
-            checks.append(pair.final(finals[group]))
-            if goal.target is not None:
-                checks.append(pair.reach(goal.target, reaches[group]))
-            checks += [pair.schedule(), pair.golden()]
-    return checks + list(_speeds(baseline.speed, now.speed))
+            if Question.QUALITY in questions:
+                if stalled := pair.stalled():
+                    checks.append(stalled)  # runs of other lengths have nothing to compare
+                    continue
+                checks.append(pair.final(finals[group]))
+                if goal.target is not None:
+                    checks.append(pair.reach(goal.target, reaches[group]))
+            if Question.REPRODUCIBILITY in questions:
+                checks += [pair.schedule(), pair.golden(golden)]
+    if Question.QUALITY in questions:
+        checks += _speeds(baseline.speed, now.speed)
+    return list(_with_improvements(checks))
+
+
+def exit_code(checks: Sequence[GateCheck]) -> int:
+    """Return 0 if the build may pass, 1 if something got worse, else 3: other values than recorded."""
+    return min((EXIT_CODES[check.finding] for check in checks if check.failed), default=0)
+
+
+def _with_improvements(checks: Sequence[GateCheck]) -> Iterator[GateCheck]:
+    """Yield the checks; what changed of a strategy that is better somewhere, worse nowhere, has improved."""
+    better, worse = (
+        {check.strategy for check in checks if check.finding is finding and check.scenario}
+        for finding in (Finding.BETTER, Finding.WORSE)
+    )
+    for check in checks:
+        improved = check.finding is Finding.CHANGED and check.strategy in better - worse
+        yield replace(check, finding=Finding.IMPROVED) if improved else check
 
 
 def tolerances(values: Mapping[Group, Sequence[float]]) -> dict[Group, float]:
@@ -182,7 +225,7 @@ class Seeds:
         seeds = f"{len(other)} of {many(len(pairs), 'seed')}"
         return self._check(SCHEDULE, Finding.CHANGED, *other[0], seeds, "none")
 
-    def golden(self) -> GateCheck:
+    def golden(self, tolerance: float) -> GateCheck:
         """Return the check of the loss at every evaluation of every seed; the first that differs is shown."""
         for a, b in zip(self.before, self.now, strict=True):
             if [updates for updates, _ in a.loss] != [updates for updates, _ in b.loss]:
@@ -190,10 +233,11 @@ class Seeds:
                 seed = f"evaluations of seed {a.seed}"
                 return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts, seed, "none")
             for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
-                if (off := deviation(was, is_now)) > GOLDEN:
+                if (off := deviation(was, is_now)) > tolerance:
                     what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
-                    losses = f"{was:.8g}", f"{is_now:.8g}"
-                    return self._check(what, Finding.CHANGED, *losses, number(off, 2), minus(f"{GOLDEN:.0e}"))
+                    losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
+                    allowed = minus(f"{tolerance:.0e}") if tolerance else "none"
+                    return self._check(what, Finding.CHANGED, *losses, number(off, 2), allowed)
         return self._check(GOLDEN_VALUES, Finding.SAME)
 
 

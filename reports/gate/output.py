@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,8 @@ from benchmarks.errors import UserError
 from fl_core.text import many
 from reports import tables
 from reports.gate.baseline import Baseline
-from reports.gate.gate import Finding, GateCheck
+from reports.gate.gate import GOLDEN, Finding, GateCheck
+from reports.numbers import minus
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,28 +25,57 @@ HEADINGS = {
     Finding.WORSE: ("Worse", "red"),
     Finding.CHANGED: ("Not what was recorded", "yellow"),
     Finding.BETTER: ("Better", "green"),
+    Finding.IMPROVED: ("Changed by the improvement", "green"),
+}
+ENDS = {
+    Finding.WORSE: "worse",
+    Finding.BETTER: "better",
+    Finding.CHANGED: "not what was recorded",
+    Finding.IMPROVED: "changed by the improvement",
 }
 
 
 def verdict(checks: Sequence[GateCheck], suite: str) -> str:
     """Return the outcome as a sentence."""
-    n = Counter(check.finding for check in checks)
-    ends = [f"{many(n[kind], 'check')} {kind}" for kind in (Finding.WORSE, Finding.BETTER) if n[kind]]
-    if n[Finding.CHANGED]:
-        ends.append(f"{n[Finding.CHANGED]} not what was recorded")
-    failed = [check for kind in (Finding.WORSE, Finding.CHANGED) for check in checks if check.finding is kind]
-    names = list(dict.fromkeys(check.strategy for check in failed))
-    who = f" ({', '.join(names[:5])}{' and others' if len(names) > 5 else ''})" if names else ""
-    return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}{who}."
+    ends = []
+    for kind, words in ENDS.items():
+        of_kind = [check for check in checks if check.finding is kind]
+        names = list(dict.fromkeys(check.strategy for check in of_kind))
+        others = " and others" if len(names) > 5 else ""
+        if of_kind:
+            ends.append(f"{len(of_kind)} {words} ({', '.join(names[:5])}{others})")
+    return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}."
 
 
 def how_compared(before: Baseline, now: Baseline) -> str:
-    """Return the context of a difference: the commits of both, and which versions differ."""
-    commits = f"Baseline of commit {before.commit[:12] or 'unknown'}, runs of {now.commit[:12] or 'unknown'}."
+    """Context of a difference: the commits of both, how exactly losses are compared, and why."""
+    said = f"Baseline: {_commits(before)}. Runs: {_commits(now)}. Golden values are compared"
+    if now.repeats(before):
+        return f"{said} exactly: the same processor and libraries made both."
     names = dict.fromkeys((*before.versions, *now.versions))
-    pairs = ((name, before.versions.get(name, "none"), now.versions.get(name, "none")) for name in names)
+    pairs = [(name, before.versions.get(name, "none"), now.versions.get(name, "none")) for name in names]
+    pairs.append(("processor", before.processor or "not recorded", now.processor or "not recorded"))
     other = [f"{name} {then} → {today}" for name, then, today in pairs if then != today]
-    return f"{commits} Other versions: {', '.join(other)}." if other else commits
+    return f"{said} within {minus(f'{GOLDEN:.0e}')}: {'; '.join(other) or 'the processor is not recorded'}."
+
+
+def _commits(baseline: Baseline) -> str:
+    own = baseline.repository if baseline.repository != baseline.commit else ""  # in a clone they are one
+    known = [("your repository", own), ("asyncfl", baseline.commit)]
+    return ", ".join(f"{name} at {commit[:12]}" for name, commit in known if commit) or "of no known commit"
+
+
+def to_accept(checks: Sequence[GateCheck], anew: str) -> str:
+    """The command that makes results as they are now the baseline, in a sentence; empty if all are as before.
+
+    `anew` is the command that writes a new baseline.
+    """
+    findings = {check.finding for check in checks}
+    if Finding.WORSE in findings:
+        return f"Where this is meant, write a new baseline: `{anew}`."
+    if Finding.CHANGED in findings:
+        return f"Where this is meant, accept it: `{anew} --update`."
+    return f"Accept the improvement: `{anew} --update`." if Finding.BETTER in findings else ""
 
 
 def table(checks: Sequence[GateCheck]) -> RenderableType:
@@ -93,8 +122,8 @@ def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, anew:
     for heading, _, rows in _by_finding(checks):
         escaped = [[cell.translate(ESCAPED) for cell in row] for row in rows]
         parts += [f"### {heading}", tables.markdown(HEADS, escaped, left=len(HEADS))]
-    if failed:
-        parts.append(f"Where this is meant, write a new baseline: `{anew}`.")
+    if accept := to_accept(checks, anew):
+        parts.append(accept)
     return "\n\n".join([*parts, how_compared(before, now)]) + "\n"
 
 

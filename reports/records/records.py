@@ -69,6 +69,9 @@ class RecordedRun:
     data: Mapping[str, str]
     execution: str
     machine: str
+    repository: str = ""  # commit of the repository in which the run was started
+    processor: str = ""
+    device: str = ""
     code: Mapping[str, str] = field(default_factory=dict)  # user's own classes → file and its digest
     superseded: bool = False  # the runner marked it as replaced by other runs of the same names
     metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
@@ -111,6 +114,9 @@ class RecordedRun:
             code=table(read(Tag.CODE)),
             execution=read(Tag.EXECUTION),
             machine=read(Tag.MACHINE),
+            repository=read(Tag.REPOSITORY),
+            processor=read(Tag.PROCESSOR),
+            device=read(Tag.DEVICE),
             superseded=bool(read(Tag.SUPERSEDED)),
             metrics=from_text(read(Tag.METRICS)),
         )

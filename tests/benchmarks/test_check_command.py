@@ -22,6 +22,7 @@ from benchmarks.runs.session import Session
 from benchmarks.speed import strategies
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
+from fl_core.schema import Tag
 from fl_core.strategies.strategy import Strategy
 from reports.gate import baseline as baselines
 
@@ -68,7 +69,13 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     (tmp_path / "longer").mkdir()
     longer = write_suite(tmp_path / "longer", updates=80)
     said = complaint(check.command, longer, *at_store, "--baseline", file)
+    assert said == complaint(
+        check.command, suite, "--set", "budget.updates=80", *at_store, "--baseline", file
+    )
     assert "is a baseline of other runs: 4 of its 4 are not in suite 'small' as it is now" in said
+    done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed", "--update")
+    assert (done.exit_code, done.output) == (0, f"All as before.\nBaseline of 4 runs: {file}\n")
+    assert len(baselines.read(file).accepted) == 1
     other = write_suite(tmp_path, name="other")
     said = complaint(check.command, other, *at_store, "--baseline", file)
     assert said == f"{file}: is a baseline of suite 'small', not of 'other'"
@@ -89,14 +96,16 @@ def test_what_is_missing(tmp_path: Path, store: Store) -> None:
 
 @pytest.mark.usefixtures("fork_server")
 def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that was filled before says nothing about what is checked out now."""
+    """A store that was filled before says nothing about what is checked out now, here or at the user's."""
     suite, file = write_suite(tmp_path), tmp_path / "base.json"
-    monkeypatch.setattr("benchmarks.runs.session.provenance", lambda: {"commit": "a" * 40, "versions": {}})
+    about = {Tag.COMMIT: "", Tag.REPOSITORY: "a" * 40, Tag.VERSIONS: {}}
+    monkeypatch.setattr("benchmarks.runs.session.provenance", lambda: about)
     run(suite, store)
     invoke(baseline.command, suite, "--store", store.folder, "--out", file, "--no-speed")
+    assert baselines.read(file).repository == "a" * 40
     warned = {}
     for here in ("a" * 40, "a" * 40 + "+", "b" * 40, ""):
-        monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda here=here: here)
+        monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda *_, here=here: here)
         done = invoke(check.command, suite, "--store", store.folder, "--baseline", file)
         warned[here[:1]] = (
             "the runs are of commit aaaaaaaaaaaa, not of bbbbbbbbbbbb" in done.output + done.stderr
@@ -162,7 +171,8 @@ def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
     assert not any(who == "ACE" for who, _ in failed)
     assert re.search(r"FedBuff .* Updates to 1 ", done.stdout)
     summary = (tmp_path / "gate.md").read_text()
-    assert "### Worse" in summary and "`asyncfl baseline small.yaml --out base.json`" in summary
+    assert "### Worse" in summary
+    assert "`asyncfl baseline small.yaml --out base.json --store after`" in summary
 
 
 def test_speed_is_a_median_of_ratios_to_the_yardstick_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:

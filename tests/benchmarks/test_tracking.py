@@ -66,9 +66,11 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
     assert tags.pop("execution") == "one by one" and tags.pop("device") == "cpu"
     assert tags.pop("memory_format") == "contiguous"
     assert float(tags.pop("wall_seconds")) == pytest.approx(result.seconds, abs=0.001)
-    assert tags.pop("machine") and tags.pop("paper").startswith("FedBuff, buffered asynchronous aggregation")
-    assert tags.keys() >= {"version", "commit"}
-    assert {name: value for name, value in tags.items() if name not in ("version", "commit")} == {
+    assert tags.pop("machine") and tags.pop("processor")
+    assert tags.pop("paper").startswith("FedBuff, buffered asynchronous aggregation")
+    assert tags.keys() >= {"version", "commit", "repository"}
+    known = {name: value for name, value in tags.items() if name not in ("version", "commit", "repository")}
+    assert known == {
         "kind": "run",
         "key": task.key,
         "suite": "small",

@@ -15,7 +15,8 @@ from benchmarks.errors import UserError
 from fl_core.schema import Status
 from reports.gate import baseline, gate
 from reports.gate.baseline import Baseline, BaselineRun, Goal
-from reports.gate.gate import ERRORS, GOLDEN, SLOWER, compare, tolerances
+from reports.gate.gate import ERRORS, GOLDEN, SLOWER, Finding, Question, compare, exit_code, tolerances
+from reports.gate.update import update
 
 ACCURACY = Goal(metric="test/accuracy", higher=True, target=0.85)
 DISTANCE = Goal(metric="distance", higher=False, target=0.5)
@@ -118,6 +119,63 @@ def test_accuracy() -> None:
     better = compare(before, changed(before, final=lambda one: one.final + 1.01 * allowed))
     assert [one.what for one in better if one.finding == "better"] == ["Final test accuracy"]
     assert not any(one.failed for one in better)
+
+
+def test_an_improvement_passes_with_its_other_values_and_is_taken_in(tmp_path: Path) -> None:
+    """One strategy better in one scenario, with other losses in both: exit code 0, and a line in the file."""
+    before = record()
+    now = changed(before, final=lambda one: one.final + 0.1)
+    for where in ((scenario, "FedBuff") for scenario in GOALS):
+        now = changed(now, where, loss=lambda one: tuple((at, 0.9 * loss) for at, loss in one.loss))
+    checks = compare(before, now)
+    assert {one.finding for one in checks} == {Finding.SAME, Finding.BETTER, Finding.IMPROVED}
+    assert exit_code(checks) == 0
+    taken = update(before, now.model_copy(update={"commit": "f" * 40, "speed": {}}), checks)
+    path = baseline.write(taken, tmp_path / "ci.json")
+    found = baseline.read(path)
+    (line,) = found.accepted
+    assert line.commit == "f" * 40 and line.other == ("FedBuff",)
+    assert len(line.better) == 1 and line.better[0].startswith(
+        "FedBuff in digits · F80: Final test accuracy "
+    )
+    assert found.runs == now.runs and found.speed == before.speed
+    assert {one.finding for one in compare(found, now)} == {Finding.SAME}
+    assert len(update(found, now, []).accepted) == 2  # lines stay
+
+
+def test_what_is_worse_elsewhere_has_not_improved() -> None:
+    """Other values of such a strategy fail beside its loss of quality, and no update takes them in."""
+    before = record()
+    now = changed(before, final=lambda one: one.final + 0.1)
+    now = changed(now, ("quadratic · F80", "FedBuff"), final=lambda one: one.final + 0.1, schedule="f" * 16)
+    checks = compare(before, now)
+    assert exit_code(checks) == 1
+    assert Finding.CHANGED in {one.finding for one in checks}
+    with pytest.raises(UserError, match="--update takes in nothing worse"):
+        update(before, now, checks)
+
+
+def test_two_questions_with_two_exit_codes() -> None:
+    """Quality alone, reproducibility alone, both: 1 if something is worse, 3 if it is only other."""
+    before = record()
+    other = changed(before, schedule="f" * 16)
+    worse = changed(other, final=lambda one: one.final - 0.1)
+    asked = [(question,) for question in Question] + [tuple(Question)]
+    assert [exit_code(compare(before, other, questions)) for questions in asked] == [0, 3, 3]
+    assert [exit_code(compare(before, worse, questions)) for questions in asked] == [1, 3, 1]
+    counts = [len(compare(before, before, questions)) for questions in asked]
+    assert counts[0] + counts[1] == counts[2]
+
+
+def test_golden_values_are_compared_exactly_like_with_like() -> None:
+    """The last digit counts for the same processor and libraries, and for no others; unknown is no like."""
+    here = record().model_copy(update={"processor": "Linux, x, AVX512"})
+    digit = changed(here, loss=lambda one: tuple((at, loss * (1 + 1e-8)) for at, loss in one.loss))
+    assert failures(here, digit) == [("FedBuff", "Golden", "changed")]
+    for others in ({"processor": "Linux, x, AVX2"}, {"versions": {"torch": "2.14.0"}}):
+        assert failures(here, digit.model_copy(update=others)) == []
+    unknown = {"processor": ""}
+    assert failures(here.model_copy(update=unknown), digit.model_copy(update=unknown)) == []
 
 
 def test_lower_may_be_better() -> None:
@@ -276,7 +334,7 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
     before = changed(record(), updates_to_target=inf)
     path = baseline.write(before, tmp_path / "new" / "ci.json")
     assert baseline.read(path) == before
-    assert path.read_text().count("\n") == len(before.runs) + 11
+    assert path.read_text().count("\n") == len(before.runs) + 14
     lost = changed(before, final=nan, status=Status.DIVERGED)
     assert compare(lost, baseline.read(baseline.write(lost, path))) == compare(lost, lost)
 

@@ -47,8 +47,11 @@ def test_markdown() -> None:
     text = gate_output.markdown(hostile(), before, newer, anew)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
-    assert "\\<b>" in text and text.startswith("## ❌ ci: 3 checks, 1 check worse, 1 check better (")
+    assert "\\<b>" in text and text.startswith("## ❌ ci: 3 checks, 1 worse (")
     assert "write a new baseline: `asyncfl baseline ci`." in text and "torch 2.13.0 → 2.14.0" in text
+    better = gate_output.markdown(hostile()[1:], before, newer, anew)
+    assert better.startswith("## ✅ ci: 2 checks, 1 better (ACE).")
+    assert "Accept the improvement: `asyncfl baseline ci --update`." in better
     alike = gate_output.markdown(hostile()[2:], before, before, anew)
     assert alike.startswith("## ✅ ci: 1 check, all as before.")
 
@@ -65,6 +68,4 @@ def test_the_table_holds_what_is_not_as_before() -> None:
 def test_the_verdict_names_who_got_worse() -> None:
     """Five names at most."""
     checks = [replace(hostile()[0], strategy=f"S{at}") for at in range(7)]
-    assert (
-        gate_output.verdict(checks, "ci") == "ci: 7 checks, 7 checks worse (S0, S1, S2, S3, S4 and others)."
-    )
+    assert gate_output.verdict(checks, "ci") == "ci: 7 checks, 7 worse (S0, S1, S2, S3, S4 and others)."

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import advice
+from benchmarks.advice import advice
 from benchmarks.commands import advise, leaderboard
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
@@ -280,7 +280,9 @@ def test_who_leads_under_either_split_is_checked(monkeypatch: pytest.MonkeyPatch
     suite = load("standard", ["seeds=1"])
     near = [advice.Neighbour("exponential", advice.of_timing(Timing(), 20, 30), 0.0)]
     chosen = advice.candidates(near, Leaderboard(runs), suite)
-    assert [one if isinstance(one, str) else one["name"] for one in chosen] == ["asgd", "quafl", "fedavg"]
+    names = [one.written if isinstance(one.written, str) else one.written["name"] for one in chosen]
+    assert names == ["asgd", "quafl", "fedavg"]
+    assert chosen[0].why == "leads with i.i.d. data there"
 
 
 def test_where_nothing_near_was_measured_it_says_so(
@@ -291,9 +293,11 @@ def test_where_nothing_near_was_measured_it_says_so(
     (tmp_path / "log.csv").write_text("client,length\n" + "".join(f"{i},1\n" for i in range(9)) + "9,1000\n")
     said = told("--trace", "log.csv", "--out", "mine.yaml")
     assert "Nothing near was measured" in said and "leads" not in said
+    assert "ASGD: mean rank 1.5 of 3 over all populations measured" in said
     assert "    path: log.csv\n" in (tmp_path / "mine.yaml").read_text()  # the folder may be moved
     suite = load(str(tmp_path / "mine.yaml"))
-    assert suite.spec.problem.clients == 10 and len(suite.spec.strategies) == len(advice.ANYWHERE)
+    assert suite.spec.problem.clients == 10 and "Nothing near was measured." in suite.description
+    assert {one.reference() for one in suite.spec.strategies} == {"asgd", "fedbuff", "fedavg"}
 
 
 def test_neighbours_are_sorted_by_distance(kept: Path) -> None:

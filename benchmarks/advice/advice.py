@@ -13,15 +13,15 @@ from benchmarks.suite import labels
 from benchmarks.suite.suite import Suite
 from benchmarks.yaml_io import read
 from fl_core.scenario import Timing
-from fl_core.text import many
+from fl_core.text import listed, many
 from fl_core.timing.characteristics import Characteristics, characteristics
 from reports import numbers
 from reports.leaderboard.board import Leaderboard
 
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
+NOTHING = "Nothing near was measured"
 CANDIDATES = 5  # strategies that the suite compares
-ANYWHERE = ("fedavg", "asgd", "fedbuff", "ca2fl", "ace")  # where nothing near was measured
 WORDS = {
     "spread": "typical ratio of one client's mean time to another's",
     "slowest": "slowest client's mean time over the median client's",
@@ -42,6 +42,15 @@ class Neighbour:
     def near(self) -> bool:
         """Whether what was found there may be expected here."""
         return self.distance <= NEAR
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy worth comparing."""
+
+    written: Any  # as a suite writes it
+    label: str
+    why: str
 
 
 def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int] = SEEDS) -> Characteristics:
@@ -70,7 +79,7 @@ def advice(own: Characteristics, found: Sequence[Neighbour], board: Leaderboard)
         yield f"  {WORDS[name]}: {_factor(value)}, there {_factor(getattr(theirs, name))}"
     if not found or not found[0].near:
         nearest = f": the nearest, {found[0].timing}, is {_factor(found[0].distance)} away" if found else ""
-        yield f"Nothing near was measured{nearest}; a factor of 2 would count as near."
+        yield f"{NOTHING}{nearest}; a factor of 2 would count as near."
         return
     yield f"Nearest: {found[0].timing}, {_factor(found[0].distance)} away (2 would still count as near)."
     there = board.populations[board.populations["timing"] == found[0].timing]
@@ -93,36 +102,63 @@ def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> s
     )
 
 
-def candidates(found: Sequence[Neighbour], board: Leaderboard, suite: Suite) -> list[Any]:
-    """The strategies worth comparing, as a suite writes them: leaders and best of the nearest population."""
-    if not found or not found[0].near:
-        return list(ANYWHERE)
+def candidates(found: Sequence[Neighbour], board: Leaderboard, suite: Suite) -> list[Candidate]:
+    """Return the strategies worth comparing, each with the reason, and FedAvg.
+
+    They are those that lead in the nearest population under either split of the data, and the best there over
+    both; where no population is near, the best over all.
+
+    Args:
+        found: The populations measured, the nearest first.
+        board: Their standings.
+        suite: The suite that was measured, which says how each strategy is written.
+    """
     written = dict(zip(labels.strategies(suite.spec), read(suite.source)["strategies"], strict=True))
-    there = board.populations[board.populations["timing"] == found[0].timing]
-    order = there.groupby("strategy")["rank"].mean().sort_values().index
-    leaders = there.groupby("partition", sort=False)["strategy"].first()
-    best = [written[label] for label in dict.fromkeys([*leaders, *order]) if label in written][:CANDIDATES]
-    return [*best, *([] if "fedavg" in best else ["fedavg"])]
+    why: dict[str, str] = {}
+    if found and found[0].near:
+        there = board.populations[board.populations["timing"] == found[0].timing]
+        leaders: dict[str, list[str]] = {}
+        for partition, standing in there.groupby("partition", sort=False):
+            leaders.setdefault(standing["strategy"].iloc[0], []).append(str(partition))
+        why = {label: f"leads with {listed(splits)} data there" for label, splits in leaders.items()}
+        ranks, place = there.groupby("strategy")["rank"].mean().sort_values(), "there"
+    else:
+        ranks, place = board.overall.set_index("strategy")["rank"], "over all populations measured"
+    for label, rank in ranks.items():
+        why.setdefault(str(label), f"mean rank {rank:.1f} of {len(ranks)} {place}")
+    best = [label for label in why if label in written][:CANDIDATES]
+    chosen = [Candidate(written[label], label, why[label]) for label in best]
+    if any(candidate.written == "fedavg" for candidate in chosen):
+        return chosen
+    return [*chosen, Candidate("fedavg", "FedAvg", "synchronous, what others are compared with")]
 
 
 def suite_to_check(
-    timing: Mapping[str, Any], clients: int, time: float, strategies: Sequence[Any]
+    timing: Mapping[str, Any],
+    clients: int,
+    time: float,
+    strategies: Sequence[Candidate],
+    found: Sequence[Neighbour],
 ) -> dict[str, Any]:
     """A suite that compares strategies under a timing; the problem is for the user to replace."""
+    near = found and found[0].near
+    nearest = f"Nearest population measured: {found[0].timing}. " if near else f"{NOTHING}. "
+    reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
     return {
         "name": "advised",
         "description": "What asyncfl advise suggests; put your own problem in place of digits, "
-        "and leave out the grid if your data are given per client.",
+        "and leave out the grid if your data are given per client. "
+        f"{nearest}{reasons}.",
         "seeds": 8,
         "problem": {"name": "digits", "clients": clients},
         "timing": dict(timing),
         "budget": {"time": time},
         "local": {"steps": 2, "batch": 32},
         "lr": 0.1,
-        "strategies": list(strategies),
+        "strategies": [candidate.written for candidate in strategies],
         "grid": {"problem.partition": ["iid", {"name": "class_dirichlet", "alpha": 0.1}]},
     }
 
 
 def _factor(value: float) -> str:
-    return f"{exp(value):.2g} ×"
+    return f"{exp(value):.3g} ×"

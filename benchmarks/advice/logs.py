@@ -1,0 +1,249 @@
+"""Logs of jobs, in any columns of a CSV or parquet file, as lengths of each client's jobs and absences."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.errors import UserError
+from fl_core import reading
+from fl_core.text import listed, many, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_BYTES = 500_000_000
+DONE = ("done", "ok", "success", "succeeded", "successful", "complete", "completed", "finished", "true", "1")
+DIGITS = 6  # of a length, after the point
+# A gap between two jobs of a client that is longer than LONG times its median time from job to job is an
+# absence. Exponential gaps spend less than RARE of the time in such ones: absences are inferred above that.
+LONG, RARE = 10, 0.01
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a log that say who worked, and from when to when or how long."""
+
+    client: str
+    start: str | None = None
+    end: str | None = None
+    duration: str | None = None
+    status: str | None = None
+    done: tuple[str, ...] = ()  # values of `status` of finished jobs; none: those of DONE
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        names = (self.client, self.start, self.end, self.duration, self.status)
+        return [name for name in names if name is not None]
+
+
+@dataclass(frozen=True)
+class Absences:
+    """Gaps between a client's jobs, and the long ones among them, which are absences."""
+
+    gaps: int
+    long: int
+    away: float  # share of the time from a client's first job to its last that is in long gaps
+    mean_on: float  # time present for each long gap; infinite without one
+    mean_off: float  # of the long gaps
+
+    @property
+    def law(self) -> dict[str, Any] | None:
+        """The availability as a suite writes it; None where clients are hardly ever away."""
+        if self.away <= RARE or self.mean_on <= 0:
+            return None
+        return {"name": "spells", "mean_on": _rounded(self.mean_on), "mean_off": _rounded(self.mean_off)}
+
+
+@dataclass(frozen=True, eq=False)
+class JobLog:
+    """The jobs of a log; clients are numbered in order of first appearance."""
+
+    rows: int  # of the file
+    left_out: Mapping[str, int]  # why → rows
+    jobs: pd.DataFrame  # client, length of each job, in order of time if that is known
+    absences: Absences | None  # None where the log has no start times
+    seconds: bool  # whether lengths are in seconds; else in the unit of the log
+
+    @property
+    def clients(self) -> int:
+        """How many clients have a job."""
+        return int(self.jobs["client"].nunique())
+
+    def durations(self, trace: Path) -> dict[str, Any]:
+        """The law of durations as a suite writes it, with a trace that was written."""
+        return {"name": "trace", "path": str(trace), "clients": "random"}
+
+    def write(self, trace: Path) -> None:
+        """Write the jobs as a trace, rows of client and length."""
+        lengths = self.jobs["length"].map(lambda length: f"{length:.{DIGITS}f}".rstrip("0").rstrip("."))
+        self.jobs.assign(length=lengths).to_csv(trace, index=False)
+
+
+def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
+    """Read the jobs of a log.
+
+    Args:
+        path: A CSV or parquet file with one row for each job.
+        columns: Which of its columns say what.
+        gap: A longer gap between a client's jobs is an absence, in the unit of the lengths; by default ten
+            times the client's median time from the start of a job to that of its next.
+
+    Raises:
+        UserError: If the file cannot be read, lacks a column, or has no job.
+    """
+    import pandas as pd
+
+    table = _table(path, columns)
+    timed = _times(path, table, columns)
+    client = table[columns.client].astype("string").str.strip()
+    reasons = pd.Series(pd.NA, table.index, dtype="string")
+
+    def leave_out(rows: pd.Series[bool], why: str) -> None:
+        reasons[rows.fillna(False).astype(bool) & reasons.isna()] = why
+
+    leave_out(client.isna() | (client == ""), "without a client")
+    leave_out(timed["length"].isna(), "without a time that can be read")
+    timed = timed.assign(client=client)[reasons.isna()]  # failed jobs, too, show that a client was there
+    if columns.status:
+        leave_out(~_is_done(path, table[columns.status], columns.done), "that did not finish")
+    leave_out((timed["length"] < 10**-DIGITS).reindex(table.index), "with a length of 0 or less")
+    kept = timed.loc[reasons[reasons.isna()].index.intersection(timed.index)]
+    if kept.empty:
+        raise UserError(f"{path}: has no job: {counts(_by_reason(reasons))}")
+    if columns.start:
+        kept = kept.sort_values("start", kind="stable")
+    numbers, _ = pd.factorize(kept["client"])
+    return JobLog(
+        rows=len(table),
+        left_out=_by_reason(reasons),
+        jobs=pd.DataFrame({"client": numbers, "length": kept["length"].round(DIGITS).to_numpy()}),
+        absences=_absences(timed, gap) if columns.start else None,
+        seconds=bool(timed.attrs["seconds"]),
+    )
+
+
+def _table(path: Path, columns: Columns) -> pd.DataFrame:
+    """The columns of the file; texts as they stand there."""
+    import pandas as pd
+
+    try:
+        content = reading.content(path, MOST_BYTES)
+        if content[:4] == b"PAR1":
+            table = pd.read_parquet(BytesIO(content))
+        else:
+            header = content.partition(b"\n")[0]
+            separator = max((b",", b";", b"\t", b"|"), key=header.count).decode()
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows longer than the header
+                table = pd.read_csv(
+                    BytesIO(content), sep=separator, dtype="string", encoding="utf-8-sig", index_col=False
+                )
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, pd.errors.ParserWarning) as error:  # pyarrow's and UnicodeDecodeError are ValueErrors
+        raise UserError(f"{path}: is neither CSV nor parquet: {str(error).strip().splitlines()[0]}") from None
+    for name in columns.names:
+        if name not in table.columns:
+            there = ", ".join(map(str, table.columns))
+            raise UserError(f"{path}: no column '{name}'{nearest(name, table.columns)} It has: {there}")
+    return table[list(dict.fromkeys(columns.names))]
+
+
+def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Start and length of each row, NaN where they cannot be read; `attrs` says whether in seconds."""
+    import pandas as pd
+
+    values = {
+        name: _moments(path, name, table[name])
+        for name in (columns.start, columns.end, columns.duration)
+        if name is not None
+    }
+    start = values[columns.start] if columns.start else None
+    stamps = start is not None and pd.api.types.is_datetime64_any_dtype(start)
+    if columns.duration:
+        length = values[columns.duration]
+    else:
+        assert columns.start and columns.end
+        if stamps != pd.api.types.is_datetime64_any_dtype(values[columns.end]):
+            raise UserError(
+                f"{path}: of '{columns.start}' and '{columns.end}' one holds dates and the other numbers"
+            )
+        length = values[columns.end] - values[columns.start]
+    if pd.api.types.is_timedelta64_dtype(length):
+        length = length.dt.total_seconds()
+    timed = pd.DataFrame({"length": length.astype(float)})
+    if start is not None:
+        timed["start"] = (start - start.min()).dt.total_seconds() if stamps else start.astype(float)
+    timed.attrs["seconds"] = stamps
+    return timed
+
+
+def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
+    """Numbers, dates or lengths of time; whichever a column of texts holds."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        return column
+    numbers = pd.to_numeric(column, errors="coerce")
+    if numbers.notna().any():
+        return numbers
+    moments = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+    if moments.isna().all():
+        first = next(iter(column.dropna()), "")
+        raise UserError(
+            f"{path}: column '{name}' holds '{first}', neither numbers nor dates such as 2026-01-31 12:00:05"
+        )
+    return moments
+
+
+def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Series[bool]:
+    """Whether each row's status is that of a finished job."""
+    text = status.astype("string").str.strip().str.casefold()
+    finished = text.isin([value.casefold() for value in done or DONE])
+    if not finished.any():
+        values = ", ".join(f"'{value}'" for value in text.dropna().unique()[:6])
+        raise UserError(f"{path}: no job is finished, but {values}; name that of finished jobs with --done")
+    return finished
+
+
+def _absences(timed: pd.DataFrame, gap: float | None) -> Absences | None:
+    """The gaps of all clients; None where no client has two jobs."""
+    present = timed.assign(end=timed["start"] + timed["length"].clip(lower=0)).dropna().sort_values("start")
+    by_client = present.groupby("client")
+    last_end = by_client["end"].cummax()
+    gaps = (present["start"] - last_end.groupby(present["client"]).shift()).dropna().clip(lower=0)
+    if gaps.empty:
+        return None
+    cycles = by_client["start"].diff().groupby(present["client"]).median()
+    thresholds = LONG * present.loc[gaps.index, "client"].map(cycles)
+    long = gaps[gaps > (thresholds if gap is None else gap)]
+    observed = float((by_client["end"].max() - by_client["start"].min()).sum())
+    away = float(long.sum())
+    return Absences(
+        gaps=len(gaps),
+        long=len(long),
+        away=away / observed if observed else 0.0,
+        mean_on=(observed - away) / len(long) if len(long) else float("inf"),
+        mean_off=away / len(long) if len(long) else 0.0,
+    )
+
+
+def _by_reason(reasons: pd.Series[str]) -> dict[str, int]:
+    return {str(why): int(rows) for why, rows in reasons.value_counts().items()}
+
+
+def counts(left_out: Mapping[str, int]) -> str:
+    """The rows left out, in words."""
+    return listed([f"{many(rows, 'row')} {why}" for why, rows in left_out.items()])
+
+
+def _rounded(value: float) -> float:
+    """Three significant digits: the inference is no more exact."""
+    rounded = float(f"{value:.3g}")
+    return int(rounded) if rounded.is_integer() else rounded
