@@ -58,7 +58,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fl_core.metrics import TRAINING, Metric, named
 from fl_core.parts import FieldError, Frozen
 
-POINTS = 0.02  # two percentage points: the default margin of "the same"
+POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
+NO_MARGIN = "must be given where the metric is no share, such as an accuracy"
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Band = tuple[Finite | None, Finite | None]  # None where it is open
@@ -154,6 +155,7 @@ class Claim(Sample):
     outside_conditions: bool = False  # of the paper's theorem
     bound: bool = False  # proven, and seen to hold: the number is its slack, bound over measured
     case: dict[str, Any] = Field(default_factory=dict)  # the values that its id names, in a family
+    table: str = ""  # file of the published table that it is a cell of
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
     looks: Looks | None = None  # the scenario's, if not named
     clock: Literal["iterations", "updates", "time"] | None = None
@@ -225,6 +227,11 @@ class Claim(Sample):
         return 1 if more else -1
 
     @property
+    def shares(self) -> bool:
+        """Whether all of its metrics are shares, such as accuracies."""
+        return all(metric.share for metric in self.metrics)
+
+    @property
     def metrics(self) -> list[Metric]:
         """The samples' metrics as problems declare them; without direction where none does."""
         names = [sample.metric or "" for sample in self.samples.values()]
@@ -291,8 +298,8 @@ class Same(Better):
 
     @model_validator(mode="after")
     def _has_a_margin(self) -> Self:
-        if self.margin is None and not all(one.share for one in self.metrics):
-            raise FieldError("margin", "must be given where the metric is no share, such as an accuracy")
+        if self.margin is None and not self.shares:
+            raise FieldError("margin", NO_MARGIN)
         return self
 
 
@@ -305,7 +312,13 @@ class Value(Claim):
 
     printed: Annotated[Printed | None, BeforeValidator(_text)] = None
     band: Band | None = None
+    margin: Margin | None = None  # about the printed number, where runs are judged
     runs: Annotated[int, Field(ge=1)] = 1  # of the paper, whose mean is printed; 1 where it does not say
+
+    @property
+    def allowed(self) -> float:
+        """The margin; by default two percentage points."""
+        return POINTS if self.margin is None else self.margin
 
     @property
     def rounding(self) -> float:
@@ -325,6 +338,8 @@ class Value(Claim):
     def _is_one_or_the_other(self) -> Self:
         if (self.printed is None) == (self.band is None):
             raise ValueError("must have either a printed value or a band")
+        if self.printed is not None and self.computed is None and self.margin is None and not self.shares:
+            raise FieldError("margin", NO_MARGIN)
         return self
 
 
@@ -359,12 +374,12 @@ class Contrast(Claim):
 
 
 class Ratio(Claim):
-    """Σ times · value above, over the same below, lies in a band; means or variances over seeds."""
+    """Σ times · value above, over the same below, lies in a band; of means, or of spreads over seeds."""
 
     top: Annotated[tuple[Sample, ...], Field(min_length=1)]
     bottom: Annotated[tuple[Sample, ...], Field(min_length=1)]
     band: Band
-    of: Literal["mean", "variance"] = "mean"
+    of: Literal["mean", "spread"] = "mean"
 
     def parts(self) -> dict[str, Sample]:
         sides = {"top": self.top, "bottom": self.bottom}

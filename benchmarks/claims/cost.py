@@ -17,7 +17,7 @@ from benchmarks.claims.verdicts.readings import readings
 from benchmarks.suite.suite import PlannedRun
 from reports.records.records import RecordedRun as Recorded
 
-OPEN = {"not run", "undecided"}
+OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
 Seconds = Callable[[PlannedRun], float]  # of one core, for a run
 
 

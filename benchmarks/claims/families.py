@@ -43,7 +43,8 @@ def members(
             given = {**row, **values}
             named = re.findall(r"\{(\w+)\}", str(written.get("id", "")))
             case = {"case": {name: given[name] for name in named if name in given}}
-            yield {**filled(written, given), **_prose(written, given, words or {}), **case}
+            source = {"table": entry["table"]["file"]} if "table" in entry else {}
+            yield {**filled(written, given), **_prose(written, given, words or {}), **case, **source}
 
 
 def _prose(written: Values, given: Values, words: Mapping[str, str]) -> dict[str, str]:

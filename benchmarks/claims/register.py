@@ -30,7 +30,7 @@ from fl_core.parts import Frozen
 
 FOLDER = "decisions"  # beside the results
 COLUMNS = ("entry", "digest", "decision")
-PROSE = {"id", "place", "statement", "note", "seen", "needs", "case", "unjudged"}
+PROSE = {"id", "place", "statement", "note", "seen", "needs", "case", "table", "unjudged"}
 
 
 class Decision(Frozen):

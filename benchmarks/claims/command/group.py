@@ -164,6 +164,25 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
         raise UserError(f"no claim '{id_}'{nearest(id_, [*main, *known, *rows])} `asyncfl claims` lists all")
 
 
+@command.command()
+@files
+@click.option("--campaigns", type=click.IntRange(min=1), default=60, show_default=True, help="Of each row.")
+def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
+    """Measure how often verdicts are false, on new seeds drawn from the stored numbers without their effects.
+
+    Each row of claims goes through the whole procedure, and the rates are kept with the numbers. It takes
+    about a second a campaign.
+    """
+    from benchmarks.claims.verdicts import simulated
+
+    found = papers_of(folder_of_claims, None).values()
+    results = results_of(folder_of_claims)
+    rates = [simulated.rate(row, campaigns) for one in found for row in simulated.rows(one, results)]
+    mean = sum(rate.share for rate in rates) / len(rates) if rates else 0.0
+    path = simulated.store(rates, results)
+    click.echo(f"{many(len(rates), 'row')}, of which {100 * mean:.1f} % end with a false verdict: {path}")
+
+
 @command.command(name="register")
 @files
 def write_register(folder_of_claims: Path | None) -> None:

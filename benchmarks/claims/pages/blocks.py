@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from benchmarks.claims.kept import COMPUTED
 from benchmarks.claims.pages import forest
-from benchmarks.claims.pages.table import ORDER, WORDS, arranged, besides, interval, number, said
+from benchmarks.claims.pages.table import ORDER, arranged, besides, interval, number, said, worded
 from benchmarks.claims.verdicts.readings import Reading, by_scale
 from fl_core.text import many
 
@@ -60,7 +60,7 @@ def _block(group: Sequence[Reading]) -> Block:
     paper, scale = group[0].paper, group[0].scale
     words = Counter(one.word for one in group)
     what = "computed without training" if scale == COMPUTED else f"scale {scale}"
-    counts = ", ".join(f"{words[word]} {word}" for word in WORDS if words[word])
+    counts = ", ".join(f"{words[word]} {word}" for word in ORDER if words[word])
     waiting = words["not run"]
     left = f"{many(waiting, 'further claim')} of this scale: not run yet." if waiting else ""
     return Block(paper.title, paper.name, scale, f"{what}: {counts}", list(_rows(group)), left)
@@ -89,6 +89,6 @@ def anchor(one: Reading) -> str:
 def _entry(one: Reading, effect: forest.Drawn | None, axis: forest.Axis | None) -> Entry:
     verdict = one.verdict
     found = f"{number(verdict)} {interval(verdict)}".strip()
-    figure = forest.strip(effect, axis, one.word, f"{one.word}: {found}") if effect and axis else None
+    figure = forest.strip(effect, axis, one.word, f"{worded(one)}: {found}") if effect and axis else None
     seeds = many(verdict.seeds, "seed") if verdict.seeds else ""
     return Entry(one, arranged(one), anchor(one), said(one), found, seeds, besides(verdict), figure)

@@ -9,7 +9,7 @@ from jinja2 import FileSystemLoader, Template
 
 from benchmarks.claims.pages import matrix
 from benchmarks.claims.pages.blocks import Block, anchor, blocks
-from benchmarks.claims.pages.table import ORDER, arranged, interval, number, said
+from benchmarks.claims.pages.table import ORDER, arranged, interval, number, said, worded
 from benchmarks.claims.verdicts.main import outcomes
 from benchmarks.claims.verdicts.readings import Reading
 from reports.page import environment
@@ -33,6 +33,7 @@ def render(found: Sequence[Reading]) -> str:
         matrix=matrix,
         found=_found,
         said=said,
+        worded=worded,
         arranged=arranged,
         ranked=_ranked,
         anchor=anchor,

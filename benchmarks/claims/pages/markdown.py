@@ -24,7 +24,9 @@ from benchmarks.claims.claim import (
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED, RESULTS
 from benchmarks.claims.pages import matrix
-from benchmarks.claims.pages.table import MEANS, ORDER, arranged, besides, interval, number
+from benchmarks.claims.pages.table import MEANS, ORDER, arranged, besides, interval, number, worded
+from benchmarks.claims.verdicts import simulated
+from benchmarks.claims.verdicts.looks import ERROR
 from benchmarks.claims.verdicts.main import Outcome, outcomes
 from benchmarks.claims.verdicts.readings import Reading, by_scale
 from benchmarks.claims.verdicts.rules import Verdict, flat
@@ -44,14 +46,17 @@ HOW = """\
 - A **main result** has a word that is computed from all of its readings: *reproduced*, every decided
   reading holds and one has the paper's arrangement and workload; *reproduced on stand-ins*, every decided
   reading holds, none of them with both; *depends on the reading*; *not reproduced*, none holds but in
-  corners that are named; *undecided*; *not run*. "Not reproduced" is a finding about these readings; the
+  corners that are named; *undecided*; *not run*. A reading that holds or fails in each of fewer than six
+  seeds is not decided. It gives no word, but takes a uniform one away: where it is against what all decided
+  readings say, the word is *depends on the reading*. "Not reproduced" is a finding about these readings; the
   sentence beside it says what the text leaves open.
 - A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
   reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
   stand-in. One rule holds for all papers: an arrangement that is a reading for one claim is a reading for
   all that use it.
 - In the matrix a column is an arrangement and a workload, and a square a reading: 🟩 holds, 🟥 fails, 🟦 no
-  difference, ⬜ undecided; beside them how many of the decided ones hold.
+  difference, 🟢 holds in each of too few seeds, 🔴 fails in each of them, ⬜ undecided, or compatible with a
+  printed number and imprecise; beside them how many of the decided ones hold.
 - **Kinds of evidence** are never added up: an experiment; a printed number or theorem that could have
   failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What is true
   of our own code alone is a test, and no claim of theirs.
@@ -69,19 +74,34 @@ HOW = """\
   than the margin that the entry names; **no effect** where it is exactly 0 in every seed. Ahead and behind
   take precedence over equal: a difference may be certain and small; its interval says how small.
   *A like B*: inside the margin, or outside.
-- *A printed number* is held against the interval in which the mean of as many runs as the paper made is to
-  be expected (one where it does not say), and against its rounding. What needs no training is computed:
-  equal to nine digits, or not.
-- Seeds grow by a plan, mostly 8, 16, 32, 64. Each look spends its share of 5 % of error, and the tests of a
-  row share it (Holm; as Shaffer has it where a comparison has two hypotheses). Intervals are at the level
-  of their look. Under the whole procedure a row holds a false verdict in fewer than 5 % of 8,000 simulated
-  campaigns (`tests/reports/test_looks.py`).
+- It takes a t-test **and** an exact sign-flip test. t is corrected for skewness (Hall), of which a half is
+  assumed against the finding at least, and the sign-flip test has to pass 5 %. Fewer than six seeds cannot
+  pass it: where all of them are on one side, the word is *ahead (behind, holds, fails) in k of k seeds*.
+- *Where runs collapse*, the sign test decides, on the typical seed. A run collapses if it diverges, never
+  reaches its target, or ends with less than half of the median accuracy of its seeds.
+- *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean
+  over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
+  does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
+  *compatible, imprecise*. Each printed table has one statement over all of its cells besides. What needs no
+  training is computed: equal to nine digits, or not.
+- *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their
+  permutations.
+- Seeds grow by a plan, mostly 8, 16, 32, 64. Each look spends its share of 5 % of error, and the distinct
+  tests of a row share it (Holm; as Shaffer has it where a comparison has two hypotheses). Intervals are at
+  the level of their look.
 - *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has verdicts of its own.
 
 ## How to object
 
 [Your main result reads *depends*](how-to/your-result.md) says how to see every reading, and how to send
 yours.
+"""
+RATE = """\
+## How often a verdict is false
+
+Measured, not assumed (`asyncfl claims simulate`): {campaigns} campaigns of each of {rows} rows draw new seeds
+from the stored numbers, moved so that there is no effect, or one of the margin, and go through the whole
+procedure. **{rate:.1f} %** end with any false verdict; by t alone it was 10 to 15 %. Rows above 5 %: {worst}.
 """
 CHANGES = """\
 ## Changes after numbers were seen
@@ -118,6 +138,7 @@ def pages(found: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
         f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
         *matrices,
         HOW,
+        *_rate(results),
         *_changes(papers.values(), results),
     ]
     return {
@@ -155,6 +176,16 @@ def _link(outcome: Outcome, page: str) -> str:
 def _heading(outcome: Outcome) -> str:
     """The words of a main result, without raised digits, which some sites drop from anchors."""
     return outcome.result.words.replace("²", "2")
+
+
+def _rate(results: Path) -> Iterator[str]:
+    """How often a row ends with a false verdict, as simulated."""
+    if rates := simulated.stored(results):
+        share = 100 * sum(rate.share for rate in rates) / len(rates)
+        worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
+        texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
+        campaigns = rates[0].campaigns
+        yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=", ".join(texts) or "none")
 
 
 def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
@@ -231,7 +262,7 @@ def _claimed(claim: Claim) -> str:
         case Exact():
             said = _printed(claim)
         case Value() if claim.printed is not None:
-            said = f"printed {claim.printed}"
+            said = f"printed {claim.printed}{'' if claim.computed else f' ± {numbers.short(claim.allowed)}'}"
         case Same():
             said = f"A − B within ± {numbers.short(claim.allowed)}"
         case Better():
@@ -239,7 +270,7 @@ def _claimed(claim: Claim) -> str:
         case Rank():
             said = f"ρ ≥ {numbers.short(claim.at_least)}"
         case Ratio():
-            said = f"ratio{' of variances' if claim.of == 'variance' else ''} {_band(claim.band)}"
+            said = f"ratio{' of spreads' if claim.of == 'spread' else ''} {_band(claim.band)}"
         case Contrast():
             said = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
         case _:
@@ -289,8 +320,8 @@ def _said(one: Reading, notes: Mapping[str, str]) -> str:
 def _direction(one: Reading) -> str:
     """Confirmed, or refuted; of a comparison, who is ahead."""
     if one.claim.kind != "better":
-        return one.word
-    return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(one.word, one.word)
+        return worded(one)
+    return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(one.word, worded(one))
 
 
 def _left_out(found: Iterable[Reading]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from benchmarks.claims.pages.table import ARRANGED, ORDER
 from benchmarks.claims.verdicts.main import DECIDED, Outcome
 from benchmarks.claims.verdicts.readings import Reading
 from benchmarks.claims.verdicts.rules import Word
+from benchmarks.claims.verdicts.tables import Table, tables
 from fl_core.text import many
 from reports import numbers
 
@@ -32,6 +33,9 @@ SQUARES: dict[Word, str] = {
     "refuted": "🟥",
     "equal": "🟦",
     "no effect": "🟦",
+    "leans for": "🟢",
+    "leans against": "🔴",
+    "compatible": "⬜",
     "undecided": "⬜",
 }
 AHEAD: dict[Word, str] = {
@@ -41,6 +45,12 @@ AHEAD: dict[Word, str] = {
     "no effect": "no effect",
 }
 HOLDS: dict[Word, str] = {**AHEAD, "confirmed": "holds", "refuted": "fails", "equal": "no difference"}
+OPEN: dict[Word, str] = {
+    "leans for": "hold in each of too few seeds",
+    "leans against": "fail in each of too few seeds",
+    "compatible": "compatible, imprecise",
+    "undecided": "undecided",
+}
 OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
 KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
 
@@ -85,8 +95,7 @@ def sentence(outcome: Outcome) -> str:
     """What was found, in counts by kind of evidence, and what the text leaves open."""
     parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
     words = Counter(one.word for one in outcome.readings)
-    if words["undecided"]:
-        parts.append(f"{words['undecided']} undecided")
+    parts += [f"{words[word]} {said}" for word, said in OPEN.items() if words[word]]
     if waiting := words["not run"]:
         parts.append(f"{many(waiting, 'reading')} not run")
     sentences = ["; ".join(parts)]
@@ -97,8 +106,19 @@ def sentence(outcome: Outcome) -> str:
             for value, (kept, n) in counts
         ]
         sentences.append(f"depends most on {name}: {', '.join(each)}")
+    sentences += [_of_table(table) for table in tables(outcome.readings)]
     said = (f"{text[:1].upper()}{text[1:].removesuffix('.')}." for text in sentences)
     return " ".join(filter(None, (*said, outcome.result.open)))
+
+
+def _of_table(table: Table) -> str:
+    """A printed table as a whole."""
+    away = table.difference
+    mean, low, high = (numbers.number(value, 2) for value in (away.mean, away.low, away.high))
+    return (
+        f"{table.name}: {table.outside} of {table.cells} printed numbers outside of their 95 % interval; "
+        f"ours − printed {mean} [{low}, {high}] on average over cells"
+    )
 
 
 def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[bool, float, str]:

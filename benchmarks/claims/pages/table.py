@@ -9,9 +9,19 @@ from benchmarks.claims.verdicts.readings import Reading
 from benchmarks.claims.verdicts.rules import Verdict, Word
 from reports import numbers
 
-WORDS: tuple[Word, ...] = ("confirmed", "refuted", "equal", "no effect", "undecided", "not run", "reported")
 # What matters comes first.
-ORDER: tuple[Word, ...] = ("refuted", "confirmed", "equal", "no effect", "undecided", "reported", "not run")
+ORDER: tuple[Word, ...] = (
+    "refuted",
+    "confirmed",
+    "equal",
+    "no effect",
+    "leans against",
+    "leans for",
+    "compatible",
+    "undecided",
+    "reported",
+    "not run",
+)
 HEADER = ("claim", "arrangement", "verdict", "found", "interval", "seeds", "besides")
 
 MEANS: dict[Failure, str] = {
@@ -44,7 +54,17 @@ def arranged(one: Reading) -> str:
 
 def said(one: Reading) -> str:
     """The word of a verdict; of a failure, what it means."""
-    return f"{one.word} ({MEANS[one.failure]})" if one.word == "refuted" else one.word
+    return f"{one.word} ({MEANS[one.failure]})" if one.word == "refuted" else worded(one)
+
+
+def worded(one: Reading) -> str:
+    """The word of a verdict; of one that leans, in how many seeds."""
+    if one.word == "compatible":
+        return "compatible, imprecise"
+    if one.word not in {"leans for", "leans against"}:
+        return one.word
+    words = ("ahead", "behind") if one.claim.kind == "better" else ("holds", "fails")
+    return f"{words[one.word == 'leans against']} in {one.verdict.seeds} of {one.verdict.seeds} seeds"
 
 
 def number(verdict: Verdict) -> str:

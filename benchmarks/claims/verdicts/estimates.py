@@ -1,7 +1,6 @@
-"""Estimates other than means of paired differences: ratios of means, ratios of variances, rank correlation.
+"""Estimates over paired seeds: means and medians of differences, ratios of means and of spreads, ranks.
 
-Each has p-values of one-sided tests against a threshold, as `paired.Effect` does; those of means and
-variances have an interval.
+Each has p-values of one-sided tests against a threshold, and all but ranks an interval.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
+from benchmarks.claims.verdicts.robust import agreed, sign_test
 from reports.statistics.paired import LEVEL, student
 from reports.statistics.standings import ranks
 
@@ -48,6 +48,61 @@ class Estimate(Protocol):
         """One-sided p-value of a test for less."""
 
 
+class PairedMean:
+    """Mean of paired differences with Student's interval; three tests must agree (`robust.agreed`)."""
+
+    def __init__(self, values: Array, level: float = LEVEL) -> None:
+        self.values, self.effect = values, student(values, level)
+        self.mean, self.low, self.high, self.n = (
+            self.effect.mean,
+            self.effect.low,
+            self.effect.high,
+            self.effect.n,
+        )
+
+    def differences(self, threshold: float) -> Array:
+        """The values above the threshold, seed by seed."""
+        return np.asarray(self.values - threshold)
+
+    def p_above(self, threshold: float) -> float:
+        """For a mean above the threshold."""
+        return agreed(self.values - threshold)
+
+    def p_below(self, threshold: float) -> float:
+        """For a mean below the threshold."""
+        return agreed(threshold - self.values)
+
+
+class PairedMedian:
+    """Median of paired differences by the sign test, with infinite ones; its interval is of order statistics.
+
+    ValueError where no difference is a number.
+    """
+
+    def __init__(self, values: Array, level: float = LEVEL) -> None:
+        self.values = values = values[~np.isnan(values)]
+        self.n = n = len(values)
+        if not n:
+            raise ValueError("no difference in any seed")
+        ordered = np.sort(values)
+        middle = ordered[(n - 1) // 2], ordered[n // 2]
+        self.mean = float(middle[0] if middle[0] == middle[1] else np.mean(middle))
+        out = next((k for k in range(n) if special.bdtr(k, n, 0.5) > (1 - level) / 2), 0)
+        self.low, self.high = (float(ordered[out - 1]), float(ordered[-out])) if out else (-inf, inf)
+
+    def differences(self, threshold: float) -> Array:
+        """The values above the threshold, seed by seed."""
+        return np.asarray(self.values - threshold)
+
+    def p_above(self, threshold: float) -> float:
+        """For a median above the threshold."""
+        return sign_test(self.values - threshold)
+
+    def p_below(self, threshold: float) -> float:
+        """For a median below the threshold."""
+        return sign_test(threshold - self.values)
+
+
 class RatioEstimate:
     """Ratio of two paired means (Fieller): all r for which t does not distinguish top − r · bottom from 0.
 
@@ -73,41 +128,28 @@ class RatioEstimate:
         return float(b - root) / a, float(b + root) / a
 
     def p_above(self, threshold: float) -> float:
-        """That of top > threshold · bottom, where the bottom is positive."""
-        return student(self.differences(threshold)).p_above(0)
+        """For top > threshold · bottom, where the bottom is positive."""
+        return agreed(self.differences(threshold))
 
     def p_below(self, threshold: float) -> float:
-        """That of top < threshold · bottom, where the bottom is positive."""
-        return student(self.differences(threshold)).p_below(0)
+        """For top < threshold · bottom, where the bottom is positive."""
+        return agreed(-self.differences(threshold))
 
-    def differences(self, threshold: float) -> list[float]:
+    def differences(self, threshold: float) -> Array:
         """Top − threshold · bottom, seed by seed, with the sign of the bottom."""
-        return list(np.sign(self.bottom.mean()) * (self.top - threshold * self.bottom))
+        return np.asarray(np.sign(self.bottom.mean()) * (self.top - threshold * self.bottom))
 
 
-class VarianceRatio:
-    """Ratio of the variances of two samples of n seeds each, by the F distribution; pairing is not used.
+def spread_ratio(top: Array, bottom: Array, level: float = LEVEL) -> RatioEstimate:
+    """Ratio of mean distances from the median, of two samples with the same seeds.
 
     ValueError where the lower one does not vary.
+
+    Source: Brown and Forsythe, JASA 69 (1974), pp. 364–367; here paired.
     """
-
-    def __init__(self, top: Array, bottom: Array, level: float = LEVEL) -> None:
-        self.n = len(top)
-        if self.n < 2 or not bottom.var():
-            raise ValueError("no spread to compare with")
-        self.mean = float(top.var(ddof=1) / bottom.var(ddof=1))
-        free = self.n - 1
-        self.low, self.high = (
-            self.mean / float(special.fdtri(free, free, at)) for at in ((1 + level) / 2, (1 - level) / 2)
-        )
-
-    def p_above(self, threshold: float) -> float:
-        """Of a ratio that is greater."""
-        return float(special.fdtrc(self.n - 1, self.n - 1, self.mean / threshold)) if threshold else 0.0
-
-    def p_below(self, threshold: float) -> float:
-        """Of a ratio that is smaller."""
-        return float(special.fdtr(self.n - 1, self.n - 1, self.mean / threshold)) if threshold else 1.0
+    if len(top) < 2 or not bottom.var():
+        raise ValueError("no spread to compare with")
+    return RatioEstimate(np.abs(top - np.median(top)), np.abs(bottom - np.median(bottom)), level)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,10 @@
     undecided                 readings have run, none is decided
     not run                   none has run
 
-A comparison that is equal within its margin, or without any effect, is decided and does not hold.
+A comparison that is equal within its margin, or without any effect, is decided and does not hold. A reading
+that leans, with all of its few seeds on one side, is not decided: it gives no word, but takes a uniform one
+away. Where decided readings hold and one leans against, or none holds and one leans for, the word is
+*depends on the reading*. What is compatible with a printed number, and imprecise, counts on neither side.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Literal
 
 from benchmarks.claims.files import MainResult, Paper
 from benchmarks.claims.verdicts.readings import Reading
+from benchmarks.claims.verdicts.rules import Word
 
 MainWord = Literal[
     "reproduced",
@@ -58,6 +62,15 @@ class Outcome:
         """The readings that hold."""
         return [reading for reading in self.readings if reading.word == "confirmed"]
 
+    def leaning(self, word: Word) -> bool:
+        """Whether a reading outside of the named corners leans so."""
+        ids = {reading.claim.id for reading in self.readings if reading.word == word}
+        return bool(ids - set(_match(ids, self._named)))
+
+    @property
+    def _named(self) -> list[str]:
+        return [pattern for patterns in self.result.corners.values() for pattern in patterns]
+
     @property
     def corners(self) -> list[str]:
         """The named corners in which readings hold."""
@@ -70,12 +83,13 @@ class Outcome:
         decided, holding = self.decided, self.holding
         if not decided:
             return "undecided" if any(reading.ran for reading in self.readings) else "not run"
-        if len(holding) == len(decided):
+        if len(holding) == len(decided) and not self.leaning("leans against"):
             of_the_paper = any(one.arrangement == one.workload == "paper" for one in decided)
             return "reproduced" if of_the_paper else "reproduced on stand-ins"
-        named = [pattern for patterns in self.result.corners.values() for pattern in patterns]
         ids = [reading.claim.id for reading in holding]
-        return "not reproduced" if len(list(_match(ids, named))) == len(ids) else "depends on the reading"
+        if len(list(_match(ids, self._named))) < len(ids) or self.leaning("leans for"):
+            return "depends on the reading"
+        return "not reproduced" if len(holding) < len(decided) else "depends on the reading"
 
     @property
     def divide(self) -> Divide | None:

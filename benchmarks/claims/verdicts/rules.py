@@ -6,22 +6,43 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, isnan, nan, sqrt
+from math import ceil, inf, isnan, log2, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
 from benchmarks.claims.claim import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
-from benchmarks.claims.verdicts import estimates
-from benchmarks.claims.verdicts.estimates import Array, Estimate
+from benchmarks.claims.verdicts.estimates import (
+    Array,
+    Estimate,
+    PairedMean,
+    PairedMedian,
+    RankEstimate,
+    RatioEstimate,
+    spread_ratio,
+)
+from benchmarks.claims.verdicts.robust import FEWEST, straightened
 from reports.numbers import short
-from reports.statistics.paired import Effect, seeds_to_decide, student
+from reports.statistics.paired import seeds_to_decide, student
 
 Values = Mapping[str, Mapping[int, float]]  # sample → seed → number; NaN where the run diverged
-Word = Literal["confirmed", "refuted", "equal", "no effect", "undecided", "not run", "reported"]
+Word = Literal[
+    "confirmed",
+    "refuted",
+    "equal",
+    "no effect",
+    "leans for",
+    "leans against",
+    "compatible",
+    "undecided",
+    "not run",
+    "reported",
+]
+Paired = PairedMean | PairedMedian | RatioEstimate
 EQUAL = 1e-9  # relative
 POWER = 0.8  # power of a test with as many seeds as would decide
 BOTH = 0.9  # at each of two edges, so that both are met with POWER
+COLLAPSED = 0.5  # of the median over seeds: an accuracy below is that of a run that collapsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +57,7 @@ class Verdict:
     level: float = nan  # of the interval
     p: float = nan  # two-sided, of the test that decides, for the whole plan of looks; NaN without a test
     adjusted: float = nan  # p after Holm
+    unlike: float = nan  # p of a printed number under the law that our seeds predict
     why: str = ""  # what else a reader must know
     more: int | None = None  # seeds that would decide, at this effect and spread
 
@@ -54,6 +76,7 @@ class Look:
     tests: Mapping[str, tuple[float, Word]] = field(default_factory=dict)
     question: bytes = b""  # numbers and rule; equal ones are one question
     needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
+    lean: Word | None = None  # the side on which all seeds are, where there are too few for sign flips
 
 
 def tested(claim: Claim, table: Array, level: float) -> Look:
@@ -71,85 +94,102 @@ def tested(claim: Claim, table: Array, level: float) -> Look:
 def _measured(claim: Claim, table: Array, level: float) -> Look:
     """A claim with finite numbers only; ValueError where they allow no estimate."""
     if isinstance(claim, Contrast):
-        found = student(_contrast(claim, table), level)
-        return (
-            _signed(found, claim.margin, level)
-            if claim.band == (0, None)
-            else _held(found, claim.band, level)
-        )
+        return _signed(claim, _contrast(claim, table), collapses(claim, table), level)
     if isinstance(claim, Ratio):
         return _held(_ratio(claim, table, level), claim.band, level)
     if isinstance(claim, Rank):
         return _ranked(claim, table, level)
-    assert isinstance(claim, Value) and claim.band is not None
-    return _held(student(table[0], level), claim.band, level)
+    assert isinstance(claim, Value)
+    if claim.band is None:
+        return printed(claim, table[0], level)
+    return _held(PairedMean(table[0], level), claim.band, level)
 
 
 def _differ(claim: Better, table: Array, level: float) -> Look:
     """Better and same: A − B where more is better; a diverged run is worse than any other."""
     a, b = np.where(np.isnan(table), -inf, claim.sign * table)
-    endless = ~(np.isfinite(a) & np.isfinite(b))
-    if endless.any():
-        return Look(_endless(claim, a, b, endless))
-    found = student(a - b, level)
-    if isinstance(claim, Same):
-        look = _held(found, (-claim.allowed, claim.allowed), level)
-    else:
-        look = _signed(found, claim.margin, level)
-    return replace(look, question=_pair(claim, a, b))
+    with np.errstate(invalid="ignore"):
+        values = a - b  # NaN where both diverged
+    return replace(_signed(claim, values, collapses(claim, table), level), question=_pair(claim, a, b))
 
 
-def _endless(claim: Better, a: Array, b: Array, endless: Array) -> Verdict:
-    """Decided only where in every seed the same one diverged or missed the target."""
-    lost = _lost(int(endless.sum()), len(a))
-    ends = set(np.sign(np.where(a > b, 1, np.where(a < b, -1, 0))[endless]))
-    if not endless.all() or len(ends) > 1 or 0 in ends:
-        return Verdict("undecided", seeds=len(a), why=lost)
-    end = float(ends.pop()) * inf
-    word: Word = "confirmed" if end > 0 and not isinstance(claim, Same) else "refuted"
-    return Verdict(word, end, end, end, len(a), why=lost)
+def collapses(claim: Claim, table: Array) -> Array:
+    """Where a run collapsed, by seed: it diverged, missed its target, or has half of a usual accuracy.
+
+    Usual is the median over the seeds of its sample; an accuracy is a share of which more is better.
+    """
+    collapsed = ~np.isfinite(table).all(0)
+    for sample, metric, row in zip(claim.samples.values(), claim.metrics, table, strict=True):
+        if metric.share and metric.higher and sample.along == "last" and sample.reach is None:
+            collapsed |= row < COLLAPSED * np.median(row)
+    return np.asarray(collapsed)
 
 
 def _lost(lost: int, seeds: int) -> str:
     return f"{lost} of {seeds} seeds diverged or never got there"
 
 
-def _signed(found: Effect, margin: float | None, level: float) -> Look:
-    """Ahead, which confirms; behind, which refutes; equal within the margin; no effect at all."""
-    look = _held(found, (0, None), level)
-    if found.low == found.high == 0:
-        return Look(replace(look.shown, word="no effect", why="exactly 0 in every seed"))
-    if margin is None:
+def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: float) -> Look:
+    """Values over seeds: ahead, which confirms; behind, which refutes; equal within the margin; no effect.
+
+    Where runs collapse, the sign test decides.
+    """
+    found: Paired = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
+    if isinstance(claim, Same):
+        look = _held(found, (-claim.allowed, claim.allowed), level)
+    else:
+        look = _held(found, claim.band if isinstance(claim, Contrast) else (0, None), level)
+        if not values.any():
+            return Look(replace(look.shown, word="no effect", why="exactly 0 in every seed"))
+        if (margin := claim.margin) is not None:
+            equal = min(1.0, 2 * max(found.p_above(-margin), found.p_below(margin)))
+            ways = ((0.0,), (-margin, margin)) if abs(found.mean) < margin else ((0.0,),)
+            needed = partial(_to_decide, found, ways)
+            look = replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
+    if not collapsed.any():
         return look
-    equal = min(1.0, 2 * max(found.p_above(-margin), found.p_below(margin)))
-    ways = ((0.0,), (-margin, margin)) if abs(found.mean) < margin else ((0.0,),)
-    needed = partial(_to_decide, found, ways)
-    return replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
+    why = f"{collapsed.sum()} of {len(values)} seeds collapse: the sign test decides"
+    return replace(look, shown=replace(look.shown, why=why))
 
 
-def _held(found: Estimate, band: Band, level: float) -> Look:
-    """An estimate against a band: inside it, or outside."""
+def _sides(found: Estimate, band: Band) -> tuple[float, Word]:
+    """Two-sided p-value of the likelier side of a band, inside it or outside, and its word."""
     least, most = band
     inside = [] if least is None else [found.p_above(least)]
     inside += [] if most is None else [found.p_below(most)]
     outside = [] if least is None else [found.p_below(least)]
     outside += [] if most is None else [found.p_above(most)]
+    word: Word = "confirmed" if max(inside) <= min(outside) else "refuted"
+    return min(1.0, 2 * min(max(inside), *outside)), word
+
+
+def _held(found: Paired, band: Band, level: float) -> Look:
+    """An estimate against a band: inside it, or outside."""
+    least, most = band
     if least is not None and found.mean <= least:
         edges = [least]
     elif most is not None and found.mean >= most:
         edges = [most]
     else:
         edges = [edge for edge in band if edge is not None]
-    word: Word = "confirmed" if max(inside) <= min(outside) else "refuted"
-    p = min(max(inside), *outside)
     return Look(
         Verdict("undecided", found.mean, found.low, found.high, found.n, level),
-        {"side": (min(1.0, 2 * p), word)},
+        {"side": _sides(found, band)},
         needed=partial(_to_decide, found, (edges,)),
+        lean=_lean(found, band) if found.n < FEWEST else None,
     )
 
 
-def _to_decide(found: Estimate, ways: Sequence[Sequence[float]], level: float) -> int | None:
+def _lean(found: Paired, band: Band) -> Word | None:
+    """The side of a band on which all seeds are: inside, or all below or all above; none else."""
+    low, high = (None if edge is None else found.differences(edge) for edge in band)
+    if (low is None or (low > 0).all()) and (high is None or (high < 0).all()):
+        return "leans for"
+    below, above = low is not None and (low < 0).all(), high is not None and (high > 0).all()
+    return "leans against" if below or above else None
+
+
+def _to_decide(found: Paired, ways: Sequence[Sequence[float]], level: float) -> int | None:
     """The fewest seeds that separate the estimate from all edges of one possible verdict."""
     fewest = []
     for edges in ways:
@@ -159,10 +199,17 @@ def _to_decide(found: Estimate, ways: Sequence[Sequence[float]], level: float) -
     return min(fewest, default=None)
 
 
-def _from_edge(found: Estimate, edge: float, power: float, level: float) -> int | None:
-    if isinstance(found, estimates.RatioEstimate):
-        return seeds_to_decide(student(found.differences(edge)), power, level=level)
-    return seeds_to_decide(found, power, edge, level) if isinstance(found, Effect) else None
+def _from_edge(found: Paired, edge: float, power: float, level: float) -> int | None:
+    """Seeds with which t would tell them apart, skewness allowed for, and sign flips could."""
+    differences = found.differences(edge)
+    if isinstance(found, PairedMedian):
+        alike = (differences > 0).all() or (differences < 0).all()
+        return ceil(1 - log2(1 - level)) if alike else None
+    effect = student(differences)
+    if effect.std > 0:
+        effect = replace(effect, mean=effect.std * straightened(abs(effect.mean) / effect.std))
+    seeds = seeds_to_decide(effect, power, level=level)
+    return None if seeds is None else max(seeds, FEWEST)
 
 
 def _pair(claim: Better, a: Array, b: Array) -> bytes:
@@ -185,23 +232,22 @@ def _contrast(claim: Contrast, table: Array) -> Array:
     return np.asarray(_times(claim) @ table)
 
 
-def _ratio(claim: Ratio, table: Array, level: float) -> Estimate:
+def _ratio(claim: Ratio, table: Array, level: float) -> RatioEstimate:
     above = np.array([name.startswith("top") for name in claim.samples])
     top, bottom = (_times(claim)[side] @ table[side] for side in (above, ~above))
-    of = estimates.VarianceRatio if claim.of == "variance" else estimates.RatioEstimate
-    return of(top, bottom, level)
+    return (spread_ratio if claim.of == "spread" else RatioEstimate)(top, bottom, level)
 
 
 def _ranked(claim: Rank, table: Array, level: float) -> Look:
     k = len(claim.compared)
-    found = estimates.RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
+    found = RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
     if isnan(found.mean):
         raise ValueError("all alike: there is nothing to rank")
-    look = _held(found, (claim.at_least, None), level)
-    return replace(look, needed=partial(_to_rank, found))
+    shown = Verdict("undecided", found.mean, seeds=found.n, level=level)
+    return Look(shown, {"side": _sides(found, (claim.at_least, None))}, needed=partial(_to_rank, found))
 
 
-def _to_rank(found: estimates.RankEstimate, level: float) -> int:
+def _to_rank(found: RankEstimate, level: float) -> int:
     """The fewest seeds whose smallest p-value reaches a level; weaker agreement of ranks needs more."""
     seeds = found.n + 1
     while 2 * found.least_p**seeds > 1 - level:
@@ -213,20 +259,26 @@ def _times(claim: Claim) -> Array:
     return np.array([sample.times for sample in claim.samples.values()])
 
 
-def printed(claim: Value, values: Array) -> Look:
-    """A printed mean of k runs against n seeds: a prediction interval, and a test that only refutes."""
-    shown, n = reported(values), len(values)
-    if not np.isfinite(values).all():
-        return Look(replace(shown, word="undecided", why=_lost(int((~np.isfinite(values)).sum()), n)))
-    own, number = student(values), float(claim.printed or nan)
-    wider = sqrt(1 + n / claim.runs)  # √(1/n + 1/k) in place of √(1/n)
-    half = (own.high - own.mean) * wider + claim.rounding
-    away = max(0.0, abs(own.mean - number) - claim.rounding) / wider
-    p = min(1.0, 2 * replace(own, mean=away).p_above(0))
-    said = replace(shown, word="confirmed", low=own.mean - half, high=own.mean + half, level=0.95)
+def printed(claim: Value, values: Array, level: float) -> Look:
+    """A printed mean of k runs against all n seeds: within the margin, outside, or compatible with it.
+
+    The interval of our mean is widened by the noise of theirs, √(1/n + 1/k) in place of √(1/n), and by the
+    printed rounding.
+    """
+    n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
+    own, wider = student(values, level), sqrt(1 + n / claim.runs)
+    half = (own.high - own.mean) * wider + rounding
+    law = replace(own, std=own.std * wider)
+    low, high = number - claim.allowed, number + claim.allowed
+    inside = max(law.p_above(low + rounding), law.p_below(high - rounding))
+    outside = min(law.p_below(low - rounding), law.p_above(high + rounding))
+    away = max(0.0, abs(own.mean - number) - rounding)
+    unlike = min(1.0, 2 * replace(law, mean=away).p_above(0))
+    shown = Verdict("compatible", own.mean, own.mean - half, own.mean + half, n, level, unlike=unlike)
+    word: Word = "confirmed" if inside <= outside else "refuted"
     return Look(
-        replace(said, why=f"printed {claim.printed}"),
-        {"side": (p, "refuted")},
+        replace(shown, why=f"printed {claim.printed}"),
+        {"side": (min(1.0, 2 * min(inside, outside)), word)},
         _question(claim, values[None, :]),
     )
 

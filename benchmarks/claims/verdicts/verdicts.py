@@ -4,19 +4,22 @@ A claim is judged at the looks of its plan (`looks.py` beside this) until it is 
 look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
 against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
-*undecided*, with the number of seeds that would decide it.
+*undecided*, with the number of seeds that would decide it. It takes t, corrected for skewness, and an exact
+sign-flip test at 5 % (`robust.agreed`); fewer than six seeds, which sign flips do not tell from chance, can
+only all *lean* for the claim or against it.
 
     better     A − B in the direction of the metric: ahead is confirmed, behind is refuted; within the margin
                that the entry names *equal*; 0 in every seed *no effect*
     same       A − B, band ± margin
     contrast   Σ times · value, as `better`, or a band
-    ratio      of two such sums; or of variances over seeds
+    ratio      of two such sums; or of spreads over seeds (Brown and Forsythe)
     rank       Spearman's ρ of means over seeds, and an exact permutation test
-    value      a printed mean of k runs lies in the prediction interval mean ± t·s·√(1/n + 1/k) and the
-               printed rounding: judged once, at the first look. Or the mean, and a band
+    value      a printed mean of k runs, ± margin: the interval of our mean over all seeds, widened to
+               ± t·s·√(1/n + 1/k) and by the printed rounding, inside, outside, or *compatible*. Or a band
     exact      equal within 1e-9 of its size; no test
 
-Entries that apply the same rule to the same numbers are one test.
+Where runs collapse (`rules.collapses`), the sign test takes the place of both in comparisons and
+contrasts. Entries that apply the same rule to the same numbers are one test.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ def looks(claim: Claim, values: Values) -> list[Look]:
         few = f"{len(seeds)} of the {plan.seeds[0]} seeds of the first look"
         return [Look(Verdict("not run", seeds=len(seeds), why=few))]
     if isinstance(claim, Value) and claim.band is None:
-        return [rules.printed(claim, table[0, : plan.seeds[0]])]
+        return [_of_plan(rules.tested(claim, table, plan.level(reached[-1])), plan, reached[-1])]
     return [
         _of_plan(rules.tested(claim, table[:, : plan.seeds[at]], plan.level(at)), plan, at) for at in reached
     ]
@@ -128,8 +131,10 @@ def _open(
         name, (p, word) = min(best.items(), key=lambda item: item[1])
         one = replace(one, p=p, adjusted=adjusted[look.question, name])
         if p <= ERROR:
-            one = replace(one, word="undecided", why=f"{word} but for the other tests of its row")
-    if one.word == "undecided" and one.more is None:
+            one = replace(one, why=f"{word} but for the other tests of its row")
+    if look.lean:
+        one = replace(one, word=look.lean)
+    if one.word in {"undecided", "leans for", "leans against"} and one.more is None:
         one = replace(one, more=look.needed(1 - ERROR / max(1, among)))
     return one
 

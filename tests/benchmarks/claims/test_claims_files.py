@@ -203,6 +203,7 @@ def test_cells_of_a_table(tmp_path: Path) -> None:
             "printed": printed,
             "where": {"h": history, "p": 1},
             "case": {"p": 1, "cell": cell},
+            "table": "t.csv",
         }
         for cell, printed, history in (("sync", "0.8910", 1), ("async", "0.9", 5))
     ]

@@ -57,6 +57,11 @@ def reading(id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: boo
         ([("refuted", STAND_IN), ("undecided", PAPER)], "not reproduced"),
         ([("equal", PAPER), ("refuted", PAPER)], "not reproduced"),
         ([("no effect", READ)], "not reproduced"),
+        ([("leans for", PAPER), ("leans against", PAPER), ("compatible", PAPER)], "undecided"),
+        ([("confirmed", PAPER), ("leans for", PAPER), ("compatible", PAPER)], "reproduced"),
+        ([("confirmed", PAPER), ("leans against", STAND_IN)], "depends on the reading"),
+        ([("refuted", STAND_IN), ("leans for", PAPER)], "depends on the reading"),
+        ([("refuted", STAND_IN), ("leans against", PAPER)], "not reproduced"),
     ],
 )
 def test_the_word_of_a_main_result(cases: list[Case], word: str) -> None:
@@ -174,5 +179,5 @@ def test_ace_against_fedbuff_is_told_with_its_numbers(shipped: list[Outcome]) ->
     (one,) = (one for one in shipped if one.result.id == "ace-fedbuff")
     assert one.word == "not reproduced"
     assert matrix.sentence(one).startswith(
-        "Behind in 45 of 49 decided comparisons, ahead in 4 (the shortest delays)"
+        "Behind in 24 of 26 decided comparisons, ahead in 2 (the shortest delays)"
     )

@@ -126,7 +126,8 @@ def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[R
 
 
 def test_rows_have_what_matters_first(everything: list[Reading]) -> None:
-    order = ["refuted", "confirmed", "equal", "no effect", "undecided", "reported"]
+    decided, leaning = ["refuted", "confirmed", "equal", "no effect"], ["leans against", "leans for"]
+    order = [*decided, *leaning, "compatible", "undecided", "reported"]
     for block in blocks(everything):
         for row in block.rows:
             places = [order.index(entry.reading.word) for entry in row.entries]

@@ -9,7 +9,8 @@ from scipy import stats
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.verdicts import verdicts as rules
-from benchmarks.claims.verdicts.estimates import RankEstimate, RatioEstimate, VarianceRatio
+from benchmarks.claims.verdicts.estimates import RankEstimate, RatioEstimate
+from benchmarks.claims.verdicts.robust import straightened
 from benchmarks.claims.verdicts.rules import Values, Verdict, flat
 from fl_core.streams import stream
 
@@ -61,9 +62,10 @@ def samples(**values: Any) -> Values:
     return {name.replace("_", " "): dict(enumerate(map(float, of))) for name, of in values.items()}
 
 
-WIN = [0.05, 0.06, 0.04, 0.05, 0.06]
-TIE = [0.001, -0.002, 0.0, 0.002, -0.001]
-UNSURE = [0.1, -0.08, 0.02, 0.05, -0.04]
+WIN = [0.05, 0.06, 0.04, 0.05, 0.06, 0.05, 0.04, 0.05]
+TIE = [0.001, -0.002, 0.0, 0.002, -0.001, 0.001, -0.001, 0.0]
+UNSURE = [0.1, -0.08, 0.02, 0.05, -0.04, 0.06, -0.03, 0.03]
+WEAK = [0.01, 0.02, 0.03, 0.01, 0.005, 0.025, 0.002, 0.015]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,10 @@ UNSURE = [0.1, -0.08, 0.02, 0.05, -0.04]
         (TIE, "undecided", "confirmed"),
         (UNSURE, "undecided", "undecided"),
         (WIN[:1], "not run", "not run"),  # the first look needs two seeds
-        ([0.05, 0.06], "undecided", "undecided"),  # t of one degree of freedom: ± 12.7 standard errors
+        (WIN[:5], "leans for", "leans against"),  # sign flips of five seeds do not tell them from chance
+        ([-one for one in WIN[:5]], "leans against", "leans against"),
+        (TIE[:5], "undecided", "leans for"),
+        (UNSURE[:5], "undecided", "undecided"),
     ],
 )
 def test_win_loss_tie_and_too_few_seeds(differences: list[float], better: str, same: str) -> None:
@@ -90,7 +95,7 @@ def test_less_is_better_of_a_loss() -> None:
 
 def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
     one = verdicts({"T-row/case": BETTER}, {"T-row/case": pair(UNSURE)})["T-row/case"]
-    size = np.mean(UNSURE) / np.std(UNSURE, ddof=1)
+    size = straightened(np.mean(UNSURE) / np.std(UNSURE, ddof=1))
     assert one.more is not None
     powers = [
         stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, size * np.sqrt(n)) for n in (one.more - 1, one.more)
@@ -104,7 +109,7 @@ def test_zero_in_every_seed_is_no_effect_and_gives_its_reason() -> None:
     known = BETTER.model_copy(update={"seen": "β only rescales time."})
     assert judge(known, pair([0.0] * 5)).why == "β only rescales time."
     assert judge(BETTER, pair(TIE)).word == "undecided"
-    assert judge(SAME, pair([0.0] * 5)).word == "confirmed"
+    assert judge(SAME, pair([0.0] * 6)).word == "confirmed"
 
 
 def test_within_its_margin_a_comparison_is_equal_and_neither_ahead_nor_behind() -> None:
@@ -116,7 +121,7 @@ def test_within_its_margin_a_comparison_is_equal_and_neither_ahead_nor_behind() 
         "undecided",
     ]
     terms = claim("contrast", terms=[{}, {"times": -1}], margin=0.01)
-    assert judge(terms, samples(term_1=TIE, term_2=[0.0] * 5)).word == "equal"
+    assert judge(terms, samples(term_1=TIE, term_2=[0.0] * 8)).word == "equal"
 
 
 def test_no_look_before_its_seeds_and_none_after_a_decision() -> None:
@@ -133,9 +138,9 @@ def test_no_look_before_its_seeds_and_none_after_a_decision() -> None:
 
 
 def test_seeds_that_would_decide_are_those_of_a_look() -> None:
-    values = stream(21, "looks").normal(0.6, 1, 8)
+    values = 0.01 * stream(21, "looks").normal(0.6, 1, 8)
     one = rules.judge(BETTER, pair(values))
-    size = abs(values.mean()) / values.std(ddof=1)
+    size = straightened(abs(values.mean()) / values.std(ddof=1))
     shares = {8: 1 / 8, 16: 1 / 8, 32: 1 / 4, 64: 1 / 2}
     power = {
         n: stats.nct.sf(stats.t.ppf(1 - 0.025 * share, n - 1), n - 1, size * np.sqrt(n))
@@ -147,7 +152,7 @@ def test_seeds_that_would_decide_are_those_of_a_look() -> None:
 
 def test_what_asks_the_same_of_the_same_samples_is_one_test() -> None:
     """Nine copies, one of them the other way round, leave p as it is; nine others multiply it."""
-    weak = pair([0.01, 0.02, 0.03, 0.01, 0.005])
+    weak = pair(WEAK)
     turned = claim("better", a={}, b={}, higher=False)
     family: dict[str, Claim] = {f"T-row/{at}": BETTER for at in range(9)} | {"T-row/turned": turned}
     same = verdicts(family, dict.fromkeys(family, weak))
@@ -160,7 +165,7 @@ def test_what_asks_the_same_of_the_same_samples_is_one_test() -> None:
 
 def test_rows_do_not_share_their_error() -> None:
     family = {f"T-row-{at}/x": BETTER.model_copy(update={"row": f"T-row-{at}"}) for at in range(20)}
-    weak = pair([0.01, 0.02, 0.03, 0.01, 0.005])
+    weak = pair(WEAK)
     found = verdicts(family, {id_: weak if at == 0 else pair(UNSURE) for at, id_ in enumerate(family)})
     assert found["T-row-0/x"].word == "confirmed"
 
@@ -187,39 +192,52 @@ def test_under_the_null_better_is_decided_in_seven_per_cent_at_most(n: int) -> N
     assert decided / REPEATS <= 0.07
 
 
-@pytest.mark.parametrize("n", [4, 5, 7])
-def test_power_against_an_effect_of_known_size_is_as_predicted(n: int) -> None:
-    rng, size = stream(4, "power", n), 1.5
+def test_power_against_an_effect_of_known_size_is_between_a_larger_test_and_a_smaller() -> None:
+    """It takes more than t does, and little more."""
+    rng, size, n = stream(4, "power"), 1.5, 12
     found = np.mean(
         [judge(BETTER, pair(rng.normal(0.01 * size, 0.01, n))).word == "confirmed" for _ in range(REPEATS)]
     )
-    power = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, size * np.sqrt(n))
-    assert found == pytest.approx(power, abs=3 * np.sqrt(power * (1 - power) / REPEATS))
+    t, less = (
+        stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, of * np.sqrt(n)) for of in (size, straightened(size))
+    )
+    assert 0.9 * less < found < t
 
 
 def test_a_difference_at_the_margin_is_called_the_same_in_seven_per_cent_at_most() -> None:
     rng = stream(5, "margin")
-    wrong = [judge(SAME, pair(rng.normal(0.02, 0.01, 5))).word == "confirmed" for _ in range(REPEATS)]
+    wrong = [judge(SAME, pair(rng.normal(0.02, 0.01, 8))).word == "confirmed" for _ in range(REPEATS)]
     assert np.mean(wrong) <= 0.07
 
 
-def test_divergence_counts_as_worst_only_where_it_is_the_rule() -> None:
+def test_where_runs_collapse_signs_decide() -> None:
+    """One that diverged is worse than any other, and one with half of a usual accuracy has collapsed."""
     nan = float("nan")
-    always = samples(a=[0.9, 0.8, 0.9], b=[nan, nan, nan])
-    assert judge(BETTER, always).word == "confirmed"
-    assert judge(SAME, always).word == "refuted"
-    assert judge(BETTER, samples(a=[nan, nan], b=[0.9, 0.8])).word == "refuted"
-    once = judge(BETTER, samples(a=[0.9, 0.8, 0.9], b=[nan, 0.1, 0.2]))
-    assert (once.word, once.why) == ("undecided", "1 of 3 seeds diverged or never got there")
+    better, worse = [0.9, 0.8, 0.9, 0.85, 0.9, 0.8, 0.9], [0.7, 0.6, 0.75, 0.7, 0.7, 0.6, 0.7]
+    always = samples(a=better, b=[nan] * 7)
+    assert [judge(one, always).word for one in (BETTER, SAME)] == ["confirmed", "refuted"]
+    assert judge(BETTER, samples(a=[nan] * 7, b=better)).word == "refuted"
+    for low in (nan, 0.3):
+        found = judge(BETTER, samples(a=better, b=[low, *worse[1:]]))
+        assert (found.word, found.p) == ("confirmed", pytest.approx(2 / 2**7))
+        assert found.why == "1 of 7 seeds collapse: the sign test decides"
+        assert found.found == pytest.approx(0.2, abs=0.05)
+    few = judge(BETTER, samples(a=better[:3], b=[nan, 0.1, 0.2]))
+    assert few.word == "leans for"
     assert judge(BETTER, samples(a=[nan, nan], b=[nan, nan])).word == "undecided"
     contrast = claim("contrast", terms=[{}, {"times": -1}])
     assert judge(contrast, samples(term_1=[1, nan], term_2=[0, 0])).word == "undecided"
+    assert judge(contrast, samples(term_1=better, term_2=[0.3, *worse[1:]])).p == pytest.approx(2 / 2**7)
+    loss = claim("better", a={}, b={}, metric="fp/loss")
+    assert (
+        "sign" not in judge(loss, samples(a=better, b=[0.1, *worse[1:]])).why
+    )  # a small loss is no collapse
 
 
 def test_a_contrast_sees_the_interaction_and_nothing_else() -> None:
     """Delay costs .1 at α = .1 and .03 at α = .3, or the same at both."""
     terms = [{"times": 1}, {"times": -1}, {"times": -1}, {"times": 1}]
-    shape, noise = claim("contrast", terms=terms), stream(6, "contrast").normal(0, 0.003, (4, 5))
+    shape, noise = claim("contrast", terms=terms), stream(6, "contrast").normal(0, 0.003, (4, 8))
 
     def found(*levels: float) -> Verdict:
         cells = np.array(levels)[:, None] + noise
@@ -234,7 +252,7 @@ def test_a_fitted_exponent_is_a_contrast_of_logarithms() -> None:
     """Rounds ~ m^-1 at m = 1, 2, 4: the slope of a line through three points is (y₃ − y₁)/(x₃ − x₁)."""
     ends = 1 / np.log(4)
     law = claim("contrast", terms=[{"times": -ends}, {"times": ends}], band=[-1.2, -0.8], log=True)
-    first = np.array([100, 104, 97, 101, 99.0])
+    first = np.array([100, 104, 97, 101, 99.0, 102, 98, 101])
     assert judge(law, samples(term_1=first, term_2=first / 4)).word == "confirmed"
     assert judge(law, samples(term_1=first, term_2=first / 2)).word == "refuted"
     assert judge(law, samples(term_1=[1, 2], term_2=[0, 1])).why == "a value that has no logarithm"
@@ -255,7 +273,7 @@ def test_fiellers_interval_has_its_coverage() -> None:
 )
 def test_the_ratio_of_two_gaps(factor: float, word: str) -> None:
     gaps = claim("ratio", top=[{}, {"times": -1}], bottom=[{}, {"times": -1}], band=[1.5, 3])
-    base, noise = 0.5, stream(9, "ratio").normal(0, 0.002, (4, 5))
+    base, noise = 0.5, stream(9, "ratio").normal(0, 0.002, (4, 8))
     numbers = {
         "top_1": base + 0.1 * factor + noise[0],
         "top_2": base + noise[1],
@@ -274,18 +292,13 @@ def test_there_is_no_ratio_to_a_gap_that_may_be_nil() -> None:
     assert (one.word, one.low, one.high) == ("undecided", -np.inf, np.inf)
 
 
-def test_a_ratio_of_variances_has_the_interval_of_f() -> None:
+def test_a_ratio_of_spreads() -> None:
     rng = stream(10, "variance")
-    wide, narrow = rng.normal(0, 5, 12), rng.normal(0, 1, 12)
-    one = VarianceRatio(wide, narrow)
-    found = wide.var(ddof=1) / narrow.var(ddof=1)
-    assert (one.low, one.high) == pytest.approx(
-        (found / stats.f.ppf(0.975, 11, 11), found / stats.f.ppf(0.025, 11, 11))
-    )
-    steadier = claim("ratio", top=[{}], bottom=[{}], of="variance", band=[0, 1])
+    wide, narrow = rng.normal(0, 5, 24), rng.normal(0, 1, 24)
+    steadier = claim("ratio", top=[{}], bottom=[{}], of="spread", band=[0, 1])
     assert judge(steadier, samples(top_1=narrow, bottom_1=wide)).word == "confirmed"
     assert judge(steadier, samples(top_1=wide, bottom_1=narrow)).word == "refuted"
-    assert judge(steadier, samples(top_1=wide, bottom_1=np.zeros(12))).word == "undecided"
+    assert judge(steadier, samples(top_1=wide, bottom_1=np.zeros(24))).word == "undecided"
 
 
 def test_rank_correlation_of_means() -> None:
@@ -327,25 +340,33 @@ def test_ranks_are_tested_by_all_their_permutations() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 5])
-@pytest.mark.parametrize(("away", "word"), [(0.9, "confirmed"), (1.1, "refuted")])
-def test_a_printed_mean_of_runs_is_held_against_what_is_to_be_expected_of_as_many(
-    runs: int, away: float, word: str
-) -> None:
-    """At 0.9 and 1.1 times the half-width of t·s·√(1/n + 1/k), and half a unit of the last digit."""
-    values = np.array([0.88, 0.90, 0.89, 0.895, 0.885])
-    half = stats.t.ppf(0.975, 4) * values.std(ddof=1) * np.sqrt(1 / 5 + 1 / runs)
-    centre = 0.8916 + away * half + 0.00005
-    one = judge(claim("value", printed="0.8916", runs=runs), samples(value=values - values.mean() + centre))
-    assert one.word == word
-    assert (one.high - one.low) / 2 == pytest.approx(half + 0.00005)
+@pytest.mark.parametrize("margin", [0.02, 0.05])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_printed_mean_of_runs_has_a_margin_and_its_own_noise(runs: int, margin: float, side: int) -> None:
+    """At the half-width of t·s·√(1/n + 1/k), and half a unit of the last digit, inside or outside."""
+    values = np.array([0.880, 0.884, 0.882, 0.883, 0.881, 0.882])
+    half = stats.t.ppf(0.975, 5) * values.std(ddof=1) * np.sqrt(1 / 6 + 1 / runs) + 0.00005
+    entry = claim("value", printed="0.8916", runs=runs, margin=margin)
+
+    def at(away: float) -> Verdict:
+        return judge(entry, samples(value=values - values.mean() + 0.8916 + side * away))
+
+    words = [at(margin + factor * half).word for factor in (-1.05, -0.95, 0.95, 1.05)]
+    assert words == ["confirmed", "compatible", "compatible", "refuted"]
+    assert (at(0).high - at(0).low) / 2 == pytest.approx(half)
+    assert [at(factor * half).unlike <= 0.05 for factor in (0.99, 1.01)] == [False, True]
 
 
-def test_a_printed_value_is_judged_once_at_the_first_look() -> None:
+def test_a_printed_value_is_judged_on_all_seeds_at_the_level_of_their_last_look() -> None:
     one = claim("value", printed="0.8916", looks=[4, 8])
-    near, far = [0.88, 0.90, 0.89, 0.895], [0.5, 0.501, 0.499, 0.5]
+    near, far = [0.889, 0.890, 0.89, 0.891], [0.5, 0.501, 0.499, 0.5]
     assert rules.judge(one, samples(value=near[:3])).word == "not run"
-    assert rules.judge(one, samples(value=near + far)) == rules.judge(one, samples(value=near))
-    assert rules.judge(one, samples(value=far + near)).word == "refuted"
+    assert [rules.judge(one, samples(value=of)).word for of in (near, near + far)] == [
+        "confirmed",
+        "compatible",
+    ]
+    found = rules.judge(one, samples(value=near + near[:2]))
+    assert (found.seeds, found.level) == (6, 0.975)
 
 
 def test_the_printed_rounding_is_half_a_unit_of_the_last_digit() -> None:
@@ -355,8 +376,9 @@ def test_the_printed_rounding_is_half_a_unit_of_the_last_digit() -> None:
 
 def test_a_value_in_a_band() -> None:
     band = claim("value", band=[0.4, None])
-    assert judge(band, samples(value=[0.51, 0.52, 0.5])).word == "confirmed"
-    assert judge(band, samples(value=[0.31, 0.32, 0.3])).word == "refuted"
+    assert judge(band, samples(value=[0.51, 0.52, 0.5] * 3)).word == "confirmed"
+    assert judge(band, samples(value=[0.31, 0.32, 0.3] * 3)).word == "refuted"
+    assert judge(band, samples(value=[0.51, 0.52, 0.5])).word == "leans for"
     computed = claim("value", band=[7, 8], computed="some.module:function")
     assert judge(computed, {"": {-1: 7.5}}).word == "confirmed"
     assert judge(computed, {"": {-1: 9.35}}).word == "refuted"
@@ -382,7 +404,7 @@ def test_exact_means_exact(printed: Any, answer: Any, word: str) -> None:
 def test_holm_keeps_the_family_honest() -> None:
     """Of twenty claims, one with p = .02 alone is undecided and says why; p < .0025 stays decided."""
     family = {f"T-row/{at}": BETTER for at in range(20)}
-    weak, strong = [0.01, 0.02, 0.03, 0.01, 0.005], [0.05, 0.051, 0.049, 0.05, 0.05]
+    weak, strong = [*WEAK[:7], -0.002], [0.05, 0.051, 0.049, 0.05, 0.05, 0.051, 0.049, 0.05]
     numbers: Mapping[str, Values] = {
         id_: pair(strong if at == 0 else weak if at == 1 else UNSURE) for at, id_ in enumerate(family)
     }
@@ -398,6 +420,6 @@ def test_under_the_null_a_whole_family_is_rarely_wrong() -> None:
     rng, family = stream(12, "family"), {f"T-row/{at}": BETTER for at in range(10)}
     wrong = 0
     for _ in range(REPEATS):
-        found = verdicts(family, {id_: pair(rng.normal(0, 1, 5)) for id_ in family})
+        found = verdicts(family, {id_: pair(rng.normal(0, 1, 8)) for id_ in family})
         wrong += any(one.word != "undecided" for one in found.values())
     assert wrong / REPEATS <= 0.07
