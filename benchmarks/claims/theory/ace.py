@@ -20,52 +20,6 @@ import numpy as np
 from fl_core.theory.jackson import Array
 
 
-def sampling_noise(
-    noise: float, participants: int, *, local_steps: int = 1, local_lr: float = 0.0, smoothness: float = 0.0
-) -> float:
-    """E‖A‖² ≤ σ²/(mK) (1 + η_l L)^{2(K−1)} for the mean of m participants (Theorem a.3).
-
-    m is 1 for vanilla ASGD, the buffer's size for FedBuff and CA²FL (whose caches are given), n for ACE.
-    The factor bounds how far K local steps can amplify the noise.
-    """
-    growth = (1 + local_lr * smoothness) ** (2 * (local_steps - 1))
-    return noise / (participants * local_steps) * growth
-
-
-def participation_bias(participants: int, clients: int, dissimilarity: float, spread: float = 0.0) -> float:
-    """‖B‖² ≤ 2(1−m/n)² (4ζ² + L²D²) for the mean of m of n clients, K = 1 (Theorem a.4); 0 for ACE.
-
-    B is (1 − m/n) times the difference between the means over participants and over the others.
-    `dissimilarity` is ζ², `spread` L²D², D being the largest distance between two stale models in use.
-    """
-    return 2 * (1 - participants / clients) ** 2 * (4 * dissimilarity + spread)
-
-
-def delay_error(smoothness: float, drifts: Array) -> float:
-    """‖C‖² ≤ (L²/n) Σ ‖w^t − w^{t−τ_i}‖² from drifts ‖w^t − w^{t−τ_i}‖ [n] (Theorem a.5)."""
-    return float(smoothness**2 * np.mean(np.square(drifts)))
-
-
-def drift(lr: float, delay: int, noise: float, expected: float, *, reused: bool) -> float:
-    """E‖w^t − w^{t−τ}‖² ≤ 2η² (τ a + τ² E‖ū‖²), or with τ² a where noise is reused (Theorem a.5).
-
-    `noise` a bounds E‖A‖², `expected` the mean of E‖ū‖² over the τ iterations, ū = E[u | stale models].
-    With fresh samples in every update (vanilla, FedBuff) their noises are uncorrelated; with cached ones
-    (ACE, ACED) they are not.
-    """
-    return 2 * lr**2 * (delay ** (2 if reused else 1) * noise + delay**2 * expected)
-
-
-def mse_bound(gap: float, lr: float, rounds: int, mse: float, smoothness: float) -> float:
-    """(1/T) Σ E‖∇F(w^t)‖² ≤ 4Δ/(ηT) + 3 mean_t E‖u^t − ∇F(w^t)‖² for η ≤ 1/(4L) (Theorem a.1, eq. 2).
-
-    Holds for any update rule; the mean squared error is at most 3 (E‖A‖² + E‖B‖² + E‖C‖²).
-    """
-    if lr > 1 / (4 * smoothness):
-        raise ValueError(f"the step size {lr} is above 1/(4L) = {1 / (4 * smoothness)}")
-    return 4 * gap / (lr * rounds) + 3 * mse
-
-
 @dataclass(frozen=True)
 class Caching:
     """The quantities in the bounds of ACE and ACED."""
@@ -109,31 +63,12 @@ def partial_bias(active: Array, clients: int, dissimilarity: float) -> float:
     return float(dissimilarity * np.mean(np.minimum(1, (clients - active) / active) ** 2))
 
 
-def expected_active(clients: int, threshold: int) -> float:
-    """E|A(t)| = n (1 − (1−1/n)^{τ_algo+1}) for ACED, arrivals uniform over n clients and one an iteration."""
-    return clients * (1 - (1 - 1 / clients) ** (threshold + 1))
-
-
 def learning_rate(run: Caching) -> float:
     """η = √(2Δ/(ρLσ²T)), where the two leading terms of the bounds balance (Theorem a.2).
 
     The paper has √(n/T) up to a constant: that is ρ = 1/n, noise that is never reused.
     """
     return math.sqrt(2 * run.gap / (run.reuse * run.smoothness * run.noise * run.rounds))
-
-
-def claimed_rates(uploads: int, clients: int, local_steps: int = 1) -> dict[str, float]:
-    """Leading terms of Table a.1 in the number C of uploads, up to constants, as the paper claims them.
-
-    1/√C one by one (with a floor of ζ² that remains), 1/√(KC) buffered, 1/√(nC) for ACE: a speed-up of √(n/K)
-    at equal uploads. ACE's rests on Lemma a.6; with reuse ρ it is √(ρ/C).
-    """
-    return {
-        "asgd": uploads**-0.5,
-        "fedbuff": (local_steps * uploads) ** -0.5,
-        "ca2fl": (local_steps * uploads) ** -0.5,
-        "ace": (clients * uploads) ** -0.5,
-    }
 
 
 def dropout_limit(curvature: Array, centres: Array, dropped: Array, last: Array) -> Array:

@@ -137,8 +137,3 @@ def theorem_4(run: FraboniSetting, bound: FraboniBound, window: int, gradient: f
     η̃ρB.
     """
     return bound.vanishing + run.weight * run.step * run.steps * (window - 1) * gradient**2
-
-
-def corollary_5(window: float, delay: float, lr: float) -> bool:
-    """Whether Theorem 4's bound vanishes for W = O(N^a), τ = O(N^b) and η_l ∝ N^{−c}: max(a, b) < c < 1."""
-    return max(window, delay) < lr < 1

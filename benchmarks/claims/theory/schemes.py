@@ -73,8 +73,7 @@ def async_fedavg(p: Sequence[Fraction], times: Sequence[Fraction]) -> Scheme:
 def fedfix(p: Sequence[Fraction], times: Sequence[Fraction], period: Fraction) -> Scheme:
     """FedFix with the weights of eq. (14): client i takes part in every N'_i-th aggregation, N'_i = ⌈τ_i/Δt⌉.
 
-    Table 2 prints other upper bounds, with τ_0 and a factor M that this derivation does not need:
-    `fedfix_printed`.
+    Table 2 prints other upper bounds, with τ_0 and a factor M that this derivation does not need.
     """
     steps = [math.ceil(time / period) for time in times]
     return Scheme(
@@ -87,15 +86,6 @@ def fedfix(p: Sequence[Fraction], times: Sequence[Fraction], period: Fraction) -
         window=math.lcm(*steps),
         window_bounds=(1, max(steps) ** len(times)),
     )
-
-
-def fedfix_printed(times: Sequence[Fraction]) -> tuple[int, int]:
-    """FedFix's upper bounds of τ and W as Table 2 prints them: ⌈τ_M/τ_0⌉ and M ⌈τ_M/τ_0⌉^M.
-
-    They hold where Δt ≥ τ_0.
-    """
-    ratio = math.ceil(max(times) / min(times))
-    return ratio, len(times) * ratio ** len(times)
 
 
 def uniform_sampling(p: Sequence[Fraction], times: Sequence[Fraction], size: int) -> Scheme:

@@ -73,66 +73,6 @@ def orders(n, rounds):
     }
 
 
-@pytest.mark.parametrize("curvature", [1.0, 0.0, -1.0])
-@pytest.mark.parametrize(("participants", "steps"), [(1, 1), (5, 1), (4, 6)])
-def test_sampling_noise(curvature, participants, steps):
-    """Noise of the normalised delta; a concave loss spreads it. The bound holds for any |λ| ≤ L."""
-    stream, lr, sigma, repeats = np.random.default_rng(0), 0.1, 0.7, 40_000
-    y = np.zeros((repeats, participants))
-    for _ in range(steps):
-        y -= lr * (curvature * y + sigma * stream.normal(size=y.shape))
-    measured = np.var(y.mean(1) / (lr * steps))
-    bound = ace.sampling_noise(sigma**2, participants, local_steps=steps, local_lr=lr, smoothness=1.0)
-    error = 4 * measured * np.sqrt(2 / repeats)
-    assert measured - error <= bound
-    if steps == 1:
-        assert measured == pytest.approx(bound, abs=error)
-
-
-@given(st.integers(1, 6), st.data())
-def test_participation_bias(n, data):
-    m = data.draw(st.integers(1, n))
-    numbers = st.lists(st.floats(-3, 3), min_size=n, max_size=n)
-    centres, stale = np.array(data.draw(numbers)), np.array(data.draw(numbers))
-    gradients = stale - centres  # ∇F_i at client i's stale model, F_i = (w − c_i)²/2
-    bias = gradients[:m].mean() - gradients.mean()
-    dissimilarity = np.max((centres - centres.mean()) ** 2)
-    bound = ace.participation_bias(m, n, dissimilarity, spread=np.ptp(stale) ** 2)
-    assert bias**2 <= bound + 1e-12
-    assert ace.participation_bias(n, n, dissimilarity, 9.0) == 0
-
-
-@given(st.lists(st.tuples(st.floats(0, 2), st.floats(-3, 3)), min_size=1, max_size=6))
-def test_delay_error(clients):
-    curvature, moved = np.array(clients).T
-    assert np.mean(curvature * moved) ** 2 <= ace.delay_error(2.0, np.abs(moved)) + 1e-12
-    assert ace.delay_error(2.0, np.array([3.0, 3.0])) == 36
-
-
-def test_reused_noise_drifts_further_than_fresh_noise():
-    """No gradient at all, noise only: Lemma a.6 would make ACE's drift that of uncorrelated updates."""
-    n, lr, delay = 20, 0.1, 20
-    turns = np.arange(300) % n
-    cache = Cache(turns, lr=lr, noise=1.0, curvature=np.full(n, 1e-12), centres=np.zeros(n))
-    moved = np.mean((cache.models[100 + delay :] - cache.models[100:-delay]) ** 2)
-    assert moved <= ace.drift(lr, delay, 1 / n, 0.0, reused=True)
-    assert moved > 3 * ace.drift(lr, delay, 1 / n, 0.0, reused=False)
-    fresh = lr**2 * delay * 1 / n  # of updates whose noise is drawn anew
-    assert fresh <= ace.drift(lr, delay, 1 / n, 0.0, reused=False)
-
-
-def test_mse_controls_convergence():
-    """Any direction will do: here the gradient of the wrong problem, off by 1."""
-    lr, rounds, w, slopes = 0.25, 200, 4.0, []
-    for _ in range(rounds):
-        slopes.append(w**2)
-        w -= lr * (w - 1)
-    bound = ace.mse_bound(8.0, lr, rounds, 1.0, 1.0)
-    assert np.mean(slopes) <= bound < 5 * np.mean(slopes)
-    with pytest.raises(ValueError, match=r"step size 0.3 is above 1/\(4L\) = 0.25"):
-        ace.mse_bound(8.0, 0.3, rounds, 1.0, 1.0)
-
-
 @pytest.mark.parametrize("order", ["turns", "uniform", "by speed"])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 100.0])
 def test_ace_theorem_dominates_whatever_the_heterogeneity(order, spread):
@@ -199,11 +139,10 @@ def test_best_learning_rate():
 
 
 def test_active_clients():
-    expected = [ace.expected_active(100, threshold) for threshold in (10, 50, 500)]
-    assert expected == pytest.approx([10.5, 40.1, 99.3], abs=0.1)
     order = np.random.default_rng(0).integers(100, size=4000)
     cache = Cache(order, lr=1e-3, noise=0.0, curvature=np.ones(100), centres=np.zeros(100), threshold=10)
-    assert cache.active[20:].mean() == pytest.approx(expected[0], abs=0.1)
+    expected = 100 * (1 - (1 - 1 / 100) ** 11)  # heard in the last eleven iterations
+    assert cache.active[20:].mean() == pytest.approx(expected, abs=0.1)
 
 
 def test_where_ace_ends_after_dropouts():
@@ -226,37 +165,9 @@ def test_where_ace_ends_after_dropouts():
     assert np.linalg.norm(limit - nobody) > 0.1
 
 
-def test_claimed_rates_at_equal_uploads():
-    rates = ace.claimed_rates(1000, 100, local_steps=4)
-    assert rates["ca2fl"] / rates["ace"] == pytest.approx((100 / 4) ** 0.5)
-    assert rates["asgd"] / rates["fedbuff"] == pytest.approx(2)
-
-
-def test_errors_worked_by_hand():
-    # 3/(5·4) (1 + 2/10)^6
-    noise = ace.sampling_noise(3.0, 5, local_steps=4, local_lr=0.1, smoothness=2.0)
-    assert noise == pytest.approx(0.15 * 2.985984)
-    assert ace.sampling_noise(3.0, 5) == pytest.approx(0.6)  # one local step: 3/5
-    # 3/(5·4), not amplified where η_l or L is 0, as both are unless given
-    assert ace.sampling_noise(3.0, 5, local_steps=4, local_lr=0.1) == pytest.approx(0.15)
-    assert ace.sampling_noise(3.0, 5, local_steps=4, smoothness=3.0) == pytest.approx(0.15)
-    # 2 (1 − 2/5)² (4·3 + 7)
-    assert ace.participation_bias(2, 5, 3.0, spread=7.0) == pytest.approx(13.68)
-    assert ace.participation_bias(2, 5, 3.0) == pytest.approx(8.64)
-    # 3² (1 + 4 + 49)/3
-    assert ace.delay_error(3.0, np.array([1.0, 2.0, 7.0])) == pytest.approx(162)
-    # 2·.2² (3·5 + 9·7), and (9·5 + 9·7)
-    assert ace.drift(0.2, 3, 5.0, 7.0, reused=False) == pytest.approx(6.24)
-    assert ace.drift(0.2, 3, 5.0, 7.0, reused=True) == pytest.approx(8.64)
+def test_partial_bias_worked_by_hand():
     # (1 + 1 + (2/3)² + 0)/4, times 3
     assert ace.partial_bias(np.array([1, 2, 3, 5]), 5, 3.0) == pytest.approx(3 * 22 / 36)
-
-
-def test_mean_squared_error_bound_worked_by_hand():
-    # 4·3/(20/8) + 3·7, up to 1/(4·2) and no further
-    assert ace.mse_bound(3.0, 1 / 8, 20, 7.0, 2.0) == pytest.approx(25.8)
-    with pytest.raises(ValueError, match=r"above 1/\(4L\) = 0.125"):
-        ace.mse_bound(3.0, 0.1251, 20, 7.0, 2.0)
 
 
 RUN = ace.Caching(lr=0.01, rounds=50, gap=3.0, noise=5.0, delay=4, reuse=0.7, smoothness=2.0)
@@ -272,10 +183,6 @@ def test_theorems_worked_by_hand():
     assert ace.ace(plain, 6) == pytest.approx(24 + 0.07 + 0.112 / 6)
     # 2·3/(.7·2·5·50)
     assert ace.learning_rate(RUN) == pytest.approx((6 / 350) ** 0.5)
-    # 1/√100, 1/√(4·100) twice and 1/√(25·100)
-    rates = ace.claimed_rates(100, 25, local_steps=4)
-    assert rates == pytest.approx({"asgd": 1 / 10, "fedbuff": 1 / 20, "ca2fl": 1 / 20, "ace": 1 / 50})
-    assert ace.claimed_rates(100, 25)["fedbuff"] == pytest.approx(1 / 10)
 
 
 @pytest.mark.parametrize(

@@ -179,27 +179,6 @@ def test_what_the_terms_scale_with():
     assert fraboni.theorem_4(run, bound, 1, 5.0) == bound.vanishing  # W = 1
 
 
-def test_corollary_5():
-    assert fraboni.corollary_5(window=0.3, delay=0.2, lr=0.5)
-    assert not fraboni.corollary_5(window=0.6, delay=0.2, lr=0.5)
-    assert not fraboni.corollary_5(window=0.3, delay=0.6, lr=0.5)
-    assert not fraboni.corollary_5(window=0.5, delay=0.2, lr=0.5)
-    assert not fraboni.corollary_5(window=0.3, delay=0.5, lr=0.5)
-    assert not fraboni.corollary_5(window=0.0, delay=0.0, lr=1.0)
-    assert not fraboni.corollary_5(window=1.0, delay=0.0, lr=0.9)  # W = N: no rate will do
-
-
-@pytest.mark.parametrize(("window", "delay", "lr"), [(0.3, 0.2, 0.5), (0.6, 0.2, 0.5)])
-def test_corollary_5_by_the_bound(window, delay, lr):
-    values = []
-    for rounds in (1e8, 1e12, 1e16):
-        run = fraboni.FraboniSetting(1e-3 * rounds**-lr, int(rounds), 1.0, 1.0, int(rounds**delay))
-        bound = fraboni.theorem_1(run, 1.0, 0.1, 1.0, 1.0)
-        values.append(fraboni.theorem_4(run, bound, int(rounds**window), 1.0))
-    falls = values[0] > 3 * values[1] > 9 * values[2]
-    assert falls == fraboni.corollary_5(window, delay, lr)
-
-
 WORKED = fraboni.FraboniSetting(  # η̃ = 1/2000, D = 6/100, η̃ + 16·3·2 (15/2000)² = .0059
     lr=1 / 40,
     rounds=100,
