@@ -59,19 +59,25 @@ def still_open(
 
 
 def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
-    """The stored numbers of the runs that entries select now; none for an entry that was changed."""
-    seeds = tuple(sorted({one.seed for one in stored if one.seed is not None}))
-    plan, found = ClaimPlan(paper, scale, (), seeds or None), []
-    keys: dict[str, dict[str, dict[int, list[str]]]] = {}
-    for one in stored:
-        claim = paper.claims.get(one.claim)
-        if claim is None or scale not in paper.scales(claim) or one.seed is None:
+    """The stored numbers of the runs that entries select now; none for an entry that was changed.
+
+    A change concerns all seeds of an entry, so that the first of them tells.
+    """
+    by_claim: dict[str, list[Number]] = {}
+    for number in stored:
+        if number.seed is not None:
+            by_claim.setdefault(number.claim, []).append(number)
+    plans: dict[int, ClaimPlan] = {}
+    found = []
+    for id_, numbers in by_claim.items():
+        claim = paper.claims.get(id_)
+        if claim is None or scale not in paper.scales(claim):
             continue
-        if claim.id not in keys:
-            picked = plan.picked(claim)
-            keys[claim.id] = {name: {at: [r.key for r in of[at]] for at in of} for name, of in picked.items()}
-        if one.runs.split() == keys[claim.id].get(one.sample, {}).get(one.seed):
-            found.append(one)
+        seed = min(number.seed for number in numbers if number.seed is not None)
+        picked = plans.setdefault(seed, ClaimPlan(paper, scale, (), (seed,))).picked(claim)
+        keys = {name: [run.key for run in of[seed]] for name, of in picked.items()}
+        if all(number.runs.split() == keys.get(number.sample) for number in numbers if number.seed == seed):
+            found += numbers
     return found
 
 

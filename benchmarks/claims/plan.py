@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,7 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
     if place.suite is None:
         document = {**place.document}
     elif place.suite in shipped():
-        document = read(shipped()[place.suite])
+        document = deepcopy(_document(shipped()[place.suite]))
         known = document.get("scales", {scale: {}})
         if scale not in known:
             raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(known)}")
@@ -177,6 +178,12 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
         settings.append(Setting(("seeds",), list(seeds), f"{path}: "))
     with guarded("a claims file names it"):
         return build(path, document, settings)
+
+
+@cache
+def _document(path: Path) -> dict[str, Any]:
+    """A shipped suite as it is written, read once for all numbers of seeds."""
+    return read(path)
 
 
 def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from fl_core.schema import Status
 from reports.records.records import RecordedScenario
 from reports.records.summary import Summary
 from reports.statistics.differences import Gap, behind, differences
+from reports.statistics.ranks import ranks
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect
@@ -128,13 +129,6 @@ class Finals:
     def ranks(self) -> np.ndarray:
         """Ranks among the strategies from 1, ties sharing their mean [scenarios, strategies, seeds]."""
         return np.apply_along_axis(ranks, 1, -self.worth)
-
-
-def ranks(values: np.ndarray) -> np.ndarray:
-    """Return ranks from 1; ties share their mean rank."""
-    below = (values[:, None] > values[None, :]).sum(1)
-    alike = (values[:, None] == values[None, :]).sum(1)
-    return np.asarray(below + (alike + 1) / 2)
 
 
 def _worth(scenario: RecordedScenario) -> dict[str, dict[int, float]]:

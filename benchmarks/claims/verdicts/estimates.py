@@ -16,7 +16,7 @@ from scipy import special
 
 from benchmarks.claims.verdicts.robust import agreed, sign_test
 from reports.statistics.paired import LEVEL, student
-from reports.statistics.standings import ranks
+from reports.statistics.ranks import ranks
 
 Array = np.ndarray
 MOST_RANKED = 8  # values, whose 40,320 permutations are enumerated

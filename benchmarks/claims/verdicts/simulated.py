@@ -19,8 +19,9 @@ from benchmarks.claims import kept
 from benchmarks.claims.claim import SCALES, Better, Claim, Contrast, Rank, Ratio, Report, Same, Value
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import RESULTS
+from benchmarks.claims.verdicts.estimates import Array
 from benchmarks.claims.verdicts.looks import SEEDS
-from benchmarks.claims.verdicts.rules import Array, collapses
+from benchmarks.claims.verdicts.rules import collapses
 from benchmarks.claims.verdicts.verdicts import verdicts
 from fl_core import reading
 from fl_core.streams import stream
@@ -42,7 +43,7 @@ class Row:
     def wrong(self, campaign: int) -> bool:
         """Whether a campaign without any true effect ends with a verdict that is false."""
         at_margin = campaign % 2 == 1
-        rng = stream(30, "false verdicts", self.paper, self.scale, self.name, campaign)
+        rng = stream(campaign, f"false verdicts {self.paper} {self.scale} {self.name}")
         drawn: dict[int, Array] = {}
         values = {}
         for id_, claim in self.claims.items():
@@ -115,10 +116,9 @@ def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
 
 def false(claim: Claim, at_margin: bool) -> set[str]:
     """The words that are false of such numbers."""
-    ahead = isinstance(claim, Better | Contrast) and not isinstance(claim, Same)
-    if ahead and at_margin and claim.margin is not None:
-        return {"refuted", "equal", "no effect"}
-    return {"confirmed", "refuted"}
+    if isinstance(claim, Same) or not isinstance(claim, Better | Contrast):
+        return {"confirmed", "refuted"}
+    return {"refuted", "equal", "no effect"} if at_margin and claim.margin else {"confirmed", "refuted"}
 
 
 COLUMNS = ("paper", "scale", "row", "claims", "campaigns", "false")
