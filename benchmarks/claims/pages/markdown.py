@@ -120,11 +120,11 @@ layers, and 10 TFLOP/s a GPU.
 
 
 def readme(found: Sequence[Reading]) -> str:
-    """The main results of each paper: what became of them, and a sentence each."""
+    """Return the main results of each paper: what became of them first, and a sentence of counts."""
     rows = []
     for mine in matrix.by_paper(outcomes(found)):
         page = f"docs/claims/{mine[0].paper.name}.md"
-        texts = [f"{_link(one, page)}: **{one.word}**. {matrix.sentence(one)}" for one in mine]
+        texts = [f"**{one.word}**: {_link(one, page)}. {matrix.counts(one)}" for one in mine]
         rows.append((f"[{mine[0].paper.title}]({page})", "<br>".join(texts)))
     return f"{_table(('Paper', 'Main results'), rows)}\n\nEvery reading: [{PAGE}]({PAGE}).\n"
 

@@ -91,24 +91,32 @@ def squares(readings: Sequence[Reading]) -> str:
     return "".join(SQUARES[one.word] for one in readings)
 
 
-def sentence(outcome: Outcome) -> str:
-    """What was found, in counts by kind of evidence, and what the text leaves open."""
+def counts(outcome: Outcome) -> str:
+    """Return what was found, in counts by kind of evidence, as one sentence."""
     parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
     words = Counter(one.word for one in outcome.readings)
     parts += [f"{words[word]} {said}" for word, said in OPEN.items() if words[word]]
     if waiting := words["not run"]:
         parts.append(f"{many(waiting, 'reading')} not run")
-    sentences = ["; ".join(parts)]
+    return _sentence("; ".join(parts))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
+def sentence(outcome: Outcome) -> str:
+    """Return the counts, on what the outcome depends, printed tables as a whole, and what is left open."""
+    sentences = []
     if outcome.word == "depends on the reading" and outcome.divide is not None:
-        name, counts = outcome.divide.name, sorted(outcome.divide.counts.items(), key=_rising)
+        name, values = outcome.divide.name, sorted(outcome.divide.counts.items(), key=_rising)
         each = [
             f"{kept} of {n} {f'with {OF.get(value, value)}' if value else 'elsewhere'}"
-            for value, (kept, n) in counts
+            for value, (kept, n) in values
         ]
         sentences.append(f"depends most on {name}: {', '.join(each)}")
     sentences += [_of_table(table) for table in tables(outcome.readings)]
-    said = (f"{text[:1].upper()}{text[1:].removesuffix('.')}." for text in sentences)
-    return " ".join(filter(None, (*said, outcome.result.open)))
+    return " ".join(filter(None, (counts(outcome), *map(_sentence, sentences), outcome.result.open)))
 
 
 def _of_table(table: Table) -> str:
