@@ -97,12 +97,16 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     state: dict[str, Any] = {}
     ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, last jobs first
+    with_losses = any(job.with_loss for job in jobs)
+    losses: list[Tensor | None] = []  # of each step [J], as far as its jobs go
     for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
         if active < len(y):
             ended.append((y[active:], total[active:]))
             y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
             stack = Stack(*_first(active, stack.start, stack.broadcast, stack.client_state))
-        g = local.correct(world.gradients(y, clients, sample), y, stack)
+        slopes, loss = _computed(world, with_losses, y, clients, sample)
+        losses.append(loss)
+        g = local.correct(slopes, y, stack)
         y = local.move(y, g, lr, state)
         total = total + g if step else g
     if ended:
@@ -112,7 +116,25 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     sums = delta.sum(1).tolist()  # finite only if all their terms are
     for job, moved, mean, whole in zip(jobs, delta.unbind(), gradient.unbind(), sums, strict=True):
         job.delta, job.gradient, job.finite = moved, mean, isfinite(whole)
+    _note_losses(jobs, losses)
     return None
+
+
+def _computed(
+    world: World, with_losses: bool, y: Tensor, clients: Tensor, samples: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Return gradients [J, d], and losses [J] where they are asked for and known."""
+    if with_losses:
+        return world.gradients_and_losses(y, clients, samples)
+    return world.gradients(y, clients, samples), None
+
+
+def _note_losses(jobs: Sequence[Job], losses: Sequence[Tensor | None]) -> None:
+    """Write the mean of each job's losses, of which a step has those of the jobs that get so far."""
+    known = [loss.tolist() for loss in losses if loss is not None]
+    for place, job in enumerate(jobs):
+        if known and job.with_loss:
+            job.loss = sum(row[place] for row in known[: job.steps]) / job.steps
 
 
 def _first(count: int, *parts: Any) -> list[Any]:

@@ -310,6 +310,7 @@ class Simulation:
             state.now,
             send.length,
             send.waits,
+            with_loss=self.strategy.reads_losses,
         )
         state.indices[client] = index + 1
         state.in_flight += 1
@@ -355,7 +356,7 @@ class Simulation:
         if now < job.ends:
             job.steps = job.steps * (now - job.began) // (job.ends - job.began)
             state.wasted += job.delta is not None
-            job.delta = job.gradient = None
+            job.delta = job.gradient = job.loss = None
         state.serving += job.waits
         job.ends, job.waits = now, False
         state.queue.push(now, ARRIVAL, job.client, job)

@@ -99,6 +99,16 @@ class World:
         jobs = zip(models, clients.tolist(), samples, strict=True)
         return torch.stack([self.gradient(*job) for job in jobs])
 
+    def gradient_and_loss(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return `gradient`, and the loss [] of the sample where it comes with the gradient for free."""
+        return self.gradient(model, client, sample), None
+
+    def gradients_and_losses(
+        self, models: Tensor, clients: Tensor, samples: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return `gradients`, and the losses [J] of the samples where these come for free."""
+        return self.gradients(models, clients, samples), None
+
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Return the gradient [d] of a client's loss on all of its data."""
         return self.gradient(model, client, torch.zeros_like(model))

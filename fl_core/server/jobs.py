@@ -45,6 +45,8 @@ class Job:
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
     gradient: Tensor | None = None  # mean corrected gradient over the steps [d]
+    with_loss: bool = False  # whether the update carries the training loss
+    loss: float | None = None  # mean training loss over the steps
     finite: bool = True
 
     def arrives(self, time: int) -> bool:
@@ -68,12 +70,18 @@ class Update:
     sent: int  # ticks
     began: int  # ticks
     time: int  # ticks, its arrival
+    # The client's own training loss, a mean over the mini-batches of its steps, each at the model before the
+    # step. None unless the strategy `reads_losses`, without steps, and where gradients come without a loss.
+    loss: float | None = None
 
     @classmethod
     def from_job(cls, job: Job, staleness: int, time: int) -> Self:
         """Return what a computed job becomes on its arrival."""
         assert job.delta is not None and job.gradient is not None and job.began is not None
-        result, dates = (job.delta, job.gradient, job.start, job.broadcast), (job.sent, job.began, time)
+        result, dates = (
+            (job.delta, job.gradient, job.start, job.broadcast),
+            (job.sent, job.began, time, job.loss),
+        )
         return cls(job.client, job.version, staleness, job.steps, job.lr, *result, *dates)
 
     @property

@@ -132,7 +132,11 @@ class Server(Generic[M]):
         return self._state.roster.present
 
     def losses(self) -> np.ndarray:
-        """Return L_i(θ^n) [n], as every client would report it, present or not; takes no virtual time."""
+        """Return L_i(θ^n) [n] of every client, present or not.
+
+        This is an oracle: a server would have to send the model to all clients and wait for them, and here no
+        virtual time passes. What a client reports of its own work is `Update.loss`.
+        """
         assert self._losses is not None
         return self._losses(self.model)
 

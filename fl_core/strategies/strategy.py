@@ -27,6 +27,7 @@ class Strategy(Part):
     )
     title: ClassVar[str]  # as its paper spells it
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
+    reads_losses: ClassVar[bool] = False  # whether updates carry the training losses of the clients
 
     local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l, the clients' learning rate
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g, the server's learning rate

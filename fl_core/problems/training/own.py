@@ -64,22 +64,30 @@ class OwnWorld(KeyedWorld):
         as_is = not part.is_floating_point() and part.dtype is not torch.uint8
         return part.to(self.device, part.dtype if as_is else self.first.dtype)
 
-    def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Return the gradient [d] of the loss of a mini-batch [B], or [B, 2] with keys."""
+    def gradient_and_loss(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradient [d] of the loss of a mini-batch [B], or [B, 2] with keys, and that loss []."""
         if sample.flatten()[0] < 0:  # of a client without data
-            return torch.zeros_like(model)
+            return torch.zeros_like(model), model.new_zeros(())
         with gradients(self.task.precision, self.device):
             loss = self.at(model).loss(self.batch(sample), sample[0, 1] if sample.ndim > 1 else None)
-            return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
+            slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        return self.flat.join(slopes), loss.detach().reshape(())
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """Return the gradients [J, d] of J jobs, by `vmap` if the module allows it, else one by one."""
-        if self._stacks:
-            return super().gradients(models, clients, samples)
-        jobs = zip(models, clients.tolist(), samples, strict=True)
-        return torch.stack([self.gradient(*job) for job in jobs])
+        """Return the gradients [J, d], stacked by `vmap` where the module allows it, else one by one."""
+        return self.gradients_and_losses(models, clients, samples)[0]
 
-    def _vectorised(self, models: Tensor, samples: Tensor) -> Tensor:
+    def gradients_and_losses(
+        self, models: Tensor, clients: Tensor, samples: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return gradients [J, d] and losses [J], stacked where the module allows it, else one by one."""
+        if self._stacks:
+            return super().gradients_and_losses(models, clients, samples)
+        jobs = zip(models, clients.tolist(), samples, strict=True)
+        slopes, losses = zip(*(self.gradient_and_loss(*job) for job in jobs), strict=True)
+        return torch.stack(slopes), torch.stack(losses)
+
+    def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
         jobs, size = samples.shape[:2]
         whole = self.batch(samples.flatten(0, 1))
         batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), whole)
@@ -140,7 +148,7 @@ class OwnWorld(KeyedWorld):
     def _stacked_as_alone(self, sample: Tensor) -> bool:
         alone = self.gradient(self.first, 0, sample)
         try:
-            both = self._vectorised(self.first.expand(2, -1), sample.expand(2, *sample.shape))
+            both, _ = self._vectorised(self.first.expand(2, -1), sample.expand(2, *sample.shape))
         except Exception:  # noqa: BLE001 - whatever `vmap` cannot do is done one after the other
             return False
         return bool(torch.allclose(both[1], alone, rtol=1e-3, atol=1e-5))

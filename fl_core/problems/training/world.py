@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, grad_and_value, vmap
 
 from fl_core.flat import Flat
 from fl_core.lightning import torchmetrics
@@ -50,7 +51,7 @@ class SupervisedWorld(World):
         self._whole = Loss(task)
         fits = LinearGradients.fits(task, data) and task.precision == "float32"
         self._by_hand = LinearGradients(task, data) if fits else None
-        self._by_autograd = vmap(grad(self._loss))
+        self._by_autograd = vmap(grad_and_value(self._loss))
         self._seed, self._batches = seed, Streams(seed, "batches")
         self._samples: dict[int, StratifiedSample] = {}  # by size
         # (x − mean) / std as x · scale + shift
@@ -117,25 +118,47 @@ class SupervisedWorld(World):
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Return the gradient [d] of the mean loss on one mini-batch [B]."""
+        if self._by_hand and self.sizes[client]:
+            return self._by_hand.one(model, sample)[0]
+        return self.gradient_and_loss(model, client, sample)[0]
+
+    def gradient_and_loss(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the gradient [d] of the mean loss on one mini-batch [B], and that loss []."""
         if not self.sizes[client]:
-            return torch.zeros_like(model)
+            return torch.zeros_like(model), model.new_zeros(())
         if self._by_hand:
-            return self._by_hand.one(model, sample)
+            return self._by_hand.one(model, sample, with_loss=True)
         with gradients(self.task.precision, self.device):
             loss = self.at(model).loss(self.batch(sample))
-            return self.flat.join(torch.autograd.grad(loss, self._parameters, materialize_grads=True))
+            slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        return self.flat.join(slopes), loss.detach()
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """Return the gradients [J, d] of stacked jobs: models [J, d], samples [J, B]."""
-        compute = self._by_hand or self._vectorised
+        """Return the gradients of stacked jobs: models [J, d], samples [J, B] → [J, d]."""
+        return self._together(self._by_hand or self._vectorised, models, samples)[0]
+
+    def gradients_and_losses(
+        self, models: Tensor, clients: Tensor, samples: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the gradients [J, d] of stacked jobs, models [J, d] and samples [J, B], and losses [J]."""
+        by_hand = self._by_hand and partial(self._by_hand, with_losses=True)
+        return self._together(by_hand or self._vectorised, models, samples)
+
+    def _together(
+        self, compute: Callable[[Tensor, Tensor], Any], models: Tensor, samples: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
         # Not looked up by client: jobs may come from several worlds.
         without_data = samples < 0
         with gradients(self.task.precision, self.device):
             # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
             if self.device.type == "cpu" and not without_data.any():
-                return compute(models, samples)
-            stacked = compute(models, samples.clamp(min=0))
-        return stacked.masked_fill(without_data.flatten(1)[:, :1], 0)
+                stacked, losses = compute(models, samples)
+                return stacked, losses
+            stacked, losses = compute(models, samples.clamp(min=0))
+        empty = without_data.flatten(1)[:, 0]
+        return stacked.masked_fill(empty[:, None], 0), None if losses is None else losses.masked_fill(
+            empty, 0
+        )
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Return the gradient [d] of a client's loss on all of its data."""
@@ -234,7 +257,7 @@ class SupervisedWorld(World):
                 digest.update(np.ascontiguousarray(value.numpy()).data)
         return digest.hexdigest()[:16]
 
-    def _vectorised(self, models: Tensor, samples: Tensor) -> Tensor:
+    def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
         jobs, size = samples.shape[:2]
         parts = self.batch(samples.flatten(0, 1))
         return self._by_autograd(models, *(part.view(jobs, size, *part.shape[1:]) for part in parts))
