@@ -51,8 +51,9 @@ class KeyedMasks(TorchFunctionMode):
         elif func is functional.scaled_dot_product_attention:
             func = self._attend
         elif func is functional.multi_head_attention_forward:
-            # torch's own code, which calls these two
+            # torch's own code, which calls these two, whatever other modes are active
             ours = {
+                "has_torch_function": lambda tensors: False,
                 "dropout": partial(self._drop, functional.dropout),
                 "scaled_dot_product_attention": self._attend,
             }

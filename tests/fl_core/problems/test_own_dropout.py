@@ -229,3 +229,16 @@ def test_a_module_of_ones_own_gets_the_images_that_the_keys_crop_and_flip() -> N
     expected = torch.cat([(error.T @ images).flatten(), error.sum(0)]) * 2 / 80
     torch.testing.assert_close(w.gradient(model, 0, sample), expected)
     torch.testing.assert_close(w.gradients(model[None], torch.tensor([0]), sample[None])[0], expected)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_attention_as_a_layer_drops_by_the_key_beside_other_modes(weights: bool) -> None:
+    """`torch.device` as a context is a mode as well; torch's generator stays where it is."""
+    layer, x = nn.MultiheadAttention(4, 2, dropout=0.5), torch.ones(3, 2, 4)
+    state = torch.get_rng_state()
+    with KeyedMasks(KEY):
+        alone, _ = layer(x, x, x, need_weights=weights)
+    with torch.device("cpu"), KeyedMasks(KEY):
+        beside, _ = layer(x, x, x, need_weights=weights)
+    assert torch.equal(alone, beside) and torch.equal(state, torch.get_rng_state())
+    assert not torch.equal(alone, layer.eval()(x, x, x)[0])
