@@ -55,7 +55,7 @@ def record(path: Path, store: Store) -> None:
     session = Session(found, store, baselines=False)
     places = {task.key: task.place for task in session.tasks if isinstance(task, PlannedRun)}
     delivery.announce(found.name, "", places)
-    for task in session._left(outbox, delivery):
+    for task in session._left(delivery):
         in_process.compute(task, outbox, {"commit": "abc", "version": "1", "versions": "{}"})
     delivery.send()
     delivery.close()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fl_core.streams import stream
-from reports.statistics.paired import Effect, effect, holm, holm_by_question, seeds_to_decide, student
+from reports.statistics.paired import Effect, effect, holm, seeds_to_decide, student
 
 REPEATS = 300
 
@@ -106,20 +106,6 @@ def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.6]) == [1.0, 1.0]
     assert holm([]) == []
-
-
-def test_holm_counts_a_question_until_all_of_its_hypotheses_fall() -> None:
-    """Three questions, one with two hypotheses: p times 3, 3, 2 and 1; with one each it is Holm's."""
-    questions = {b"x": {"side": 0.001, "equal": 0.012}, b"y": {"side": 0.01}, b"z": {"side": 0.04}}
-    assert holm_by_question(questions) == {
-        (b"x", "side"): pytest.approx(0.003),
-        (b"y", "side"): pytest.approx(0.03),
-        (b"x", "equal"): pytest.approx(0.03),  # 0.024, but never below an earlier one
-        (b"z", "side"): pytest.approx(0.04),
-    }
-    p = [0.01, 0.04, 0.03, 0.005]
-    alone = holm_by_question({bytes([at]): {"side": one} for at, one in enumerate(p)})
-    assert [alone[bytes([at]), "side"] for at in range(4)] == pytest.approx(holm(p))
 
 
 def test_students_interval_at_another_level() -> None:
