@@ -46,8 +46,8 @@ AHEAD: dict[Word, str] = {
 }
 HOLDS: dict[Word, str] = {**AHEAD, "confirmed": "holds", "refuted": "fails", "equal": "no difference"}
 OPEN: dict[Word, str] = {
-    "leans for": "hold in each of too few seeds",
-    "leans against": "fail in each of too few seeds",
+    "leans for": "in favour in each of too few seeds",
+    "leans against": "against in each of too few seeds",
     "compatible": "compatible, imprecise",
     "undecided": "undecided",
 }
