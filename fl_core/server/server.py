@@ -149,7 +149,7 @@ class Server(Generic[M]):
         return self._clock.ticks(time)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Return zeros of the model's dtype and device [*shape, d]."""
+        """Return zeros of the model's dtype and device, of this shape and the model's length d behind it."""
         return self.model.new_zeros((*shape, self.model.shape[-1]))
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
