@@ -31,7 +31,7 @@ from reports.sections import (
     reaching,
     staleness,
 )
-from reports.sections.about import methods, overview, provenance
+from reports.sections.about import certain, methods, overview, provenance
 from reports.sections.section import Results, Section
 from reports.sections.tuning import tuning
 
@@ -96,6 +96,8 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
         .render(
             suite=suite,
             what=overview.what_ran(suite) if suite.runs else overview.what_was_tuned(suite),
+            holds=certain.what_holds(results),
+            tested=certain.how_tested(results),
             leads=overview.who_leads(results),
             sure=overview.how_sure(results),
             remarks=overview.remarks(suite),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fl_core.text import many
 from reports.records.records import RecordedSuite
 from reports.records.store import load
+from reports.sections.about.certain import how_tested, what_holds
 from reports.sections.about.overview import one_seed
 from reports.sections.ranking import NO_SURROGATE, STALLED, Ranking
 from reports.sections.section import Results
@@ -29,17 +30,20 @@ def terminal_table(tracking_uri: str, suite: str) -> RenderableType:
 
 
 def tables(suite: RecordedSuite) -> RenderableType:
-    """Return one table per scenario."""
+    """Return one table per scenario, and which differences hold."""
     from rich.console import Group
     from rich.text import Text
 
     if not suite.runs:
         return Text(f"No run of '{suite.name}' is recorded.")
-    parts = [part for ranking in Results.of(suite).rankings for part in (Fitted(ranking), Text())]
+    results = Results.of(suite)
+    parts = [part for ranking in results.rankings for part in (Fitted(ranking), Text())]
+    holds = what_holds(results)
     warning = one_seed(suite)
     return Group(
         *([Text(suite.outdated), Text()] if suite.outdated else []),
         *parts[:-1],
+        *([Text(), Text(holds, style="bold"), Text(how_tested(results))] if holds else []),
         *([Text(), Text(warning, style="yellow")] if warning else []),
     )
 

@@ -86,9 +86,12 @@ def _caption(differences: Sequence[Difference]) -> str:
 
 def seeds_text(gap: Gap | None) -> str:
     """Return the seeds that would close a gap, as the noun of a sentence; empty where none would."""
-    if gap is None or gap.needed is None:
-        return ""
-    return f"about {numbers.rough(gap.needed)} seeds" if gap.needed <= MANY else f"more than {MANY:,} seeds"
+    return "" if gap is None or gap.needed is None else about_seeds(gap.needed)
+
+
+def about_seeds(needed: int) -> str:
+    """Return an estimated number of seeds in words."""
+    return f"about {numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
 
 
 def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:

@@ -15,6 +15,7 @@ from reports.figures.svg import Drawing
 from reports.records.records import Cell, RecordedScenario, RecordedSuite
 from reports.records.summary import Summary, summarise
 from reports.sections.ranking import Ranking, ranking
+from reports.statistics.contrasts import Contrast, contrasts
 from reports.statistics.differences import Difference, differences
 from reports.statistics.standings import Standings, standings
 from reports.tables import Download, PageTable
@@ -76,6 +77,11 @@ class Results:
     def differences(self) -> list[list[Difference]]:
         """For every scenario, how far its strategies are behind the best."""
         return [differences(scenario, rows) for scenario, rows in self.scenarios]
+
+    @cached_property
+    def contrasts(self) -> list[Contrast]:
+        """Every two strategies of every scenario against each other, the largest difference first."""
+        return contrasts([scenario for scenario, _ in self.scenarios])
 
     def place(self, scenario: RecordedScenario) -> int:
         """Return which scenario of the page it is, from 1: its name in links and in the picker."""

@@ -1,0 +1,99 @@
+"""What is certain: the largest differences that hold, how they were tested, how many seeds would show one."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from fl_core.schema import Clock
+from fl_core.text import many
+from reports import numbers
+from reports.records.records import Cell
+from reports.records.summary import summarise_cell
+from reports.sections.behind import about_seeds
+from reports.sections.section import Results
+from reports.statistics.contrasts import Contrast, Question, end, seeds_to_show
+
+
+def what_holds(results: Results) -> str:
+    """Return the largest contrast that holds of each question, times to target first.
+
+    Where none holds, how many seeds would show the clearest; empty where none was tested.
+    """
+    contrasts = results.contrasts
+    if not contrasts:
+        return ""
+    holding = [contrast for contrast in contrasts if contrast.holds]
+    if holding:
+        largest = [
+            [contrast for contrast in holding if contrast.question is question][:1] for question in Question
+        ]
+        return " ".join(_sentence(contrast, results) for first in largest for contrast in first)
+    nothing = "No difference between two strategies is shown"
+    if not (needed := seeds_to_show(contrasts)):
+        return f"{nothing}."
+    clearest, seeds = needed
+    names = f"{clearest.first.strategy} ahead of {clearest.second.strategy}"
+    place = _place(clearest, results, " in ")
+    return f"{nothing}; {about_seeds(seeds)} would show the clearest, {names} in {clearest.question}{place}."
+
+
+def how_tested(results: Results) -> str:
+    """Return how many contrasts were tested and hold, and by which test; empty where none was tested."""
+    contrasts = results.contrasts
+    if not contrasts:
+        return ""
+    asked = [question for question in Question if any(each.question is question for each in contrasts)]
+    holding = sum(contrast.holds for contrast in contrasts)
+    never = (
+        " Where a run never meets the target, both are compared up to its end."
+        if Question.TARGET in asked
+        else ""
+    )
+    return (
+        f"{holding or 'None'} of {many(len(contrasts), 'difference')} between two strategies, in "
+        f"{' and '.join(asked)}, {'hold' if holding > 1 else 'holds'}: paired t-tests over seeds at "
+        f"5\N{NO-BREAK SPACE}%, Holm’s adjustment for all of them; tables adjust within a scenario.{never}"
+    )
+
+
+def _sentence(contrast: Contrast, results: Results) -> str:
+    place = _place(contrast, results, "In ", ", ")
+    said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
+    p = "p < 0.001" if contrast.p < 0.001 else f"p = {numbers.number(contrast.p, 2)}"
+    return f"{place}{said} ({many(contrast.effect.n, 'seed')}, {p})."
+
+
+def _place(contrast: Contrast, results: Results, before: str, after: str = "") -> str:
+    """Return the scenario with the words around it; empty where there is only one."""
+    return f"{before}{contrast.scenario.label}{after}" if len(results.scenarios) > 1 else ""
+
+
+def _times(contrast: Contrast) -> str:
+    """Return when both met the target, or in how many seeds."""
+    scenario = contrast.scenario
+    assert scenario.target is not None
+    target = f"{scenario.metric.in_text} {scenario.metric.round_text(scenario.target)}"
+    first, second = (_time(cell, contrast) for cell in (contrast.first, contrast.second))
+    return f"{contrast.first.strategy} meets {target} {first}, {contrast.second.strategy} {second}"
+
+
+def _time(cell: Cell, contrast: Contrast) -> str:
+    reach = summarise_cell(cell, contrast.scenario).time_to_target
+    if isfinite(reach.median):
+        return f"at {numbers.number(reach.median, 3)} units of time"
+    if reach.reached:
+        return f"in {reach.reached} of {many(reach.of, 'seed')}"
+    last = min(end(run) for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve)
+    return f"never within {numbers.number(last, 3)}"
+
+
+def _finals(contrast: Contrast) -> str:
+    """Return the mean final values of both."""
+    metric = contrast.scenario.columns[0]
+    first, second = (
+        metric.with_unit(summarise_cell(cell, contrast.scenario).final[metric.name].mean)
+        for cell in (contrast.first, contrast.second)
+    )
+    return (
+        f"{contrast.first.strategy} ends at {metric.in_text} {first}, {contrast.second.strategy} at {second}"
+    )

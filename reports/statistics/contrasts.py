@@ -1,0 +1,138 @@
+"""Every two strategies of every scenario against each other: which differences hold among all tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations
+from math import inf, isfinite, isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fl_core.schema import Clock, Status
+from reports.records.records import Cell, RecordedRun, RecordedScenario
+from reports.records.summary import time_to_target
+
+if TYPE_CHECKING:
+    from reports.statistics.paired import Effect
+
+Pair = tuple[float, float]
+
+
+class Question(StrEnum):
+    """The number in which two strategies are compared, in the order of importance."""
+
+    TARGET = "time to target"
+    FINAL = "final value"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contrast:
+    """The strategy that is ahead against the other, over the seeds that both have."""
+
+    question: Question
+    scenario: RecordedScenario
+    first: Cell  # ahead in the mean
+    second: Cell
+    effect: Effect  # how far the first is ahead
+    size: float  # the same as a share of the larger of both means, hence without a unit
+    p: float  # adjusted (Holm) for all contrasts of the suite
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is shown."""
+        from reports.statistics.paired import LEVEL
+
+        return self.p <= 1 - LEVEL
+
+
+def contrasts(scenarios: Sequence[RecordedScenario]) -> list[Contrast]:
+    """Return the contrasts of all pairs of strategies with two seeds in common, the largest first.
+
+    Both questions are put to every pair in every scenario, so that no pair is chosen by its results; paired
+    t-tests, adjusted together (Holm). A time to target ends where a run that never met the target ended: both
+    strategies are compared up to there, seed by seed (restricted mean time; Royston & Parmar, Statistics in
+    Medicine 30, 2011). Strategies with diverged runs have no final value.
+    """
+    from reports.statistics.paired import holm
+
+    tested = [contrast for scenario in scenarios for contrast in _in_scenario(scenario)]
+    adjusted = holm([contrast.p for contrast in tested])
+    tested = [replace(contrast, p=p) for contrast, p in zip(tested, adjusted, strict=True)]
+    return sorted(tested, key=lambda contrast: -contrast.size)
+
+
+def _in_scenario(scenario: RecordedScenario) -> Iterator[Contrast]:
+    if scenario.target is not None:
+        times = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
+        for (first, one), (second, other) in combinations(times, 2):
+            pairs = [_restricted(one[seed], other[seed]) for seed in one if seed in other]
+            if any(isfinite(met) for met, _ in (*one.values(), *other.values())):
+                yield from _contrast(Question.TARGET, scenario, (first, second), pairs, -1)
+    metric = scenario.columns[0]
+    finals = [
+        (cell, _finals(cell, metric.name)) for cell in scenario.cells if not cell.having(Status.DIVERGED)
+    ]
+    for (first, one), (second, other) in combinations(finals, 2):
+        pairs = [(one[seed], other[seed]) for seed in one if seed in other]
+        yield from _contrast(Question.FINAL, scenario, (first, second), pairs, 1 if metric.higher else -1)
+
+
+def _times(cell: Cell, target: float) -> dict[int, Pair]:
+    """Return by seed when the ended runs met the target, ∞ for never, and when they ended."""
+    return {
+        run.seed: (time_to_target(run, Clock.TIME, target), end(run))
+        for run in cell.runs
+        if run.status.terminated and Clock.TIME in run.files.curve
+    }
+
+
+def end(run: RecordedRun) -> float:
+    """Return the virtual time at which a run with a curve ended."""
+    return float(run.files.curve[Clock.TIME].iloc[-1])
+
+
+def _finals(cell: Cell, metric: str) -> dict[int, float]:
+    return {run.seed: value for run in cell.finite if not isnan(value := run.final(metric))}
+
+
+def _restricted(first: Pair, second: Pair) -> Pair:
+    """Return both times up to the first end of a run that never met the target."""
+    last = min((end for met, end in (first, second) if met == inf), default=inf)
+    return min(first[0], last), min(second[0], last)
+
+
+def _contrast(
+    question: Question, scenario: RecordedScenario, cells: tuple[Cell, Cell], pairs: Sequence[Pair], sign: int
+) -> Iterator[Contrast]:
+    """Yield the contrast of two cells if they share two seeds.
+
+    `pairs` are the values of both, seed by seed; `sign` is 1 where more is better, else −1.
+    """
+    from reports.statistics.paired import student
+
+    if len(pairs) < 2:
+        return
+    means, ahead = np.mean(pairs, axis=0), sign * np.subtract(*np.transpose(pairs))  # [2], [seeds]
+    if ahead.mean() < 0:
+        cells, ahead = (cells[1], cells[0]), -ahead
+    effect, largest = student(ahead), np.abs(means).max()
+    size = effect.mean / largest if largest else 0.0
+    yield Contrast(question, scenario, *cells, effect, size, effect.p)
+
+
+def seeds_to_show(contrasts: Sequence[Contrast]) -> tuple[Contrast, int] | None:
+    """Return the clearest of several contrasts and the seeds that would show it; None where none would.
+
+    If the difference is as estimated, with all contrasts tested again.
+    """
+    from reports.statistics.paired import LEVEL, seeds_to_decide
+
+    spread = [contrast for contrast in contrasts if contrast.effect.std > 0 and contrast.effect.mean > 0]
+    if not spread:
+        return None
+    clearest = max(spread, key=lambda contrast: contrast.effect.mean / contrast.effect.std)
+    seeds = seeds_to_decide(clearest.effect, level=1 - (1 - LEVEL) / len(contrasts))
+    return None if seeds is None else (clearest, max(seeds, clearest.effect.n + 1))
