@@ -58,25 +58,32 @@ def contrasts(scenarios: Sequence[RecordedScenario]) -> list[Contrast]:
     """
     from reports.statistics.paired import holm
 
-    tested = [contrast for scenario in scenarios for contrast in _in_scenario(scenario)]
+    tested = [
+        contrast for scenario in scenarios for contrast in (*_in_time(scenario), *_in_the_end(scenario))
+    ]
     adjusted = holm([contrast.p for contrast in tested])
     tested = [replace(contrast, p=p) for contrast, p in zip(tested, adjusted, strict=True)]
     return sorted(tested, key=lambda contrast: -contrast.size)
 
 
-def _in_scenario(scenario: RecordedScenario) -> Iterator[Contrast]:
-    if scenario.target is not None:
-        times = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
-        for (first, one), (second, other) in combinations(times, 2):
-            pairs = [_restricted(one[seed], other[seed]) for seed in one if seed in other]
-            if any(isfinite(met) for met, _ in (*one.values(), *other.values())):
-                yield from _contrast(Question.TARGET, scenario, (first, second), pairs, -1)
+def _in_time(scenario: RecordedScenario) -> Iterator[Contrast]:
+    """Yield the contrasts of times to target; none of two strategies that both never met it."""
+    if scenario.target is None:
+        return
+    cells = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
+    for (first, ours), (second, theirs) in combinations(cells, 2):
+        if any(isfinite(met) for met, _ in (*ours.values(), *theirs.values())):
+            pairs = [_restricted(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
+            yield from _contrast(Question.TARGET, scenario, (first, second), pairs, -1)
+
+
+def _in_the_end(scenario: RecordedScenario) -> Iterator[Contrast]:
+    """Yield the contrasts of final values."""
     metric = scenario.columns[0]
-    finals = [
-        (cell, _finals(cell, metric.name)) for cell in scenario.cells if not cell.having(Status.DIVERGED)
-    ]
-    for (first, one), (second, other) in combinations(finals, 2):
-        pairs = [(one[seed], other[seed]) for seed in one if seed in other]
+    whole = [cell for cell in scenario.cells if not cell.having(Status.DIVERGED)]
+    cells = [(cell, _finals(cell, metric.name)) for cell in whole]
+    for (first, ours), (second, theirs) in combinations(cells, 2):
+        pairs = [(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
         yield from _contrast(Question.FINAL, scenario, (first, second), pairs, 1 if metric.higher else -1)
 
 
