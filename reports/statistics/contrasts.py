@@ -131,15 +131,15 @@ def _contrast(
 
 
 def seeds_to_show(contrasts: Sequence[Contrast]) -> tuple[Contrast, int] | None:
-    """Return the clearest of several contrasts and the seeds that would show it; None where none would.
+    """Return the largest contrast with a spread, and the seeds that would show it if it is as estimated.
 
-    If the difference is as estimated, with all contrasts tested again.
+    None without such a contrast. The one with the smallest p-value would promise too much: of many contrasts
+    over few seeds some have a small spread by chance.
     """
     from reports.statistics.paired import LEVEL, seeds_to_decide
 
-    spread = [contrast for contrast in contrasts if contrast.effect.std > 0 and contrast.effect.mean > 0]
-    if not spread:
-        return None
-    clearest = max(spread, key=lambda contrast: contrast.effect.mean / contrast.effect.std)
-    seeds = seeds_to_decide(clearest.effect, level=1 - (1 - LEVEL) / len(contrasts))
-    return None if seeds is None else (clearest, max(seeds, clearest.effect.n + 1))
+    level = 1 - (1 - LEVEL) / max(1, len(contrasts))
+    for contrast in contrasts:
+        if contrast.effect.std > 0 and (seeds := seeds_to_decide(contrast.effect, level=level)):
+            return contrast, max(seeds, contrast.effect.n + 1)
+    return None

@@ -17,24 +17,22 @@ from reports.statistics.contrasts import Contrast, Question, end, seeds_to_show
 def what_holds(results: Results) -> str:
     """Return the largest contrast that holds of each question, times to target first.
 
-    Where none holds, how many seeds would show the clearest; empty where none was tested.
+    Where none holds, how many seeds would show the largest; empty where none was tested.
     """
     contrasts = results.contrasts
     if not contrasts:
         return ""
     holding = [contrast for contrast in contrasts if contrast.holds]
     if holding:
-        largest = [
-            [contrast for contrast in holding if contrast.question is question][:1] for question in Question
-        ]
-        return " ".join(_sentence(contrast, results) for first in largest for contrast in first)
+        first = [next((each for each in holding if each.question is question), None) for question in Question]
+        return " ".join(_sentence(contrast, results) for contrast in first if contrast)
     nothing = "No difference between two strategies is shown"
     if not (needed := seeds_to_show(contrasts)):
         return f"{nothing}."
-    clearest, seeds = needed
-    names = f"{clearest.first.strategy} ahead of {clearest.second.strategy}"
-    place = _place(clearest, results, " in ")
-    return f"{nothing}; {about_seeds(seeds)} would show the clearest, {names} in {clearest.question}{place}."
+    largest, seeds = needed
+    names = f"{largest.first.strategy} ahead of {largest.second.strategy}"
+    place = _place(largest, results, " in ")
+    return f"{nothing}; {about_seeds(seeds)} would show the largest, {names} in {largest.question}{place}."
 
 
 def how_tested(results: Results) -> str:
