@@ -50,7 +50,7 @@ def how_tested(results: Results) -> str:
     return (
         f"{holding or 'None'} of {many(len(contrasts), 'difference')} between two strategies, in "
         f"{' and '.join(asked)}, {'hold' if holding > 1 else 'holds'}: paired t-tests over seeds at "
-        f"5\N{NO-BREAK SPACE}%, Holm’s adjustment for all of them; tables adjust within a scenario.{never}"
+        f"5\N{NO-BREAK SPACE}%, Holm’s adjustment for all of them.{never}"
     )
 
 
@@ -71,14 +71,14 @@ def _times(contrast: Contrast) -> str:
     scenario = contrast.scenario
     assert scenario.target is not None
     target = f"{scenario.metric.in_text} {scenario.metric.round_text(scenario.target)}"
-    first, second = (_time(cell, contrast) for cell in (contrast.first, contrast.second))
+    first, second = _time(contrast.first, contrast, " units of time"), _time(contrast.second, contrast)
     return f"{contrast.first.strategy} meets {target} {first}, {contrast.second.strategy} {second}"
 
 
-def _time(cell: Cell, contrast: Contrast) -> str:
+def _time(cell: Cell, contrast: Contrast, unit: str = "") -> str:
     reach = summarise_cell(cell, contrast.scenario).time_to_target
     if isfinite(reach.median):
-        return f"at {numbers.number(reach.median, 3)} units of time"
+        return f"at {numbers.number(reach.median, 3)}{unit}"
     if reach.reached:
         return f"in {reach.reached} of {many(reach.of, 'seed')}"
     last = min(end(run) for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve)
