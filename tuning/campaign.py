@@ -93,10 +93,10 @@ class Driver:
                 self._submit(pool)
                 if self.finished:
                     return
-                told = pool.messages(PULSE)
+                messages = pool.messages(PULSE)
                 self._submit_prepared(pool)  # before what has ended is written: no worker waits for that
-                ended = [self._take_in(job, message, pool) for job, message in told]
-                if any(ended) or not told:  # meanwhile, other processes may have progressed
+                ended = [self._take_in(job, message, pool) for job, message in messages]
+                if any(ended) or not messages:  # meanwhile, other processes may have progressed
                     show(self.ended)
 
     def _submit(self, pool: Pool[TrialsJob, Any]) -> None:
@@ -108,7 +108,9 @@ class Driver:
             pool.submit(job)
         if self._prepared is None:  # a study at rest: its sampler knows all that came before
             at_work = {study for study, _ in self._pending}
-            self._prepared = self._next([one for one in self.ledgers if one.plan.name not in at_work])
+            self._prepared = self._next(
+                [ledger for ledger in self.ledgers if ledger.plan.name not in at_work]
+            )
 
     def _submit_prepared(self, pool: Pool[TrialsJob, Any]) -> None:
         if self._prepared and pool.idle:
@@ -117,7 +119,7 @@ class Driver:
 
     def _next(self, ledgers: Sequence[Ledger]) -> TrialsJob | None:
         """The next trials of these studies: of the one that is furthest from its end."""
-        for ledger in sorted(ledgers, key=lambda one: len(one.counted()) / one.plan.trials):
+        for ledger in sorted(ledgers, key=lambda ledger: len(ledger.counted()) / ledger.plan.trials):
             if trials := ledger.take(self.campaign.spec.batch):
                 return self._begun(ledger, trials)
         return None
@@ -139,20 +141,20 @@ class Driver:
     def _take_in(self, job: TrialsJob, message: Message, pool: Pool[TrialsJob, Any]) -> bool:
         """Take note of a message; True if trials have ended."""
         if isinstance(message, Evaluated | SeedEnded):
-            one = self._pending[job.study, message.trial]
-            one.see(message)
-            if one.pruned:  # sent again at every message: a note to a worker that died is lost
+            trial = self._pending[job.study, message.trial]
+            trial.see(message)
+            if trial.pruned:  # sent again at every message: a note to a worker that died is lost
                 pool.send(job, StopTrial(message.trial))
         if not isinstance(message, Final):
             return False
         for number in job.strategies:
-            one = self._pending.pop((job.study, number))
+            trial = self._pending.pop((job.study, number))
             if isinstance(message, GivenUp):
-                one.error = message.reason
-            if one.error:
-                log.warning("%s, trial %d: %s", job.study, number, one.error)
-            if one.end():
-                self.records.write(one.ledger, number)
+                trial.error = message.reason
+            if trial.error:
+                log.warning("%s, trial %d: %s", job.study, number, trial.error)
+            if trial.end():
+                self.records.write(trial.ledger, number)
         return True
 
 

@@ -92,22 +92,24 @@ class Ledger:
 
     def trials(self) -> list[FrozenTrial]:
         """All trials, as they are now."""
-        found: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
-        return found
+        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        return trials
 
     def counted(self) -> list[FrozenTrial]:
         """The trials that count towards the plan: those running or ended."""
-        return [one for one in self.trials() if one.state.name != "WAITING" and LOST not in one.user_attrs]
+        return [
+            trial for trial in self.trials() if trial.state.name != "WAITING" and LOST not in trial.user_attrs
+        ]
 
     def ended(self) -> list[FrozenTrial]:
         """The counted trials that are complete, pruned or failed."""
-        return [one for one in self.counted() if one.state.is_finished()]
+        return [trial for trial in self.counted() if trial.state.is_finished()]
 
     def best(self) -> FrozenTrial | None:
         """The trial with the best value, the first of equals; None if no trial is complete."""
-        complete = [one for one in self.trials() if one.state.name == "COMPLETE"]
+        complete = [trial for trial in self.trials() if trial.state.name == "COMPLETE"]
         sign = -1 if self.plan.objective.maximise else 1
-        return min(complete, key=lambda one: sign * (one.value or 0.0), default=None)
+        return min(complete, key=lambda trial: sign * (trial.value or 0.0), default=None)
 
     def importance(self) -> dict[str, float]:
         """Each parameter's importance (PED-ANOVA); empty if it cannot be determined."""
@@ -150,12 +152,12 @@ class Ledger:
         """
         from optuna.trial import TrialState as OptunaState
 
-        running = [one for one in self.trials() if one.state.name == "RUNNING"]
-        workers = {one.user_attrs.get(WORKER, "") for one in running}
+        running = [trial for trial in self.trials() if trial.state.name == "RUNNING"]
+        workers = {trial.user_attrs.get(WORKER, "") for trial in running}
         dead = {name for name in workers if name != self.worker and (not name or self._is_dead(name))}
-        for one in running:
-            if one.user_attrs.get(WORKER, "") in dead:
-                self.storage.optuna.set_trial_state_values(one._trial_id, OptunaState.WAITING)
+        for trial in running:
+            if trial.user_attrs.get(WORKER, "") in dead:
+                self.storage.optuna.set_trial_state_values(trial._trial_id, OptunaState.WAITING)
 
     def _is_dead(self, worker: str) -> bool:
         return self.storage.locks.is_free(f"worker {worker}")

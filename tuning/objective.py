@@ -66,7 +66,7 @@ class Objective:
 
     @property
     def direction(self) -> Literal["maximize", "minimize"]:
-        """The same, as Optuna has it."""
+        """The direction of the objective, in Optuna's words."""
         return "maximize" if self.maximise else "minimize"
 
     @property
@@ -115,7 +115,7 @@ class Objective:
         """Where the target was first met."""
         assert self.target is not None
         sign = self.metric.sign
-        return next((one for one in curve.points if sign * one.value >= sign * self.target), None)
+        return next((point for point in curve.points if sign * point.value >= sign * self.target), None)
 
     def _to_target(self, curve: Curve) -> float:
         clock = TO_TARGET[self.kind]

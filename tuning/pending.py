@@ -79,9 +79,9 @@ class Pending:
         curve = mean_curve(self.curves)
         if self.pruned:
             return self.ledger.tell(self.trial, TrialState.PRUNED, None, TrialResult(curve=curve), run)
-        by_seed = [objective.of(one) for one in self.curves]
-        diverged = sum(one.diverged for one in self.curves)
-        unreached = sum(not objective.reached(one) for one in self.curves)
+        by_seed = [objective.of(curve) for curve in self.curves]
+        diverged = sum(curve.diverged for curve in self.curves)
+        unreached = sum(not objective.reached(curve) for curve in self.curves)
         result = TrialResult(by_seed, diverged, unreached, curve)
         return self.ledger.tell(self.trial, TrialState.COMPLETE, fmean(by_seed), result, run)
 

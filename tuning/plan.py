@@ -65,7 +65,7 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
     spec = suite.spec.tuning
     scenario = tried_on(run.experiment.scenario, spec)
     strategy = run.experiment.strategy
-    names = [one.reference() for one in suite.spec.strategies]
+    names = [strategy.reference() for strategy in suite.spec.strategies]
     try:
         space = space_of(strategy, names, spec.space)
     except ValueError as error:
@@ -114,12 +114,12 @@ def _first(sampler: str, space: Space) -> Iterator[tuple[Origin, Values]]:
 
 def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> None:
     """UserError if the strategy with these values cannot be simulated."""
-    told = ", ".join(f"{name} {value}" for name, value in values.items())
+    parameters = ", ".join(f"{name} {value}" for name, value in values.items())
     try:
         Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
     except ValidationError as error:
         why = reason(error.errors(include_url=False)[0])
-        raise UserError(f"tuning.space: {space.strategy.label()} with {told}: {why}") from None
+        raise UserError(f"tuning.space: {space.strategy.label()} with {parameters}: {why}") from None
     except ValueError as error:
         raise UserError(f"tuning.space: {space.strategy.label()}: {error}") from None
 
@@ -127,7 +127,7 @@ def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> No
 def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: int) -> Objective:
     problem = scenario.problem
     metric = named(spec.metric or problem.metric, problem.recorded())
-    known = [one.name for one in problem.recorded() if one.higher is not None]
+    known = [metric.name for metric in problem.recorded() if metric.higher is not None]
     if metric.name not in known:
         raise UserError(
             f"tuning.metric: {problem.reference()} has no metric '{metric.name}'"

@@ -35,13 +35,16 @@ def _stated(
 ) -> dict[str, Candidates]:
     owners = {*names, *Strategy.members()}
     chosen: dict[str, Candidates] = {}
-    for key, of in written.items():
+    for key, candidates in written.items():
         owner = next((name for name in owners if key.startswith(f"{name}.")), None)
         if owner not in (None, strategy.reference()):
             continue
         name = key.removeprefix(f"{owner}.")
         must_be_parameter(strategy, name)
-        chosen[name] = Tune(of.low, of.high, of.log) if isinstance(of, Span) else tuple(dict.fromkeys(of))
+        if isinstance(candidates, Span):
+            chosen[name] = Tune(candidates.low, candidates.high, candidates.log)
+        else:
+            chosen[name] = tuple(dict.fromkeys(candidates))
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
     return chosen
@@ -51,10 +54,11 @@ def distributions(space: Space) -> dict[str, BaseDistribution]:
     """Return a space in Optuna's words."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    found: dict[str, BaseDistribution] = {}
-    for name, of in space.described().items():
-        if "choices" in of:
-            found[name] = CategoricalDistribution(of["choices"])
+    distributions: dict[str, BaseDistribution] = {}
+    for name, candidates in space.described().items():
+        if "choices" in candidates:
+            distributions[name] = CategoricalDistribution(candidates["choices"])
         else:
-            found[name] = IntDistribution(**of) if space.whole(name) else FloatDistribution(**of)
-    return found
+            kind = IntDistribution if space.whole(name) else FloatDistribution
+            distributions[name] = kind(**candidates)
+    return distributions

@@ -37,7 +37,7 @@ class Study:
 
     @property
     def name(self) -> str:
-        """Its name in the storage."""
+        """The study's name in the storage."""
         return f"{self.suite} · {self.strategy} · {self.scenario}"
 
     @property

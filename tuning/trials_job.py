@@ -74,7 +74,7 @@ class TrialsJob(PoolJob):
 
     def retries(self) -> Sequence[Self]:
         """Each trial by itself."""
-        return [replace(self, strategies={trial: one}) for trial, one in self.strategies.items()]
+        return [replace(self, strategies={trial: strategy}) for trial, strategy in self.strategies.items()]
 
     def compute(self, worker: Worker) -> None:
         """Simulate all, and report every evaluation; an error ends its trial, and the others go on."""
@@ -132,8 +132,8 @@ class SeedOfTrial(RunSlot):
         metric = self.job.metric
         first, self._told = self._told, len(curve)
         return [
-            (row, CurvePoint(int(found[ITERATION]), int(found[UPDATES]), found[TIME], found[metric]))
-            for row, found in enumerate(curve[first:], first)
+            (row, CurvePoint(int(values[ITERATION]), int(values[UPDATES]), values[TIME], values[metric]))
+            for row, values in enumerate(curve[first:], first)
         ]
 
     def ended(self) -> SeedEnded:
