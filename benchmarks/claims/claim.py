@@ -122,7 +122,7 @@ class Sample(Frozen):
         return self.metric in TRAINING and not only_last
 
     def within(self, entry: Sample) -> Sample:
-        """This sample, with the entry's keys where it has none of its own."""
+        """Return the sample, with the entry's keys where the sample has none of its own."""
         keys = {key: getattr(entry, key) for key in Sample.model_fields if key in entry.model_fields_set}
         own = {key: getattr(self, key) for key in self.model_fields_set}
         return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
@@ -214,8 +214,8 @@ class Claim(Sample):
         at = "shared" if self.shared_clock else "end"
         complete = {name: part.within(self) for name, part in self.parts().items()}
         return {
-            name: one if one.at is not None else one.model_copy(update={"at": at})
-            for name, one in complete.items()
+            name: sample if sample.at is not None else sample.model_copy(update={"at": at})
+            for name, sample in complete.items()
         }
 
     @property

@@ -40,10 +40,10 @@ def still_open(
     paper: Paper, scale: str, claims: Iterable[Claim], seconds: Seconds, folder: Path = RESULTS
 ) -> list[Open]:
     """The claims that more seeds may decide, the quickest first; claims may share runs."""
-    verdicts = {one.claim.id: one.verdict for one in readings(paper, scale, folder)}
+    verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
     have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder))))
     plans: dict[tuple[int, ...], ClaimPlan] = {}
-    found = []
+    undecided = []
     for claim in claims:
         verdict, there = verdicts[claim.id], have.get(claim.id, set())
         looks = claim.looks or SEEDS
@@ -53,9 +53,10 @@ def still_open(
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
         plan = plans.setdefault(missing, ClaimPlan(paper, scale, (), missing))
-        runs = {run.key: run for of in plan.picked(claim).values() for at in of.values() for run in at}
-        found.append(Open(claim, missing, soon, {key: seconds(run) for key, run in runs.items()}))
-    return sorted(found, key=lambda one: one.seconds)
+        by_sample = plan.picked(claim).values()
+        runs = {run.key: run for by_seed in by_sample for group in by_seed.values() for run in group}
+        undecided.append(Open(claim, missing, soon, {key: seconds(run) for key, run in runs.items()}))
+    return sorted(undecided, key=lambda waiting: waiting.seconds)
 
 
 def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
@@ -68,34 +69,35 @@ def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
         if number.seed is not None:
             by_claim.setdefault(number.claim, []).append(number)
     plans: dict[int, ClaimPlan] = {}
-    found = []
+    up_to_date = []
     for id_, numbers in by_claim.items():
         claim = paper.claims.get(id_)
         if claim is None or scale not in paper.scales(claim):
             continue
         seed = min(number.seed for number in numbers if number.seed is not None)
         picked = plans.setdefault(seed, ClaimPlan(paper, scale, (), (seed,))).picked(claim)
-        keys = {name: [run.key for run in of[seed]] for name, of in picked.items()}
+        keys = {name: [run.key for run in by_seed[seed]] for name, by_seed in picked.items()}
         if all(number.runs.split() == keys.get(number.sample) for number in numbers if number.seed == seed):
-            found += numbers
-    return found
+            up_to_date += numbers
+    return up_to_date
 
 
 def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
     """The seeds for which all samples of a claim have a number, by claim."""
     by_claim: dict[str, dict[str, set[int]]] = {}
-    for one in numbers:
-        if one.seed is not None:
-            by_claim.setdefault(one.claim, {}).setdefault(one.sample, set()).add(one.seed)
-    return {claim: set.intersection(*of.values()) for claim, of in by_claim.items()}
+    for number in numbers:
+        if number.seed is not None:
+            by_claim.setdefault(number.claim, {}).setdefault(number.sample, set()).add(number.seed)
+    return {claim: set.intersection(*seeds.values()) for claim, seeds in by_claim.items()}
 
 
 def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:
     """New numbers, with the stored ones of other seeds of the same claims that are still valid."""
-    renewed = {(one.claim, one.seed) for one in fresh}
-    claims = {one.claim for one in fresh}
-    older = [one for one in kept.read(file) if one.claim in claims and (one.claim, one.seed) not in renewed]
-    return sorted([*current(paper, scale, older), *fresh], key=lambda one: one.seed or 0)
+    renewed = {(number.claim, number.seed) for number in fresh}
+    claims = {number.claim for number in fresh}
+    stored = [number for number in kept.read(file) if number.claim in claims]
+    older = [number for number in stored if (number.claim, number.seed) not in renewed]
+    return sorted([*current(paper, scale, older), *fresh], key=lambda number: number.seed or 0)
 
 
 def measured_seconds(recorded: Iterable[Recorded]) -> Mapping[tuple[str, str], float]:
@@ -104,4 +106,4 @@ def measured_seconds(recorded: Iterable[Recorded]) -> Mapping[tuple[str, str], f
     for run in recorded:
         if run.status.finite:
             times.setdefault((run.scenario, run.strategy), []).append(run.wall_seconds)
-    return {pair: fmean(of) for pair, of in times.items()}
+    return {pair: fmean(seconds) for pair, seconds in times.items()}

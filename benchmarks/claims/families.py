@@ -65,7 +65,7 @@ def filled(node: Any, values: Values) -> Any:
     alone = re.fullmatch(r"\{(\w+)\}", node)
     if alone:
         return _value(alone[1], values)
-    return re.sub(r"\{(\w+)\}", lambda found: str(_value(found[1], values)), node)
+    return re.sub(r"\{(\w+)\}", lambda match: str(_value(match[1], values)), node)
 
 
 def _value(name: str, values: Values) -> Any:

@@ -89,38 +89,40 @@ class Paper:
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
         """The scales at which a claim can be judged, smallest first; none for what is computed."""
-        each = [self.scenarios[one.scenario].scales for one in claim.samples.values() if one.scenario]
-        return tuple(scale for scale in SCALES if each and all(scale in of for of in each))
+        each = [
+            self.scenarios[sample.scenario].scales for sample in claim.samples.values() if sample.scenario
+        ]
+        return tuple(scale for scale in SCALES if each and all(scale in scales for scales in each))
 
     def needs(self, claim: Claim, scale: str) -> Need | None:
         """What a claim needs at a scale beyond an evening on two cores; None if they suffice."""
-        scenarios = [self.scenarios[one.scenario] for one in claim.samples.values() if one.scenario]
+        scenarios = [self.scenarios[sample.scenario] for sample in claim.samples.values() if sample.scenario]
         needs = [claim.needs, *(scenario.needs for scenario in scenarios)]
         return next((need[scale] for need in needs if scale in need), None)
 
 
 def papers(folder: Path = FOLDER) -> dict[str, Paper]:
     """All claims, by paper; UserError with every mistake in the files."""
-    found: dict[str, Paper] = {}
+    by_name: dict[str, Paper] = {}
     mistakes: list[str] = []
     for path in sorted(folder.glob("*.yaml")):
-        mistakes += _read_into(found, path)
-    mistakes += [line for paper in found.values() for line in _without_readings(paper, folder)]
+        mistakes += _read_into(by_name, path)
+    mistakes += [line for paper in by_name.values() for line in _without_readings(paper, folder)]
     if mistakes:
         raise UserError(*mistakes)
-    return found
+    return by_name
 
 
-def _read_into(found: dict[str, Paper], path: Path) -> Iterator[str]:
+def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
     document = read(path)
     try:
         head = Head.model_validate(document)
     except ValidationError as error:
         yield from told(path, error, Head, document)
         return
-    paper = found.setdefault(head.paper, Paper(head.paper, head.title))
+    paper = papers.setdefault(head.paper, Paper(head.paper, head.title))
     paper.words.update(head.words)
-    known = {id_ for other in found.values() for id_ in other.claims}
+    known = {id_ for other in papers.values() for id_ in other.claims}
     yield from _scenarios_into(paper, head, path, document)
     yield from _entries_into(paper, head, path, document, known)
     for result in head.main:
@@ -162,14 +164,16 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
         here = place(path, document, ("claims", number))
         where = f"{here}: claims.{entry.get('id', number)}"
         try:
-            for one in members(entry, path.parent, head.words):
-                seen = next((said for id_, said in head.seen.items() if _means(id_, one)), None)
-                claim = _placed(_claim(one if seen is None else {**one, "seen": seen}), paper)
+            for member in members(entry, path.parent, head.words):
+                seen = next((said for id_, said in head.seen.items() if _means(id_, member)), None)
+                claim = _placed(_claim(member if seen is None else {**member, "seen": seen}), paper)
                 yield from (f"{here}: claims.{claim.id}: {why}" for why in _mistakes(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim
         except ValidationError as error:
-            yield from _told(here, error, Claim.KINDS[one["kind"]], one, f"claims.{one.get('id', number)}.")
+            yield from _told(
+                here, error, Claim.KINDS[member["kind"]], member, f"claims.{member.get('id', number)}."
+            )
         except ValueError as error:
             yield f"{where}: {error}"
 

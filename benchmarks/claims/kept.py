@@ -74,26 +74,28 @@ def _number(file: Path, line: int, text: str, origins: dict[str, str]) -> Number
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
     """Claim → sample → seed → number; what has no seed stands under −1."""
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for one in numbers:
-        seed = -1 if one.seed is None else one.seed
-        found.setdefault(one.claim, {}).setdefault(one.sample, {})[seed] = one.value
-    return found
+    by_claim: dict[str, dict[str, dict[int, float]]] = {}
+    for number in numbers:
+        seed = -1 if number.seed is None else number.seed
+        by_claim.setdefault(number.claim, {}).setdefault(number.sample, {})[seed] = number.value
+    return by_claim
 
 
 def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     """Store numbers in the place of older ones of the same claims; those of unknown claims are dropped."""
     fresh = list(fresh)
-    renewed = {one.claim for one in fresh}
-    kept = [one for one in read(file) if one.claim not in renewed]
+    renewed = {number.claim for number in fresh}
+    kept = [number for number in read(file) if number.claim not in renewed]
     place = {claim: at for at, claim in enumerate(order)}
-    numbers = sorted((one for one in (*kept, *fresh) if one.claim in place), key=lambda one: place[one.claim])
-    origins = {origin: str(at) for at, origin in enumerate(dict.fromkeys(one.origin for one in numbers), 1)}
+    known = (number for number in (*kept, *fresh) if number.claim in place)
+    numbers = sorted(known, key=lambda number: place[number.claim])
+    distinct = dict.fromkeys(number.origin for number in numbers)
+    origins = {origin: str(at) for at, origin in enumerate(distinct, 1)}
     with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
         lines.writelines(f"# {name}: {origin}\n" for origin, name in origins.items())
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for one in numbers:
-            seed = "" if one.seed is None else one.seed
-            row = (one.claim, one.sample, seed, one.value, one.runs, one.when, origins[one.origin])
-            writer.writerow(row)
+        for number in numbers:
+            seed = "" if number.seed is None else number.seed
+            value = number.value, number.runs, number.when, origins[number.origin]
+            writer.writerow((number.claim, number.sample, seed, *value))

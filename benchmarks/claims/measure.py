@@ -50,13 +50,15 @@ def computed(claim: Claim) -> list[Number]:
 def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:
     """The numbers of a claim, for the seeds whose runs (by key) have all ended."""
     picked = plan.picked(claim)
-    seeds = sorted(set.intersection(*(set(of) for of in picked.values())))
-    found = []
+    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in picked.values())))
+    numbers = []
     for seed in seeds:
-        keys = {name: [run.key for run in of[seed]] for name, of in picked.items()}
-        if all(key in recorded and recorded[key].whole for of in keys.values() for key in of):
-            found += _of_seed(claim, seed, {name: [recorded[key] for key in of] for name, of in keys.items()})
-    return found
+        keys = {name: [run.key for run in by_seed[seed]] for name, by_seed in picked.items()}
+        if all(key in recorded and recorded[key].whole for of_sample in keys.values() for key in of_sample):
+            numbers += _of_seed(
+                claim, seed, {name: [recorded[key] for key in of_sample] for name, of_sample in keys.items()}
+            )
+    return numbers
 
 
 def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]]) -> list[Number]:
@@ -77,7 +79,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]])
 
 def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
     """The last clock value that all runs have reached, runs that diverged or stalled left out."""
-    whole = [run for of in runs.values() for run in of if run.status is Status.DONE]
+    whole = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
     return min((float(run.files.curve[_column(claim)].iloc[-1]) for run in whole), default=inf)
 
 
@@ -126,12 +128,12 @@ def _function(path: str) -> Callable[..., Any]:
     if not path.startswith("benchmarks.claims.") and not import_guard.ALLOWED.get():
         raise UserError(f"{path} is not imported, since a claims file names it: {import_guard.HOW}")
     try:
-        found: Callable[..., Any] = import_guard.load(path)
+        function: Callable[..., Any] = import_guard.load(path)
     except (ImportError, AttributeError) as error:
         raise UserError(f"{path}: there is no such function ({error})") from None
-    return found
+    return function
 
 
-def _origin(commits: Iterable[str], of: Mapping[str, str]) -> str:
+def _origin(commits: Iterable[str], versions: Mapping[str, str]) -> str:
     known = " ".join(dict.fromkeys(filter(None, commits))) or "no commit"
-    return f"{known}, {' '.join(f'{name} {number}' for name, number in of.items())}"
+    return f"{known}, {' '.join(f'{name} {number}' for name, number in versions.items())}"

@@ -50,7 +50,7 @@ class ClaimPlan:
 
     @property
     def description(self) -> str:
-        """Its description in MLflow."""
+        """The plan's description in MLflow."""
         return f"What the claims of {self.paper.title} need, at scale {self.scale}."
 
     def runs(self) -> list[PlannedRun]:
@@ -78,19 +78,19 @@ class ClaimPlan:
         }
 
     def _runs(self, claim: Claim) -> Iterator[PlannedRun]:
-        return (run for of in self.picked(claim).values() for runs in of.values() for run in runs)
+        return (run for by_seed in self.picked(claim).values() for runs in by_seed.values() for run in runs)
 
     def picked(self, claim: Claim) -> dict[str, Picked]:
         """The runs of each sample of a claim, by seed; UserError if a sample does not determine them."""
-        found = {}
+        by_sample = {}
         for name, sample in claim.samples.items():
             assert sample.scenario is not None
             try:
-                found[name] = self._scenario(sample.scenario).picked(sample)
+                by_sample[name] = self._scenario(sample.scenario).picked(sample)
             except ValueError as error:
                 where = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
                 raise SampleError(where, f"{name}: {error} (scale {self.scale})") from None
-        return found
+        return by_sample
 
     @cached_property
     def _scenarios(self) -> dict[str, ClaimScenario]:
@@ -117,7 +117,8 @@ class ClaimScenario:
         points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
         if not points:
             places = {
-                " ".join(f"{k}={labels.value(v)}" for k, v in one.place.items()) for one in self.suite.points
+                " ".join(f"{k}={labels.value(v)}" for k, v in point.place.items())
+                for point in self.suite.points
             }
             raise ValueError(f"`where` picks no point of {self.name}. There are: {'; '.join(sorted(places))}")
         if len(points) > 1 and sample.over is None:
@@ -147,12 +148,12 @@ class ClaimScenario:
 
     def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
         there = self._said[point]["strategies"]
-        found = [at for at, one in enumerate(there) if wanted is None or contains(one, wanted)]
-        if len(found) == 1:
-            return found[0]
+        places = [at for at, strategy in enumerate(there) if wanted is None or contains(strategy, wanted)]
+        if len(places) == 1:
+            return places[0]
         names = labels.strategies(self.suite.points[point].spec)
         what = "no strategy" if wanted is None else labels.value(wanted)
-        many = len(found) or "none"
+        many = len(places) or "none"
         raise ValueError(f"{what} means {many} of those in {self.name}. There are: {', '.join(names)}")
 
 
@@ -219,7 +220,7 @@ def _number(value: Any) -> Fraction | None:
 
 def mistakes(papers: Iterable[Paper]) -> list[str]:
     """What is wrong with any scenario or sample at any scale, each mistake once; nothing is run."""
-    found: dict[str, list[str]] = {}  # what is wrong → where
+    faults: dict[str, list[str]] = {}  # what is wrong → where
     for paper in papers:
         plans = {scale: ClaimPlan(paper, scale, ()) for scale in SCALES}
         for claim in paper.claims.values():
@@ -227,11 +228,11 @@ def mistakes(papers: Iterable[Paper]) -> list[str]:
                 try:
                     plans[scale].picked(claim)
                 except SampleError as error:
-                    found.setdefault(error.what, []).append(error.where)
+                    faults.setdefault(error.what, []).append(error.where)
                 except UserError as error:
                     for line in error.lines:
-                        found.setdefault(line, []).append("")
-    return [_once(what, places) for what, places in found.items()]
+                        faults.setdefault(line, []).append("")
+    return [_once(what, places) for what, places in faults.items()]
 
 
 def _once(what: str, places: Sequence[str]) -> str:

@@ -80,12 +80,12 @@ def digest(claim: Claim) -> str:
 def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[str, str]]]:
     """Entry → its digests, each with the decision that brought it about; empty for the first numbers."""
     path = _path(paper, results, "csv")
-    found: dict[str, list[tuple[str, str]]] = {}
+    decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
     for row in csv.DictReader(reading.text(path).splitlines()) if path.exists() else ():
         if tuple(row) != COLUMNS or None in row.values():
             raise UserError(f"{path}: is damaged: here stand the columns {', '.join(COLUMNS)}")
-        found.setdefault(row["entry"], []).append((row["digest"], row["decision"]))
-    return found
+        decisions_by_entry.setdefault(row["entry"], []).append((row["digest"], row["decision"]))
+    return decisions_by_entry
 
 
 def changed(paper: Paper, results: Path = kept.RESULTS) -> list[str]:
@@ -103,7 +103,8 @@ def record(paper: Paper, results: Path = kept.RESULTS) -> int:
     fresh = changed(paper, results)
     for id_ in fresh:
         used = {decision for _, decision in past.get(id_, ())}
-        why = next((one.id for one in reversed(known) if one.concerns(id_) and one.id not in used), "")
+        concerned = (decision.id for decision in reversed(known) if decision.concerns(id_))
+        why = next((made for made in concerned if made not in used), "")
         if id_ in past and not why:
             wrong.append(
                 f"{_path(paper, results, 'yaml')}: no decision on {id_}, which was changed after its numbers "

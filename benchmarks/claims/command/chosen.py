@@ -31,14 +31,14 @@ def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
     from benchmarks.errors import UserError
     from fl_core.text import nearest
 
-    found = papers(folder or FOLDER)
+    known = papers(folder or FOLDER)
     if wanted is None:
-        return found
-    if wanted not in found:
+        return known
+    if wanted not in known:
         raise UserError(
-            f"--paper {wanted}: no paper '{wanted}'{nearest(wanted, found)} There are: {', '.join(found)}"
+            f"--paper {wanted}: no paper '{wanted}'{nearest(wanted, known)} There are: {', '.join(known)}"
         )
-    return {wanted: found[wanted]}
+    return {wanted: known[wanted]}
 
 
 def results_of(folder: Path | None) -> Path:
@@ -51,7 +51,9 @@ def results_of(folder: Path | None) -> Path:
 def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
     """The claims of a paper whose ids match, all without ids."""
     meant = ids or ("*",)
-    return [one for one in paper.claims.values() if any(fnmatch.fnmatchcase(one.id, id_) for id_ in meant)]
+    return [
+        claim for claim in paper.claims.values() if any(fnmatch.fnmatchcase(claim.id, id_) for id_ in meant)
+    ]
 
 
 def plans_of(
@@ -69,5 +71,5 @@ def plans_of(
         ]
         if possible:
             by_scale.setdefault(possible[0], []).append(claim)
-    for at, of in by_scale.items():
-        yield ClaimPlan(paper, at, tuple(of))
+    for at, claims_there in by_scale.items():
+        yield ClaimPlan(paper, at, tuple(claims_there))

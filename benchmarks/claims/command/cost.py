@@ -33,8 +33,10 @@ def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None, st
 
     papers = papers_of(folder_of_claims, wanted)
     plans = [
-        ClaimPlan(one, scale, tuple(claim for claim in one.claims.values() if scale in one.scales(claim)))
-        for one in papers.values()
+        ClaimPlan(
+            paper, scale, tuple(claim for claim in paper.claims.values() if scale in paper.scales(claim))
+        )
+        for paper in papers.values()
     ]
     plans = [plan for plan in plans if plan.claims]
     say_cost(plans, store, results_of(folder_of_claims))
@@ -50,12 +52,12 @@ def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
     larger: list[str] = []
     for plan in plans:
         there = open_claims(plan, store, results)
-        runs = {key: seconds for one in there for key, seconds in one.runs.items()}
+        runs = {key: seconds for waiting in there for key, seconds in waiting.runs.items()}
         known = [seconds for seconds in runs.values() if isfinite(seconds)]
         time = duration(sum(known)) if known else "–"
         if len(known) < len(runs):
             time += f", {many(len(runs) - len(known), 'run')} unknown"
-        if any(plan.paper.needs(one.claim, plan.scale) for one in there):
+        if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in there):
             larger.append(
                 f"asyncfl claims run --paper {plan.paper.name} --scale {plan.scale} --id '*' --until-decided"
             )

@@ -54,27 +54,27 @@ def command(
     if wanted and (markdown or readme):
         raise click.UsageError("--markdown and --readme are of all papers, without --paper")
     chosen = papers_of(folder_of_claims, wanted)
-    found = all_of(chosen.values(), results_of(folder_of_claims))
+    readings = all_of(chosen.values(), results_of(folder_of_claims))
     if readme:
         from benchmarks.claims.pages import markdown as pages
 
-        click.echo(pages.readme(found), nl=False)
+        click.echo(pages.readme(readings), nl=False)
     elif markdown:
-        _write_pages(found, markdown, results_of(folder_of_claims))
+        _write_pages(readings, markdown, results_of(folder_of_claims))
     elif html:
-        _write_page(found, html)
+        _write_page(readings, html)
     else:
-        _print(found, detailed=wanted is not None)
+        _print(readings, detailed=wanted is not None)
 
 
-def _print(found: list[Reading], detailed: bool) -> None:
+def _print(readings: list[Reading], detailed: bool) -> None:
     """The main results of the papers; after that, in detail, all verdicts."""
     from benchmarks.claims.pages import matrix, table
     from benchmarks.claims.verdicts.main import outcomes
     from benchmarks.claims.verdicts.readings import by_scale
     from benchmarks.tables import print_headed, print_text
 
-    for mine in matrix.by_paper(outcomes(found)):
+    for mine in matrix.by_paper(outcomes(readings)):
         columns = matrix.columns(mine)
         head = (mine[0].paper.title, "outcome", *map(matrix.title, columns), "show")
         rows = [
@@ -88,31 +88,31 @@ def _print(found: list[Reading], detailed: bool) -> None:
         ]
         print_headed(head, rows)
         click.echo()
-    for group in by_scale(found) if detailed else ():
-        if any(one.ran for one in group):
+    for group in by_scale(readings) if detailed else ():
+        if any(reading.ran for reading in group):
             click.echo(f"{group[0].paper.title} · {group[0].scale}")
-            print_headed(table.HEADER, [table.line(one) for one in group])
+            print_headed(table.HEADER, [table.line(reading) for reading in group])
             click.echo()
     print_text(f"Cells: {matrix.LEGEND} All readings of one: asyncfl claims show ID.")
 
 
-def _write_pages(found: list[Reading], folder: Path, results: Path) -> None:
+def _write_pages(readings: list[Reading], folder: Path, results: Path) -> None:
     from benchmarks.claims.pages import markdown
     from benchmarks.errors import UserError
 
     try:
-        for path in markdown.write(found, folder, results):
+        for path in markdown.write(readings, folder, results):
             click.echo(f"Written: {path}")
     except OSError as error:
         raise UserError(f"--markdown {folder} cannot be written: {error.strerror}") from None
 
 
-def _write_page(found: list[Reading], path: Path) -> None:
+def _write_page(readings: list[Reading], path: Path) -> None:
     from benchmarks.claims.pages import html
     from benchmarks.errors import UserError
 
     try:
-        click.echo(f"Claims: {html.write(found, path)}")
+        click.echo(f"Claims: {html.write(readings, path)}")
     except OSError as error:
         raise UserError(f"--html {path} cannot be written: {error.strerror}") from None
 
@@ -128,7 +128,7 @@ def check(folder_of_claims: Path | None) -> None:
     papers = papers_of(folder_of_claims, None)
     if wrong := mistakes(papers.values()):
         raise UserError(*wrong)
-    claims = sum(len(one.claims) for one in papers.values())
+    claims = sum(len(paper.claims) for paper in papers.values())
     click.echo(f"In order: {many(claims, 'claim')} of {many(len(papers), 'paper')}.")
 
 
@@ -148,9 +148,9 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     from fl_core.text import nearest
 
     papers, results = papers_of(folder_of_claims, None), results_of(folder_of_claims)
-    main = {name: one for one in papers.values() for name in one.main}
-    known = {name: one for one in papers.values() for name in one.claims}
-    rows = {claim.row: one for one in papers.values() for claim in one.claims.values()}
+    main = {name: paper for paper in papers.values() for name in paper.main}
+    known = {name: paper for paper in papers.values() for name in paper.claims}
+    rows = {claim.row: paper for paper in papers.values() for claim in paper.claims.values()}
     if id_ in known:
         click.echo(told(known[id_], known[id_].claims[id_], results))
     elif id_ in main:
@@ -175,9 +175,9 @@ def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
     """
     from benchmarks.claims.verdicts import simulated
 
-    found = papers_of(folder_of_claims, None).values()
+    chosen = papers_of(folder_of_claims, None).values()
     results = results_of(folder_of_claims)
-    rates = [simulated.rate(row, campaigns) for one in found for row in simulated.rows(one, results)]
+    rates = [simulated.rate(row, campaigns) for paper in chosen for row in simulated.rows(paper, results)]
     mean = sum(rate.share for rate in rates) / len(rates) if rates else 0.0
     path = simulated.store(rates, results)
     click.echo(f"{many(len(rates), 'row')}, of which {100 * mean:.1f} % end with a false verdict: {path}")
@@ -200,11 +200,14 @@ def write_register(folder_of_claims: Path | None) -> None:
 
 def _must_stand_behind(ctx: click.Context) -> None:
     """A usage error if an option stands before `run`, `show` or `check`, which have their own."""
-    for one in ctx.command.params:
-        if one.name and ctx.get_parameter_source(one.name) is click.core.ParameterSource.COMMANDLINE:
+    for parameter in ctx.command.params:
+        if (
+            parameter.name
+            and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
+        ):
             name = ctx.invoked_subcommand
             raise click.UsageError(
-                f"{one.opts[0]} stands behind {name}: asyncfl claims {name} {one.opts[0]} …"
+                f"{parameter.opts[0]} stands behind {name}: asyncfl claims {name} {parameter.opts[0]} …"
             )
 
 

@@ -77,9 +77,9 @@ def command(
     from benchmarks import engine as engines
 
     papers = papers_of(folder_of_claims, wanted)
-    chosen = {name: chosen_of(one, ids) for name, one in papers.items()}
-    plans = [plan for name, one in papers.items() for plan in plans_of(one, chosen[name], scale, ids)]
-    if ids and not plans and not any(claim.computed for of in chosen.values() for claim in of):
+    chosen = {name: chosen_of(paper, ids) for name, paper in papers.items()}
+    plans = [plan for name, paper in papers.items() for plan in plans_of(paper, chosen[name], scale, ids)]
+    if ids and not plans and not any(claim.computed for claims in chosen.values() for claim in claims):
         from benchmarks.errors import UserError
 
         raise UserError(
@@ -128,7 +128,7 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     from benchmarks.errors import summarised
 
     file = kept.path(paper.name, COMPUTED, results)
-    known = {(one.claim, one.runs) for one in kept.read(file)}
+    known = {(number.claim, number.runs) for number in kept.read(file)}
     failed = False
     for claim in claims:
         if claim.computed and (again or (claim.id, recipe(claim)) not in known):
@@ -167,8 +167,8 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     from reports.records.store import load
 
     there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
-    recorded = {one.key: one for one in there.runs}
-    numbers = [one for claim in plan.claims for one in measured(plan, claim, recorded)]
+    recorded = {run.key: run for run in there.runs}
+    numbers = [number for claim in plan.claims for number in measured(plan, claim, recorded)]
     file = kept.path(plan.paper.name, plan.scale, results)
     kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
     register.begin(plan.paper, results)
@@ -192,21 +192,25 @@ def _until_decided(
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
     while monotonic() < end:
-        there = [(plan, one) for plan in plans for one in open_claims(plan, store, results)]
-        there = [(plan, one) for plan, one in there if (one.claim.id, one.next_look) not in given_up]
+        there = [(plan, waiting) for plan in plans for waiting in open_claims(plan, store, results)]
+        there = [
+            (plan, waiting)
+            for plan, waiting in there
+            if (waiting.claim.id, waiting.next_look) not in given_up
+        ]
         if not there:
             break
         plan, first = min(there, key=lambda pair: pair[1].seconds)
         # Claims waiting for the same seeds of the same paper join; if time is short, those that are as cheap.
         most = inf if hours is None else max(BATCH, first.seconds)
         batch = [
-            one
-            for other, one in there
-            if other is plan and one.next_look == first.next_look and one.seconds <= most
+            waiting
+            for other, waiting in there
+            if other is plan and waiting.next_look == first.next_look and waiting.seconds <= most
         ]
-        given_up |= {(one.claim.id, one.next_look) for one in batch}
-        look = ClaimPlan(plan.paper, plan.scale, tuple(one.claim for one in batch), first.next_look)
-        seconds = {key: of for one in batch for key, of in one.runs.items()}
+        given_up |= {(waiting.claim.id, waiting.next_look) for waiting in batch}
+        look = ClaimPlan(plan.paper, plan.scale, tuple(waiting.claim for waiting in batch), first.next_look)
+        seconds = {key: seconds for waiting in batch for key, seconds in waiting.runs.items()}
         took = duration(sum(seconds[run.key] for run in look.runs()))
         click.echo(
             f"{plan.name}: {many(len(batch), 'claim')} to {many(first.next_look[-1] + 1, 'seed')}, "

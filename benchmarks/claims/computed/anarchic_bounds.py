@@ -83,7 +83,7 @@ def _setting(theorem: str, rounds: int, *, steps: int, delay: int, noise: float)
         steps=steps,
     )
     rates = (replace(run, lr=lr) for lr in np.logspace(0, -5, 400))
-    return next(one for one in rates if THEOREMS[theorem](one).holds)
+    return next(rate for rate in rates if THEOREMS[theorem](rate).holds)
 
 
 def bound_slack(

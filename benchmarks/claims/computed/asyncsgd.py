@@ -96,7 +96,7 @@ def third_term(*, ratio: float, tasks: int, share: float) -> float:
 
 def _figure_1(ratio: float, tasks: int) -> tuple[Array, Array]:
     shares = np.linspace(0.01, 0.99, 99)
-    return shares, np.array([third_term(ratio=ratio, tasks=tasks, share=one) for one in shares])
+    return shares, np.array([third_term(ratio=ratio, tasks=tasks, share=weight) for weight in shares])
 
 
 def third_term_turns(*, ratio: float, tasks: int) -> bool:

@@ -35,8 +35,8 @@ class Counted:
 
 def normalizers(loads: Sequence[Counted], tasks: int) -> list[Counted]:
     """Z_0, …, Z_m by Buzen's recursion Z_{k,j} = Z_{k−1,j} + ρ_k Z_{k,j−1} (Proposition 2.1)."""
-    one = Counted(1.0, loads[0].tally)
-    z = [one]
+    unit = Counted(1.0, loads[0].tally)
+    z = [unit]
     for _ in range(tasks):
         z.append(loads[0] * z[-1])
     for load in loads[1:]:
@@ -89,10 +89,10 @@ def growth(*, formula: str, of: str, clients: int, tasks: int) -> float:
 
 def _powers(load: Counted, tasks: int) -> list[Counted]:
     """ρ, ρ², …, ρ^m."""
-    found = [load]
-    while len(found) < tasks:
-        found.append(found[-1] * load)
-    return found
+    powers = [load]
+    while len(powers) < tasks:
+        powers.append(powers[-1] * load)
+    return powers
 
 
 def _sum(terms: Iterable[Counted]) -> Counted:

@@ -176,7 +176,7 @@ def property_1_holds(*, sampling: str, clients: int, size: int) -> bool:
 def sampling_trends(*, sampling: str, clients: int) -> bool:
     """Whether, with more clients in a round, α < 1 grows and 0 < β < 1 falls (of m = 2, …, M − 1)."""
     columns = [sampled(sampling, size, clients) for size in range(2, clients)]
-    alphas, betas = [one.alpha for one in columns], [one.beta for one in columns]
+    alphas, betas = [column.alpha for column in columns], [column.beta for column in columns]
     inside = all(0 < alpha < 1 for alpha in alphas) and all(0 < beta < 1 for beta in betas)
     return inside and alphas == sorted(set(alphas)) and betas == sorted(set(betas), reverse=True)
 

@@ -51,14 +51,14 @@ class Block:
     left: str  # what has not run, in a sentence
 
 
-def blocks(found: Sequence[Reading]) -> list[Block]:
-    """Those with any verdict."""
-    return [_block(group) for group in by_scale(found) if any(one.ran for one in group)]
+def blocks(readings: Sequence[Reading]) -> list[Block]:
+    """Return the blocks of the page: each paper and scale of which a claim has run."""
+    return [_block(group) for group in by_scale(readings) if any(reading.ran for reading in group)]
 
 
 def _block(group: Sequence[Reading]) -> Block:
     paper, scale = group[0].paper, group[0].scale
-    words = Counter(one.word for one in group)
+    words = Counter(reading.word for reading in group)
     what = "computed without training" if scale == COMPUTED else f"scale {scale}"
     counts = ", ".join(f"{words[word]} {word}" for word in ORDER if words[word])
     waiting = words["not run"]
@@ -69,26 +69,28 @@ def _block(group: Sequence[Reading]) -> Block:
 def _rows(group: Sequence[Reading]) -> Iterator[Row]:
     """By row of the list of claims, and in it by what is drawn: a difference and a level share no axis."""
     by_row: dict[tuple[str, str], list[Reading]] = {}
-    for one in group:
-        if one.ran:
-            by_row.setdefault((one.claim.row, forest.what(one.claim)), []).append(one)
+    for reading in group:
+        if reading.ran:
+            by_row.setdefault((reading.claim.row, forest.what(reading.claim)), []).append(reading)
     for (name, what), row in by_row.items():
-        row.sort(key=lambda one: ORDER.index(one.word))
-        effects = [forest.effect(one.claim, one.verdict) for one in row]
+        row.sort(key=lambda reading: ORDER.index(reading.word))
+        effects = [forest.effect(reading.claim, reading.verdict) for reading in row]
         drawn = [effect for effect in effects if effect]
         axis = forest.Axis.around(drawn) if drawn else None
-        entries = [_entry(one, effect, axis) for one, effect in zip(row, effects, strict=True)]
+        entries = [_entry(reading, effect, axis) for reading, effect in zip(row, effects, strict=True)]
         yield Row(name, entries, axis.texts if axis else None, what)
 
 
-def anchor(one: Reading) -> str:
+def anchor(reading: Reading) -> str:
     """Where a reading stands on the page."""
-    return f"{one.claim.id}@{one.scale}"
+    return f"{reading.claim.id}@{reading.scale}"
 
 
-def _entry(one: Reading, effect: forest.Drawn | None, axis: forest.Axis | None) -> Entry:
-    verdict = one.verdict
-    found = f"{number(verdict)} {interval(verdict)}".strip()
-    figure = forest.strip(effect, axis, one.word, f"{worded(one)}: {found}") if effect and axis else None
+def _entry(reading: Reading, effect: forest.Drawn | None, axis: forest.Axis | None) -> Entry:
+    verdict = reading.verdict
+    value = f"{number(verdict)} {interval(verdict)}".strip()
+    description = f"{worded(reading)}: {value}"
+    figure = forest.strip(effect, axis, reading.word, description) if effect and axis else None
     seeds = many(verdict.seeds, "seed") if verdict.seeds else ""
-    return Entry(one, arranged(one), anchor(one), said(one), found, seeds, besides(verdict), figure)
+    where = arranged(reading), anchor(reading)
+    return Entry(reading, *where, said(reading), value, seeds, besides(verdict), figure)

@@ -37,18 +37,18 @@ class Drawn:
 
 def effect(claim: Claim, verdict: Verdict) -> Drawn | None:
     """The effect of a claim; None where no number was estimated over seeds, or it is not finite."""
-    found, low, high = verdict.found, verdict.low, verdict.high
-    if not isfinite(found) or claim.computed is not None:
+    mean, low, high = verdict.found, verdict.low, verdict.high
+    if not isfinite(mean) or claim.computed is not None:
         return None
     if isnan(low) or isnan(high):
-        low = high = found
+        low = high = mean
     if isinstance(claim, Value) and claim.printed is not None:
         printed, half = float(claim.printed), claim.rounding
-        return Drawn(found - printed, low - printed, high - printed, (-half, half))
+        return Drawn(mean - printed, low - printed, high - printed, (-half, half))
     band, margin = claimed(claim), 0.0
     if isinstance(claim, Better | Contrast) and not isinstance(claim, Same):
         margin = claim.margin or 0.0
-    return Drawn(found, low, high, band, margin)
+    return Drawn(mean, low, high, band, margin)
 
 
 def claimed(claim: Claim) -> tuple[float, float]:
@@ -77,11 +77,11 @@ class Axis:
     def around(cls, effects: Iterable[Drawn]) -> Axis:
         """Room for effects and edges; intervals are cut where they are much longer."""
         every = list(effects)
-        fixed = [one.found for one in every]
-        for one in every:
-            fixed += [edge for edge in (*one.claimed, one.margin, -one.margin) if isfinite(edge)]
+        fixed = [effect.found for effect in every]
+        for effect in every:
+            fixed += [edge for edge in (*effect.claimed, effect.margin, -effect.margin) if isfinite(edge)]
         spread = (max(fixed) - min(fixed)) or abs(fixed[0]) or 1.0
-        ends = [end for one in every for end in (one.low, one.high) if isfinite(end)]
+        ends = [end for effect in every for end in (effect.low, effect.high) if isfinite(end)]
         low = max(min([*fixed, *ends]), min(fixed) - ROOM * spread)
         high = min(max([*fixed, *ends]), max(fixed) + ROOM * spread)
         room = 0.03 * (high - low) or 1.0
@@ -98,24 +98,24 @@ class Axis:
         return numbers.number(self.low, 2), numbers.number(self.high, 2)
 
 
-def strip(one: Drawn, axis: Axis, word: Word, description: str) -> Markup:
+def strip(drawn: Drawn, axis: Axis, word: Word, description: str) -> Markup:
     """One line of the plot: the interval over what was claimed, coloured by the verdict."""
     parts = []
-    low, high = one.claimed
+    low, high = drawn.claimed
     if low < inf:
         parts.append(_box("claimed", axis.place(low), axis.place(high), 1, HEIGHT - 1))
-    if one.margin:
-        parts.append(_box("margin", axis.place(-one.margin), axis.place(one.margin), 5, HEIGHT - 5))
+    if drawn.margin:
+        parts.append(_box("margin", axis.place(-drawn.margin), axis.place(drawn.margin), 5, HEIGHT - 5))
     if axis.low <= 0 <= axis.high:
         parts.append(f'<path class="zero" d="M{axis.place(0):.1f} 0V{HEIGHT:g}"/>')
     middle = HEIGHT / 2
-    ends = [axis.place(one.low), axis.place(one.high)]
+    ends = [axis.place(drawn.low), axis.place(drawn.high)]
     parts.append(f'<path class="interval" d="M{ends[0]:.1f} {middle:g}H{ends[1]:.1f}"/>')
-    for end, place, turn in ((one.low, ends[0], -1), (one.high, ends[1], 1)):
+    for end, place, turn in ((drawn.low, ends[0], -1), (drawn.high, ends[1], 1)):
         if not axis.low <= end <= axis.high:  # it goes on
             parts.append(f'<path d="M{place:.1f} {middle - 4:g}l{5 * turn} 4l{-5 * turn} 4Z"/>')
     mark = MARKS.get(word, OPEN)
-    parts.append(f'<g transform="translate({axis.place(one.found):.1f} {middle:g})">{mark}</g>')
+    parts.append(f'<g transform="translate({axis.place(drawn.found):.1f} {middle:g})">{mark}</g>')
     head = f'<svg class="strip {word.replace(" ", "-")}" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img"'
     return (
         Markup(f"{head} aria-label=")

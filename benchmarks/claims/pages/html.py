@@ -17,16 +17,16 @@ from reports.page import environment
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write(found: Sequence[Reading], path: Path) -> Path:
+def write(readings: Sequence[Reading], path: Path) -> Path:
     """Write the page of these verdicts. Returns its path; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(found), encoding="utf-8")
+    path.write_text(render(readings), encoding="utf-8")
     return path
 
 
-def render(found: Sequence[Reading]) -> str:
+def render(readings: Sequence[Reading]) -> str:
     """The page as text; the same numbers give the same text."""
-    shown, papers = blocks(found), matrix.by_paper(outcomes(found))
+    shown, papers = blocks(readings), matrix.by_paper(outcomes(readings))
     return template("page.html.j2").render(
         blocks=shown,
         matrices=[(mine, matrix.columns(mine)) for mine in papers],
@@ -42,13 +42,15 @@ def render(found: Sequence[Reading]) -> str:
 
 
 def _ranked(readings: Sequence[Reading]) -> list[Reading]:
-    """Those that have run, what matters first."""
-    return sorted((one for one in readings if one.ran), key=lambda one: ORDER.index(one.word))
+    """Return the readings that have run, what matters first."""
+    return sorted(
+        (reading for reading in readings if reading.ran), key=lambda reading: ORDER.index(reading.word)
+    )
 
 
-def _found(one: Reading) -> str:
+def _found(reading: Reading) -> str:
     """The effect with its interval."""
-    return f"{number(one.verdict)} {interval(one.verdict)}".strip()
+    return f"{number(reading.verdict)} {interval(reading.verdict)}".strip()
 
 
 def template(name: str) -> Template:
@@ -58,11 +60,11 @@ def template(name: str) -> Template:
 
 def _filters(shown: Sequence[Block]) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Name, title, and the choices of each: value and text."""
-    entries = [one for block in shown for row in block.rows for one in row.entries]
+    entries = [entry for block in shown for row in block.rows for entry in row.entries]
     return [
         ("paper", "Paper", _choices((block.name, block.paper) for block in shown)),
-        ("class", "Arrangement", _choices((one.arranged, one.arranged) for one in entries)),
-        ("verdict", "Verdict", _choices((one.reading.word, one.reading.word) for one in entries)),
+        ("class", "Arrangement", _choices((entry.arranged, entry.arranged) for entry in entries)),
+        ("verdict", "Verdict", _choices((entry.reading.word, entry.reading.word) for entry in entries)),
         ("scale", "Scale", _choices((block.scale, block.scale) for block in shown)),
     ]
 

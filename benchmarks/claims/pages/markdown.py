@@ -119,20 +119,21 @@ layers, and 10 TFLOP/s a GPU.
 """
 
 
-def readme(found: Sequence[Reading]) -> str:
+def readme(readings: Sequence[Reading]) -> str:
     """Return the main results of each paper: what became of them first, and a sentence of counts."""
     rows = []
-    for mine in matrix.by_paper(outcomes(found)):
+    for mine in matrix.by_paper(outcomes(readings)):
         page = f"docs/claims/{mine[0].paper.name}.md"
-        texts = [f"**{one.word}**: {_link(one, page)}. {matrix.counts(one)}" for one in mine]
+        texts = [f"**{outcome.word}**: {_link(outcome, page)}. {matrix.counts(outcome)}" for outcome in mine]
         rows.append((f"[{mine[0].paper.title}]({page})", "<br>".join(texts)))
     return f"{_table(('Paper', 'Main results'), rows)}\n\nEvery reading: [{PAGE}]({PAGE}).\n"
 
 
-def pages(found: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
+def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
     """claims.md and claims/PAPER.md: path → text."""
-    papers = {one.paper.name: one.paper for one in found}
-    matrices = [_matrix(of, f"claims/{of[0].paper.name}.md") for of in matrix.by_paper(outcomes(found))]
+    papers = {reading.paper.name: reading.paper for reading in readings}
+    by_paper = matrix.by_paper(outcomes(readings))
+    matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
     first = [
         "# What the papers claim, and what came of it",
         f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
@@ -143,28 +144,28 @@ def pages(found: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
     ]
     return {
         "claims.md": _joined(first),
-        **{f"claims/{name}.md": _page(paper, found) for name, paper in papers.items()},
+        **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
     }
 
 
-def write(found: Sequence[Reading], folder: Path, results: Path = RESULTS) -> list[Path]:
+def write(readings: Sequence[Reading], folder: Path, results: Path = RESULTS) -> list[Path]:
     """Write the pages there. Returns their paths; raises OSError."""
-    texts = {folder / name: text for name, text in pages(found, results).items()}
+    texts = {folder / name: text for name, text in pages(readings, results).items()}
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(texts)
 
 
-def _matrix(found: Sequence[Outcome], page: str = "") -> str:
+def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
     """A paper's main results, and their readings by arrangement and workload."""
-    columns = matrix.columns(found)
+    columns = matrix.columns(mine)
     rows = []
-    for outcome in found:
+    for outcome in mine:
         cells = [matrix.cell(outcome, column) for column in columns]
-        counts = [f"{matrix.squares(of)} {matrix.count(of)}".strip() if of else "" for of in cells]
+        counts = [f"{matrix.squares(cell)} {matrix.count(cell)}".strip() if cell else "" for cell in cells]
         rows.append((_link(outcome, page), f"**{outcome.word}**", *counts))
-    return _table((found[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
+    return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
 
 
 def _link(outcome: Outcome, page: str) -> str:
@@ -190,18 +191,18 @@ def _rate(results: Path) -> Iterator[str]:
 
 def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
     """The register of decisions, the newest first."""
-    known = [(one, paper) for paper in papers for one in register.decisions(paper, results)]
+    known = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
     rows = [
-        (one.date, ", ".join(f"`{id_}`" for id_ in one.entries), one.change, one.known, one.reason)
-        for one, _ in sorted(known, key=lambda pair: pair[0].date, reverse=True)
+        (made.date, ", ".join(f"`{id_}`" for id_ in made.entries), made.change, made.known, made.reason)
+        for made, _ in sorted(known, key=lambda pair: pair[0].date, reverse=True)
     ]
     if rows:
         yield f"{CHANGES}\n{_table(('Date', 'Entries', 'Change', 'Outcome known then', 'Reason'), rows)}"
 
 
-def _page(paper: Paper, found: Iterable[Reading]) -> str:
+def _page(paper: Paper, readings: Iterable[Reading]) -> str:
     """A paper: its main results with their readings, what else was judged, and what has not run."""
-    mine = [one for one in found if one.paper.name == paper.name]
+    mine = [reading for reading in readings if reading.paper.name == paper.name]
     results = outcomes(mine)
     parts = [
         f"# {paper.title}",
@@ -210,11 +211,12 @@ def _page(paper: Paper, found: Iterable[Reading]) -> str:
     ]
     for outcome in results:
         parts += [f"## {_heading(outcome)}", f"**{outcome.word}** ({outcome.result.place})."]
-        parts += [matrix.sentence(outcome), *_entries([one for one in outcome.readings if one.ran])]
-    shown = {(one.claim.id, one.scale) for outcome in results for one in outcome.readings}
+        ran = [reading for reading in outcome.readings if reading.ran]
+        parts += [matrix.sentence(outcome), *_entries(ran)]
+    shown = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
     for evidence, heading in KINDS.items():
-        rest = [one for one in mine if one.ran and one.claim.evidence == evidence]
-        if rest := [one for one in rest if (one.claim.id, one.scale) not in shown]:
+        rest = [reading for reading in mine if reading.ran and reading.claim.evidence == evidence]
+        if rest := [reading for reading in rest if (reading.claim.id, reading.scale) not in shown]:
             parts += [f"## {heading}", *_entries(rest)]
     if left := list(_left_out(mine)):
         parts += ["## Not run", COSTS, "\n".join(left)]
@@ -229,30 +231,30 @@ def _entries(entries: Sequence[Reading]) -> Iterator[str]:
     """A table of entries, and under it what was seen, once for all to which it applies."""
     if not entries:
         return
-    entries = sorted(entries, key=lambda one: ORDER.index(one.word))
+    entries = sorted(entries, key=lambda reading: ORDER.index(reading.word))
     reasons = list(dict.fromkeys(filter(None, map(_reason, entries))))
     notes = {reason: f"(note {number})" for number, reason in enumerate(reasons, start=1)}
-    yield _table(HEADER, [_row(one, notes) for one in entries])
+    yield _table(HEADER, [_row(reading, notes) for reading in entries])
     if reasons:
         yield "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, start=1))
 
 
-def _reason(one: Reading) -> str:
+def _reason(reading: Reading) -> str:
     """What was observed of a refuted claim, or why there is no verdict or no effect."""
-    if one.word == "refuted":
-        return one.claim.seen
-    return one.verdict.why if one.word in {"no effect", "reported"} else ""
+    if reading.word == "refuted":
+        return reading.claim.seen
+    return reading.verdict.why if reading.word in {"no effect", "reported"} else ""
 
 
-def _row(one: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
-    claim, verdict = one.claim, one.verdict
+def _row(reading: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
+    claim, verdict = reading.claim, reading.verdict
     return (
         f"{claim.statement} <br>`{claim.id}` · {claim.place}",
-        _said(one, notes),
+        _said(reading, notes),
         _claimed(claim),
         f"{_found(claim, verdict)} {interval(verdict)}".strip(),
         str(verdict.seeds or ""),
-        f"{arranged(one)}, {'computed' if claim.computed else f'{one.scale} scale'}",
+        f"{arranged(reading)}, {'computed' if claim.computed else f'{reading.scale} scale'}",
     )
 
 
@@ -307,30 +309,30 @@ def _found(claim: Claim, verdict: Verdict) -> str:
     return number(verdict)
 
 
-def _said(one: Reading, notes: Mapping[str, str]) -> str:
+def _said(reading: Reading, notes: Mapping[str, str]) -> str:
     """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
-    reason = _reason(one)
-    means = MEANS[one.failure] if one.word == "refuted" else ""
-    more = besides(one.verdict).removeprefix(reason)
+    reason = _reason(reading)
+    means = MEANS[reading.failure] if reading.word == "refuted" else ""
+    more = besides(reading.verdict).removeprefix(reason)
     remarks = [means, "" if more.startswith("printed") else more]  # it stands under `Claimed`
     said = "; ".join(filter(None, remarks))
-    return f"**{_direction(one)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
+    return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
 
 
-def _direction(one: Reading) -> str:
+def _direction(reading: Reading) -> str:
     """Confirmed, or refuted; of a comparison, who is ahead."""
-    if one.claim.kind != "better":
-        return worded(one)
-    return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(one.word, worded(one))
+    if reading.claim.kind != "better":
+        return worded(reading)
+    return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(reading.word, worded(reading))
 
 
-def _left_out(found: Iterable[Reading]) -> Iterator[str]:
+def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
     """The entries not run, by scale, by what they need, and by row."""
-    for group in by_scale(found):
+    for group in by_scale(readings):
         waiting: dict[Need | None, Counter[str]] = {}
-        for one in group:
-            if not one.ran:
-                waiting.setdefault(one.needs, Counter())[one.claim.row] += 1
+        for reading in group:
+            if not reading.ran:
+                waiting.setdefault(reading.needs, Counter())[reading.claim.row] += 1
         where = "computed" if group[0].scale == COMPUTED else f"{group[0].scale} scale"
         for needs, rows in waiting.items():
             each = ", ".join(f"{row} ({n})" for row, n in rows.items())

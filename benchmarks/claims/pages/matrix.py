@@ -55,14 +55,15 @@ OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a s
 KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
 
 
-def by_paper(found: Iterable[Outcome]) -> list[list[Outcome]]:
+def by_paper(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     """The main results of each paper."""
-    return [list(group) for _, group in groupby(found, key=lambda outcome: outcome.paper.name)]
+    return [list(group) for _, group in groupby(outcomes, key=lambda outcome: outcome.paper.name)]
 
 
-def columns(found: Iterable[Outcome]) -> list[Column]:
+def columns(outcomes: Iterable[Outcome]) -> list[Column]:
     """The arrangements and workloads that have been tried."""
-    tried = {(one.arrangement, one.workload) for outcome in found for one in outcome.readings if one.ran}
+    ran = [reading for outcome in outcomes for reading in outcome.readings if reading.ran]
+    tried = {(reading.arrangement, reading.workload) for reading in ran}
     return [column for column in COLUMNS if column in tried]
 
 
@@ -74,27 +75,28 @@ def title(column: Column) -> str:
 
 def cell(outcome: Outcome, column: Column) -> list[Reading]:
     """The readings of a main result that have run with this arrangement and workload."""
-    there = (one for one in outcome.readings if (one.arrangement, one.workload) == column)
-    return sorted((one for one in there if one.word in SQUARES), key=lambda one: ORDER.index(one.word))
+    there = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
+    drawn = (reading for reading in there if reading.word in SQUARES)
+    return sorted(drawn, key=lambda reading: ORDER.index(reading.word))
 
 
 def count(readings: Sequence[Reading]) -> str:
     """How many of the decided readings hold."""
-    decided = [one for one in readings if one.word in DECIDED]
+    decided = [reading for reading in readings if reading.word in DECIDED]
     if not decided:
         return f"{len(readings)} undecided" if readings else "–"
-    return f"{sum(one.word == 'confirmed' for one in decided)} of {len(decided)}"
+    return f"{sum(reading.word == 'confirmed' for reading in decided)} of {len(decided)}"
 
 
 def squares(readings: Sequence[Reading]) -> str:
     """A coloured square for each reading."""
-    return "".join(SQUARES[one.word] for one in readings)
+    return "".join(SQUARES[reading.word] for reading in readings)
 
 
 def counts(outcome: Outcome) -> str:
     """Return what was found, in counts by kind of evidence, as one sentence."""
     parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
-    words = Counter(one.word for one in outcome.readings)
+    words = Counter(reading.word for reading in outcome.readings)
     parts += [f"{words[word]} {said}" for word, said in OPEN.items() if words[word]]
     if waiting := words["not run"]:
         parts.append(f"{many(waiting, 'reading')} not run")
@@ -140,17 +142,18 @@ def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[bool, float, str]:
 
 def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
     """Decided readings of a kind of evidence, the most frequent word first."""
-    mine = [one for one in outcome.decided if one.claim.evidence == evidence]
+    mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
     if not mine:
         return ""
     if evidence == "bound":
-        held = [one.verdict.found for one in mine if one.word == "confirmed"]
-        slack = [numbers.number(of, 2) for of in (min(held), max(held)) if isfinite(of)] if held else []
+        held = [reading.verdict.found for reading in mine if reading.word == "confirmed"]
+        ends = (min(held), max(held)) if held else ()
+        slack = [numbers.number(end, 2) for end in ends if isfinite(end)]
         said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
         return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
-    compared = all(one.claim.kind == "better" for one in mine)
+    compared = all(reading.claim.kind == "better" for reading in mine)
     words = AHEAD if compared else HOLDS
-    counts = Counter(words[one.word] for one in mine).most_common()
+    counts = Counter(words[reading.word] for reading in mine).most_common()
     what = "decided comparison" if compared else f"decided {KINDS[evidence]}"
     (first, n), *rest = counts
     texts = [f"{first} in {n} of {many(len(mine), what)}", *(f"{word} in {k}" for word, k in rest)]

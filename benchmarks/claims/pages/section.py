@@ -22,7 +22,7 @@ def sections(suite: str) -> list[Section]:
     name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
     if not suite.startswith(CLAIMS) or not (paper := papers().get(name)):
         return []
-    found = blocks([one for at in (scale, COMPUTED) for one in readings(paper, at)])
+    shown = blocks([reading for at in (scale, COMPUTED) for reading in readings(paper, at)])
     return (
-        [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": found})] if found else []
+        [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": shown})] if shown else []
     )

@@ -28,16 +28,18 @@ SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at
 
 def of_row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
     """The claims of a row at all of their scales: one line of text each, under `HEADER` and the scale."""
-    return [(one.scale, *line(one)) for one in all_of([paper], folder) if one.claim.row == name]
+    return [
+        (reading.scale, *line(reading)) for reading in all_of([paper], folder) if reading.claim.row == name
+    ]
 
 
 def of_result(paper: Paper, name: str, folder: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     """What became of a main result, in sentences, and its readings under `HEADER` and the scale."""
-    (outcome,) = (one for one in outcomes(all_of([paper], folder)) if one.result.id == name)
-    found = sorted(outcome.readings, key=lambda one: ORDER.index(one.word))
+    (outcome,) = (outcome for outcome in outcomes(all_of([paper], folder)) if outcome.result.id == name)
+    by_word = sorted(outcome.readings, key=lambda reading: ORDER.index(reading.word))
     head = f"{outcome.result.words}: {outcome.word}"
     texts = [head, f"{paper.title}, {outcome.result.place}. {sentence(outcome)}"]
-    return texts, [(one.scale, *line(one)) for one in found]
+    return texts, [(reading.scale, *line(reading)) for reading in by_word]
 
 
 def told(paper: Paper, claim: Claim, folder: Path) -> str:
@@ -46,7 +48,7 @@ def told(paper: Paper, claim: Claim, folder: Path) -> str:
     rules = {key: getattr(claim, key, None) for key in SAID}
     how = [
         claim.kind,
-        *(f"{key} {written(of)}" for key, of in rules.items() if of not in (None, False, (), {})),
+        *(f"{key} {written(value)}" for key, value in rules.items() if value not in (None, False, (), {})),
     ]
     rows = {
         "says": claim.statement,
@@ -62,15 +64,15 @@ def told(paper: Paper, claim: Claim, folder: Path) -> str:
     lines += [_line(name, _sample(sample)) for name, sample in claim.samples.items()]
     for scale in scales(paper, claim):
         stored = kept.read(kept.path(paper.name, scale, folder))
-        mine = [one for one in stored if one.claim == claim.id]
-        (reading,) = (one for one in readings(paper, scale, folder) if one.claim is claim)
-        found = f"{scale} ({arranged(reading)}): {said(reading)}{_found(reading.verdict)}"
-        lines += ["", found, *_at_scale(reading, mine)]
+        mine = [number for number in stored if number.claim == claim.id]
+        (reading,) = (reading for reading in readings(paper, scale, folder) if reading.claim is claim)
+        headline = f"{scale} ({arranged(reading)}): {said(reading)}{_found(reading.verdict)}"
+        lines += ["", headline, *_at_scale(reading, mine)]
     return "\n".join(lines)
 
 
 def _sample(sample: Sample) -> str:
-    place = ", ".join(f"{key} {written(of)}" for key, of in sample.where.items())
+    place = ", ".join(f"{key} {written(value)}" for key, value in sample.where.items())
     strategy = written(sample.strategy) if sample.strategy else ""
     reading = (
         "" if sample.along == "last" else sample.along,
@@ -86,11 +88,11 @@ def _sample(sample: Sample) -> str:
 
 def _found(verdict: Verdict) -> str:
     """The estimate, its interval at the level of the look, and p."""
-    found = "" if isnan(verdict.found) else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
+    value = "" if isnan(verdict.found) else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
     at = f"the look of {many(verdict.seeds, 'seed')}"
     level = "" if isnan(verdict.level) else f" ({100 * verdict.level:.4g} % at {at})"
     p = "" if isnan(verdict.adjusted) else f"; p {verdict.p:.2g}, {verdict.adjusted:.2g} after Holm"
-    return f"{found}{level}{p}"
+    return f"{value}{level}{p}"
 
 
 def _at_scale(reading: Reading, stored: list[Number]) -> Iterator[str]:
@@ -98,16 +100,16 @@ def _at_scale(reading: Reading, stored: list[Number]) -> Iterator[str]:
         yield _line("besides", extra)
     if reading.needs:
         yield _line("needs", reading.needs)
-    names = list(dict.fromkeys(one.sample for one in stored))
+    names = list(dict.fromkeys(number.sample for number in stored))
     by_seed: dict[int | None, dict[str, Number]] = {}
-    for one in stored:
-        by_seed.setdefault(one.seed, {})[one.sample] = one
+    for number in stored:
+        by_seed.setdefault(number.seed, {})[number.sample] = number
     for seed, row in by_seed.items():
         values = "  ".join(f"{name} {row[name].value:.6g}".strip() for name in names if name in row)
-        runs = " ".join(dict.fromkeys(key for one in row.values() for key in one.runs.split()))
+        runs = " ".join(dict.fromkeys(key for number in row.values() for key in number.runs.split()))
         yield f"  {values}" if seed is None else f"  seed {seed}: {values}  runs {runs}"
     if stored:
-        last = max(stored, key=lambda one: one.when)
+        last = max(stored, key=lambda number: number.when)
         yield f"  {last.when}, {last.origin}"
 
 

@@ -40,31 +40,33 @@ ARRANGED: dict[Arrangement, str] = {
 }
 
 
-def line(one: Reading) -> tuple[str, ...]:
+def line(reading: Reading) -> tuple[str, ...]:
     """The verdict of a reading, under `HEADER`."""
-    verdict = one.verdict
+    verdict = reading.verdict
     seeds = str(verdict.seeds) if verdict.seeds else ""
-    return one.claim.id, arranged(one), said(one), number(verdict), interval(verdict), seeds, besides(verdict)
+    value = number(verdict), interval(verdict), seeds, besides(verdict)
+    return reading.claim.id, arranged(reading), said(reading), *value
 
 
-def arranged(one: Reading) -> str:
+def arranged(reading: Reading) -> str:
     """Whose experiment it is, and on whose data and model."""
-    return f"{ARRANGED[one.arrangement]}{', stand-in' if one.workload == 'stand-in' else ''}"
+    return f"{ARRANGED[reading.arrangement]}{', stand-in' if reading.workload == 'stand-in' else ''}"
 
 
-def said(one: Reading) -> str:
+def said(reading: Reading) -> str:
     """The word of a verdict; of a failure, what it means."""
-    return f"{one.word} ({MEANS[one.failure]})" if one.word == "refuted" else worded(one)
+    return f"{reading.word} ({MEANS[reading.failure]})" if reading.word == "refuted" else worded(reading)
 
 
-def worded(one: Reading) -> str:
+def worded(reading: Reading) -> str:
     """The word of a verdict; of one that leans, in how many seeds."""
-    if one.word == "compatible":
+    if reading.word == "compatible":
         return "compatible, imprecise"
-    if one.word not in {"leans for", "leans against"}:
-        return one.word
-    words = ("ahead", "behind") if one.claim.kind == "better" else ("holds", "fails")
-    return f"{words[one.word == 'leans against']} in {one.verdict.seeds} of {one.verdict.seeds} seeds"
+    if reading.word not in {"leans for", "leans against"}:
+        return reading.word
+    words = ("ahead", "behind") if reading.claim.kind == "better" else ("holds", "fails")
+    seeds = reading.verdict.seeds
+    return f"{words[reading.word == 'leans against']} in {seeds} of {seeds} seeds"
 
 
 def number(verdict: Verdict) -> str:
@@ -73,7 +75,7 @@ def number(verdict: Verdict) -> str:
 
 
 def interval(verdict: Verdict) -> str:
-    """Its interval, where there is one."""
+    """Return the interval of a verdict; empty where there is none."""
     if isnan(verdict.low) or isnan(verdict.high):
         return ""
     return f"[{_number(verdict.low)}, {_number(verdict.high)}]"

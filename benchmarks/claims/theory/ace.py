@@ -46,8 +46,9 @@ def ace(run: Caching, clients: int) -> float:
 
 
 def aced(run: Caching, clients: int, fewest: int, bias: float) -> float:
-    """The same for ACED (Theorem a.6); `fewest` ≥ 1 is n_min, and `bias` is ζ² mean_t min(1, (n−a_t)/a_t)².
+    """Return the bound of ACED on the mean squared gradient norm (Theorem a.6).
 
+    `fewest` ≥ 1 is n_min, and `bias` is ζ² mean_t min(1, (n−a_t)/a_t)².
     4Δ/(ηT) + 2ρLησ² + (16/n_min + 6n/n_min²) L²η²τ²σ² + 8 bias for η ≤ min(1/(2L), 1/(4Lτ)), with a_t clients
     active in iteration t: only iterations with some clients inactive contribute to the bias.
     """

@@ -206,15 +206,15 @@ class RankEstimate:
         law, observed = np.ones(1), 0  # law[s]: probability of a sum s
         for seed in range(self.n):
             others = self.others[:, seed] if self.others.ndim == 2 else self.others
-            one, other = 2 * ranks(self.values[:, seed]), 2 * ranks(others)
-            law = np.convolve(law, _law(tuple(sorted(one)), tuple(sorted(other))))
-            observed += round(float(one @ other))
+            mine, other = 2 * ranks(self.values[:, seed]), 2 * ranks(others)
+            law = np.convolve(law, _law(tuple(sorted(mine)), tuple(sorted(other))))
+            observed += round(float(mine @ other))
         return float(min(1.0, law[observed:].sum())), float(min(1.0, law[: observed + 1].sum()))
 
 
 @cache
-def _law(one: tuple[float, ...], other: tuple[float, ...]) -> Array:
+def _law(mine: tuple[float, ...], other: tuple[float, ...]) -> Array:
     """The distribution of Σ one · other over all orders of one of them, by its value."""
-    orders = np.array(list(permutations(one)))
+    orders = np.array(list(permutations(mine)))
     sums = np.rint(orders @ np.array(other)).astype(int)
     return np.asarray(np.bincount(sums) / len(orders))

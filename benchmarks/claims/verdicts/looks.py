@@ -50,9 +50,11 @@ def holm_by_question(questions: Mapping[bytes, Mapping[str, float]]) -> dict[tup
     (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. Dropping a
     question as soon as one of two is rejected would be wrong: where most are equal, the rest are extreme.
     """
-    left = {question: set(of) for question, of in questions.items()}
+    left = {question: set(names) for question, names in questions.items()}
     adjusted, largest = {}, 0.0
-    for p, question, name in sorted((p, q, name) for q, of in questions.items() for name, p in of.items()):
+    for p, question, name in sorted(
+        (p, q, name) for q, tests in questions.items() for name, p in tests.items()
+    ):
         largest = max(largest, min(1.0, p * sum(map(bool, left.values()))))
         adjusted[question, name] = largest
         left[question].discard(name)

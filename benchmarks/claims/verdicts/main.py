@@ -84,7 +84,7 @@ class Outcome:
         if not decided:
             return "undecided" if any(reading.ran for reading in self.readings) else "not run"
         if len(holding) == len(decided) and not self.leaning("leans against"):
-            of_the_paper = any(one.arrangement == one.workload == "paper" for one in decided)
+            of_the_paper = any(reading.arrangement == reading.workload == "paper" for reading in decided)
             return "reproduced" if of_the_paper else "reproduced on stand-ins"
         ids = [reading.claim.id for reading in holding]
         if len(list(_match(ids, self._named))) < len(ids) or self.leaning("leans for"):
@@ -113,11 +113,11 @@ class Outcome:
         return best
 
 
-def outcomes(found: Sequence[Reading]) -> list[Outcome]:
+def outcomes(readings: Sequence[Reading]) -> list[Outcome]:
     """What became of each paper's main results."""
-    papers = {reading.paper.name: reading.paper for reading in found}
+    papers = {reading.paper.name: reading.paper for reading in readings}
     by_id: dict[tuple[str, str], list[Reading]] = {}
-    for reading in found:
+    for reading in readings:
         by_id.setdefault((reading.paper.name, reading.claim.id), []).append(reading)
     return [
         Outcome(
@@ -145,5 +145,8 @@ def _conditions(reading: Reading) -> dict[str, str]:
         "arrangement": reading.arrangement,
         "workload": reading.workload,
         "scale": reading.scale,
-        **{words.get(name, name): words.get(str(of), str(of)) for name, of in reading.claim.case.items()},
+        **{
+            words.get(name, name): words.get(str(value), str(value))
+            for name, value in reading.claim.case.items()
+        },
     }

@@ -58,8 +58,8 @@ class Reading:
 def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
     """The claims of a paper at a scale, or those that are computed, judged by the stored numbers."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
-    found = verdicts(claims, kept.values(kept.read(kept.path(paper.name, scale, folder))))
-    return [Reading(paper, claim, scale, found[id_]) for id_, claim in claims.items()]
+    by_claim = verdicts(claims, kept.values(kept.read(kept.path(paper.name, scale, folder))))
+    return [Reading(paper, claim, scale, by_claim[id_]) for id_, claim in claims.items()]
 
 
 def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
@@ -70,10 +70,15 @@ def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
 def all_of(papers: Iterable[Paper], folder: Path = RESULTS) -> list[Reading]:
     """All readings: paper by paper, what is computed first."""
     return [
-        one for paper in papers for scale in (COMPUTED, *SCALES) for one in readings(paper, scale, folder)
+        reading
+        for paper in papers
+        for scale in (COMPUTED, *SCALES)
+        for reading in readings(paper, scale, folder)
     ]
 
 
-def by_scale(found: Iterable[Reading]) -> list[list[Reading]]:
+def by_scale(readings: Iterable[Reading]) -> list[list[Reading]]:
     """The readings of each paper at each scale."""
-    return [list(group) for _, group in groupby(found, key=lambda one: (one.paper.name, one.scale))]
+    return [
+        list(group) for _, group in groupby(readings, key=lambda reading: (reading.paper.name, reading.scale))
+    ]

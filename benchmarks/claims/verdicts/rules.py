@@ -134,17 +134,17 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
 
     Where runs collapse, the sign test decides.
     """
-    found: Paired = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
+    estimate: Paired = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
     if isinstance(claim, Same):
-        look = _held(found, (-claim.allowed, claim.allowed), level)
+        look = _held(estimate, (-claim.allowed, claim.allowed), level)
     else:
-        look = _held(found, claim.band if isinstance(claim, Contrast) else (0, None), level)
+        look = _held(estimate, claim.band if isinstance(claim, Contrast) else (0, None), level)
         if not values.any():
             return Look(replace(look.shown, word="no effect", why="exactly 0 in every seed"))
         if (margin := claim.margin) is not None:
-            equal = min(1.0, 2 * max(found.p_above(-margin), found.p_below(margin)))
-            ways = ((0.0,), (-margin, margin)) if abs(found.mean) < margin else ((0.0,),)
-            needed = partial(_to_decide, found, ways)
+            equal = min(1.0, 2 * max(estimate.p_above(-margin), estimate.p_below(margin)))
+            ways = ((0.0,), (-margin, margin)) if abs(estimate.mean) < margin else ((0.0,),)
+            needed = partial(_to_decide, estimate, ways)
             look = replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
     if not collapsed.any():
         return look
@@ -152,57 +152,57 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
     return replace(look, shown=replace(look.shown, why=why))
 
 
-def _sides(found: Estimate, band: Band) -> tuple[float, Word]:
+def _sides(estimate: Estimate, band: Band) -> tuple[float, Word]:
     """Two-sided p-value of the likelier side of a band, inside it or outside, and its word."""
     least, most = band
-    inside = [] if least is None else [found.p_above(least)]
-    inside += [] if most is None else [found.p_below(most)]
-    outside = [] if least is None else [found.p_below(least)]
-    outside += [] if most is None else [found.p_above(most)]
+    inside = [] if least is None else [estimate.p_above(least)]
+    inside += [] if most is None else [estimate.p_below(most)]
+    outside = [] if least is None else [estimate.p_below(least)]
+    outside += [] if most is None else [estimate.p_above(most)]
     word: Word = "confirmed" if max(inside) <= min(outside) else "refuted"
     return min(1.0, 2 * min(max(inside), *outside)), word
 
 
-def _held(found: Paired, band: Band, level: float) -> Look:
+def _held(estimate: Paired, band: Band, level: float) -> Look:
     """An estimate against a band: inside it, or outside."""
     least, most = band
-    if least is not None and found.mean <= least:
+    if least is not None and estimate.mean <= least:
         edges = [least]
-    elif most is not None and found.mean >= most:
+    elif most is not None and estimate.mean >= most:
         edges = [most]
     else:
         edges = [edge for edge in band if edge is not None]
     return Look(
-        Verdict("undecided", found.mean, found.low, found.high, found.n, level),
-        {"side": _sides(found, band)},
-        needed=partial(_to_decide, found, (edges,)),
-        lean=_lean(found, band) if found.n < FEWEST else None,
+        Verdict("undecided", estimate.mean, estimate.low, estimate.high, estimate.n, level),
+        {"side": _sides(estimate, band)},
+        needed=partial(_to_decide, estimate, (edges,)),
+        lean=_lean(estimate, band) if estimate.n < FEWEST else None,
     )
 
 
-def _lean(found: Paired, band: Band) -> Word | None:
+def _lean(estimate: Paired, band: Band) -> Word | None:
     """The side of a band on which all seeds are: inside, or all below or all above; none else."""
-    low, high = (None if edge is None else found.differences(edge) for edge in band)
+    low, high = (None if edge is None else estimate.differences(edge) for edge in band)
     if (low is None or (low > 0).all()) and (high is None or (high < 0).all()):
         return "leans for"
     below, above = low is not None and (low < 0).all(), high is not None and (high > 0).all()
     return "leans against" if below or above else None
 
 
-def _to_decide(found: Paired, ways: Sequence[Sequence[float]], level: float) -> int | None:
+def _to_decide(estimate: Paired, ways: Sequence[Sequence[float]], level: float) -> int | None:
     """The fewest seeds that separate the estimate from all edges of one possible verdict."""
     fewest = []
     for edges in ways:
         power = POWER if len(edges) == 1 else BOTH
-        each = [_from_edge(found, edge, power, level) for edge in edges]
+        each = [_from_edge(estimate, edge, power, level) for edge in edges]
         fewest += [max(n for n in each if n is not None)] if None not in each else []
     return min(fewest, default=None)
 
 
-def _from_edge(found: Paired, edge: float, power: float, level: float) -> int | None:
+def _from_edge(estimate: Paired, edge: float, power: float, level: float) -> int | None:
     """Seeds with which t would tell them apart, skewness allowed for, and sign flips could."""
-    differences = found.differences(edge)
-    if isinstance(found, PairedMedian):
+    differences = estimate.differences(edge)
+    if isinstance(estimate, PairedMedian):
         alike = (differences > 0).all() or (differences < 0).all()
         return ceil(1 - log2(1 - level)) if alike else None
     effect = student(differences)
@@ -240,17 +240,17 @@ def _ratio(claim: Ratio, table: Array, level: float) -> RatioEstimate:
 
 def _ranked(claim: Rank, table: Array, level: float) -> Look:
     k = len(claim.compared)
-    found = RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
-    if isnan(found.mean):
+    estimate = RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
+    if isnan(estimate.mean):
         raise ValueError("all alike: there is nothing to rank")
-    shown = Verdict("undecided", found.mean, seeds=found.n, level=level)
-    return Look(shown, {"side": _sides(found, (claim.at_least, None))}, needed=partial(_to_rank, found))
+    shown = Verdict("undecided", estimate.mean, seeds=estimate.n, level=level)
+    return Look(shown, {"side": _sides(estimate, (claim.at_least, None))}, needed=partial(_to_rank, estimate))
 
 
-def _to_rank(found: RankEstimate, level: float) -> int:
+def _to_rank(estimate: RankEstimate, level: float) -> int:
     """The fewest seeds whose smallest p-value reaches a level; weaker agreement of ranks needs more."""
-    seeds = found.n + 1
-    while 2 * found.least_p**seeds > 1 - level:
+    seeds = estimate.n + 1
+    while 2 * estimate.least_p**seeds > 1 - level:
         seeds += 1
     return seeds
 
@@ -288,9 +288,9 @@ def reported(values: Array) -> Verdict:
     finite = values[np.isfinite(values)]
     if not len(finite):
         return Verdict("reported", seeds=len(values), why=_lost(len(values), len(values)))
-    found = student(finite)
+    estimate = student(finite)
     why = _lost(len(values) - len(finite), len(values)) if len(finite) < len(values) else ""
-    return Verdict("reported", found.mean, found.low, found.high, len(values), 0.95, why=why)
+    return Verdict("reported", estimate.mean, estimate.low, estimate.high, len(values), 0.95, why=why)
 
 
 def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
@@ -318,21 +318,21 @@ def _exact(said: Mapping[str, float], numbers: Mapping[str, float], shown: Verdi
     wrong = [name for name, value in said.items() if not _equal(value, numbers[name])]
     if not wrong:
         return replace(shown, word="confirmed")
-    one = wrong[0]
-    where = f"{one}: " if one else ""
-    return replace(shown, word="refuted", found=numbers[one], why=f"{where}printed {said[one]:g}")
+    first = wrong[0]
+    where = f"{first}: " if first else ""
+    return replace(shown, word="refuted", found=numbers[first], why=f"{where}printed {said[first]:g}")
 
 
-def _equal(one: float, other: float) -> bool:
-    return one == other or abs(one - other) <= EQUAL * max(abs(one), abs(other))
+def _equal(value: float, other: float) -> bool:
+    return value == other or abs(value - other) <= EQUAL * max(abs(value), abs(other))
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:
     """Numbers, truths and fractions in lists and mappings, by their path; ValueError for anything else."""
     if isinstance(value, Mapping):
-        inner = ((f"{name}.{key}".lstrip("."), one) for key, one in value.items())
+        inner = ((f"{name}.{key}".lstrip("."), item) for key, item in value.items())
     elif isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        inner = ((f"{name}[{at}]", one) for at, one in enumerate(value))
+        inner = ((f"{name}[{at}]", item) for at, item in enumerate(value))
     else:
         return {name: float(Fraction(value)) if isinstance(value, str) else float(value)}
-    return {path: number for key, one in inner for path, number in flat(one, key).items()}
+    return {path: number for key, item in inner for path, number in flat(item, key).items()}

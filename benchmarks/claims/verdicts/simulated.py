@@ -57,8 +57,8 @@ class Row:
             values[id_] = {
                 name: dict(enumerate(row.tolist())) for name, row in zip(claim.samples, moved, strict=True)
             }
-        found = verdicts(self.claims, values)
-        return any(one.word in false(self.claims[id_], at_margin) for id_, one in found.items())
+        judged = verdicts(self.claims, values)
+        return any(verdict.word in false(self.claims[id_], at_margin) for id_, verdict in judged.items())
 
 
 def rows(paper: Paper, results: Path = RESULTS) -> Iterator[Row]:
@@ -71,16 +71,16 @@ def rows(paper: Paper, results: Path = RESULTS) -> Iterator[Row]:
             if id_ in stored and (table := _table(claim, stored[id_])) is not None
         }
         for name in dict.fromkeys(paper.claims[id_].row for id_ in numbers):
-            of = {id_: table for id_, table in numbers.items() if paper.claims[id_].row == name}
-            yield Row(paper.name, scale, name, {id_: paper.claims[id_] for id_ in of}, of)
+            tables = {id_: table for id_, table in numbers.items() if paper.claims[id_].row == name}
+            yield Row(paper.name, scale, name, {id_: paper.claims[id_] for id_ in tables}, tables)
 
 
-def _table(claim: Claim, found: Mapping[str, Mapping[int, float]]) -> Array | None:
+def _table(claim: Claim, by_sample: Mapping[str, Mapping[int, float]]) -> Array | None:
     """Stored numbers [samples, seeds]; None for fewer than the first look needs, and where all are alike."""
-    if isinstance(claim, Report | Rank) or claim.unjudged or not claim.samples.keys() <= found.keys():
+    if isinstance(claim, Report | Rank) or claim.unjudged or not claim.samples.keys() <= by_sample.keys():
         return None
-    seeds = sorted(set.intersection(*(set(of) for of in found.values())))
-    table = np.array([[found[name][seed] for seed in seeds] for name in claim.samples])
+    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in by_sample.values())))
+    table = np.array([[by_sample[name][seed] for seed in seeds] for name in claim.samples])
     if len(seeds) < (claim.looks or SEEDS)[0] or not np.isfinite(table).all() or not table.std(1).any():
         return None
     return table

@@ -42,8 +42,8 @@ def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[
     rows: dict[str, dict[str, Sequence[Look]]] = {}
     for id_, claim in claims.items():
         rows.setdefault(claim.row, {})[id_] = looks(claim, values.get(id_, {}))
-    found = {id_: one for of in rows.values() for id_, one in _row(of).items()}
-    return {id_: _with_reason(claim, found[id_]) for id_, claim in claims.items()}
+    judged = {id_: verdict for all_looks in rows.values() for id_, verdict in _row(all_looks).items()}
+    return {id_: _with_reason(claim, judged[id_]) for id_, claim in claims.items()}
 
 
 def judge(claim: Claim, values: Values) -> Verdict:
@@ -55,7 +55,11 @@ def looks(claim: Claim, values: Values) -> list[Look]:
     """The result for a claim at each look that its seeds allow; a single one where looks do not apply."""
     if claim.computed is not None:
         return [
-            Look(rules.computed(claim, {name: one for name, of in values.items() for one in of.values()}))
+            Look(
+                rules.computed(
+                    claim, {name: value for name, by_seed in values.items() for value in by_seed.values()}
+                )
+            )
         ]
     names = list(claim.samples)
     seeds = sorted(set.intersection(*(set(values.get(name, ())) for name in names)))
@@ -94,29 +98,29 @@ def _seeds(needed: Callable[[float], int | None], plan: Looks, level: float) -> 
 
 def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
     """The verdicts of a row: look after look, corrected for its tests; decisions are final."""
-    found: dict[str, Verdict] = {}
+    decided: dict[str, Verdict] = {}
     latest: dict[str, Look] = {}
     least: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
     adjusted: dict[tuple[bytes, str], float] = {}
     for at in range(max(map(len, all_looks.values()))):
-        for id_, of in all_looks.items():
-            if at < len(of) and id_ not in found:
-                latest[id_], best = of[at], least.setdefault(id_, {})
+        for id_, looks in all_looks.items():
+            if at < len(looks) and id_ not in decided:
+                latest[id_], best = looks[at], least.setdefault(id_, {})
                 best |= {
-                    name: min(test, best.get(name, (inf, test[1]))) for name, test in of[at].tests.items()
+                    name: min(test, best.get(name, (inf, test[1]))) for name, test in looks[at].tests.items()
                 }
         questions = {
             latest[id_].question: {name: p for name, (p, _) in best.items()} for id_, best in least.items()
         }
         adjusted = holm_by_question(questions)
-        for id_ in latest.keys() - found.keys():
+        for id_ in latest.keys() - decided.keys():
             for name, (p, word) in sorted(least[id_].items(), reverse=True):  # a side, before equality
-                if id_ not in found and (after := adjusted[latest[id_].question, name]) <= ERROR:
-                    found[id_] = replace(latest[id_].shown, word=word, p=p, adjusted=after)
-    tests_open = len({latest[id_].question for id_, best in least.items() if best and id_ not in found})
-    for id_ in latest.keys() - found.keys():
-        found[id_] = _open(latest[id_], least[id_], adjusted, tests_open)
-    return found
+                if id_ not in decided and (after := adjusted[latest[id_].question, name]) <= ERROR:
+                    decided[id_] = replace(latest[id_].shown, word=word, p=p, adjusted=after)
+    tests_open = len({latest[id_].question for id_, best in least.items() if best and id_ not in decided})
+    for id_ in latest.keys() - decided.keys():
+        decided[id_] = _open(latest[id_], least[id_], adjusted, tests_open)
+    return decided
 
 
 def _open(
@@ -126,21 +130,21 @@ def _open(
     among: int,
 ) -> Verdict:
     """The undecided result, with the seeds that would decide it among as many tests as are open."""
-    one = look.shown
+    verdict = look.shown
     if best:
         name, (p, word) = min(best.items(), key=lambda item: item[1])
-        one = replace(one, p=p, adjusted=adjusted[look.question, name])
+        verdict = replace(verdict, p=p, adjusted=adjusted[look.question, name])
         if p <= ERROR:
-            one = replace(one, why=f"{word} but for the other tests of its row")
+            verdict = replace(verdict, why=f"{word} but for the other tests of its row")
     if look.lean:
-        one = replace(one, word=look.lean)
-    if one.word in {"undecided", "leans for", "leans against"} and one.more is None:
-        one = replace(one, more=look.needed(1 - ERROR / max(1, among)))
-    return one
+        verdict = replace(verdict, word=look.lean)
+    if verdict.word in {"undecided", "leans for", "leans against"} and verdict.more is None:
+        verdict = replace(verdict, more=look.needed(1 - ERROR / max(1, among)))
+    return verdict
 
 
-def _with_reason(claim: Claim, one: Verdict) -> Verdict:
+def _with_reason(claim: Claim, verdict: Verdict) -> Verdict:
     """A verdict as shown: none where the entry gives a reason for that; with the reason for no effect."""
-    if claim.unjudged and one.word != "not run":
-        return replace(one, word="reported", p=nan, adjusted=nan, why=claim.unjudged, more=None)
-    return replace(one, why=claim.seen) if one.word == "no effect" and claim.seen else one
+    if claim.unjudged and verdict.word != "not run":
+        return replace(verdict, word="reported", p=nan, adjusted=nan, why=claim.unjudged, more=None)
+    return replace(verdict, why=claim.seen) if verdict.word == "no effect" and claim.seen else verdict
