@@ -22,7 +22,7 @@ def strategies(_: click.Context, __: click.Parameter, begun: str) -> list[Comple
     """The strategies, as suites name them."""
     from benchmarks.reference.catalogue import entries
 
-    return _beginning(begun, {one.name: one.what for one in entries("strategies")})
+    return _beginning(begun, {entry.name: entry.what for entry in entries("strategies")})
 
 
 def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -30,7 +30,7 @@ def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionI
     from benchmarks.reference.catalogue import FAMILIES, entries
 
     of_kinds = _beginning(begun, [*FAMILIES, "suites"])
-    parts = {one.name: one.what for kind in FAMILIES for one in entries(kind)} if begun else {}
+    parts = {entry.name: entry.what for kind in FAMILIES for entry in entries(kind)} if begun else {}
     return [*of_kinds, *_beginning(begun, parts)]
 
 
@@ -39,10 +39,10 @@ def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[Completion
     from benchmarks.reference.catalogue import FAMILIES, entries
 
     kind = ctx.params.get("kind")
-    return _beginning(begun, {one.name: one.what for one in entries(kind)}) if kind in FAMILIES else []
+    return _beginning(begun, {entry.name: entry.what for entry in entries(kind)}) if kind in FAMILIES else []
 
 
 def _beginning(begun: str, names: Mapping[str, str] | Iterable[str]) -> list[CompletionItem]:
     """Names that begin like that; with what they are, where that is known."""
-    told = names if isinstance(names, Mapping) else {}
-    return [CompletionItem(name, help=told.get(name)) for name in names if name.startswith(begun)]
+    helps = names if isinstance(names, Mapping) else {}
+    return [CompletionItem(name, help=helps.get(name)) for name in names if name.startswith(begun)]

@@ -30,12 +30,12 @@ def named(name: str) -> torch.device:
 
     if name == "cpu":
         return torch.device("cpu")
-    found = re.fullmatch(r"cuda(?::(\d+))?", name)
-    if found is None:
+    match = re.fullmatch(r"cuda(?::(\d+))?", name)
+    if match is None:
         raise UserError(f"--device {name}: no device of that name; there are cpu, cuda and cuda:N")
     if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
         raise UserError(f"--device {name}: this PyTorch has no CUDA; use --device cpu")
-    count, number = torch.cuda.device_count(), int(found[1] or 0)
+    count, number = torch.cuda.device_count(), int(match[1] or 0)
     if not count:
         raise UserError(f"--device {name}: PyTorch finds no GPU here; use --device cpu")
     if number >= count:

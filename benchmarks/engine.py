@@ -96,7 +96,7 @@ def must_be_fit(expected: Mapping[str, str], worlds: Worlds) -> None:
     """Raise unless this machine computes the same numbers as the driver, and has the data or gets them."""
     here = libraries()
     if differ := [name for name in expected if here.get(name) != expected[name]]:
-        found = ", ".join(f"{name} {here.get(name)}, not {expected[name]}" for name in differ)
-        raise UserError(f"has other versions than the driver: {found}")
+        differences = ", ".join(f"{name} {here.get(name)}, not {expected[name]}" for name in differ)
+        raise UserError(f"has other versions than the driver: {differences}")
     for problem, seed in worlds.items():
         problem.check(seed)

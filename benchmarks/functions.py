@@ -183,10 +183,10 @@ def tune(
         driver.run(computes, lambda ended: None)
     path = Path(out) if out else command.elsewhere(loaded, settings, place.folder) or loaded.tuned_values
     shown = ("scenario", "strategy", "value", "spread", "before")
-    found = command.keep(driver, path).tuned
+    entries = command.keep(driver, path).tuned
     return pd.DataFrame(
-        [{name: getattr(entry, name) for name in shown} | entry.parameters for entry in found],
-        columns=None if found else shown,
+        [{name: getattr(entry, name) for name in shown} | entry.parameters for entry in entries],
+        columns=None if entries else shown,
     )
 
 
@@ -229,7 +229,7 @@ class Simulated:
         With `ax`, several runs share a figure.
         """
         name = metric or self.experiment.scenario.problem.metric
-        known = {one.name: one for one in self.experiment.scenario.problem.recorded()}
+        known = {metric.name: metric for metric in self.experiment.scenario.problem.recorded()}
         return self.frame().plot(
             x=clock,
             y=name,
@@ -274,7 +274,7 @@ def _alone() -> Iterator[None]:
 
 
 def _store(folder: str | Path | None, tracking_uri: str | None) -> Store:
-    """The same as that of the commands, unless a folder is named."""
+    """The store of the commands, unless a folder is named."""
     return Store(Path(folder or os.environ.get("ASYNCFL_STORE") or Store().folder), tracking_uri)
 
 

@@ -140,10 +140,10 @@ def _secrets(scheme: str, rest: str) -> Iterator[str]:
     """What is secret of an address, decoded or not, with the parts that a parser may take it apart into."""
     login, _, parameters = _parts(rest)
     user, colon, password = login.partition(":")
-    found = list(_secret_values(parameters))
+    secrets = list(_secret_values(parameters))
     if colon or scheme.startswith("http"):  # a user alone is a token there
-        found.append(password or user)
-    for secret in found:
+        secrets.append(password or user)
+    for secret in secrets:
         for text in (secret, unquote(secret), unquote_plus(secret)):
             yield text
             yield from re.split(r"[\s/@:?#'\"<>\\]+", text)

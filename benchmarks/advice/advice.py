@@ -61,28 +61,30 @@ def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int]
 def neighbours(own: Characteristics, suite: Suite, measured: Iterable[str]) -> list[Neighbour]:
     """The populations of a suite that are among the `measured` labels, the nearest first."""
     timings = {run.experiment.scenario.timing.label(): run for run in suite.runs()}
-    found = []
+    nearby = []
     for label in measured:
         if label in timings:
             scenario = timings[label].experiment.scenario
             horizon = float(scenario.budget.time or 100)
             theirs = of_timing(scenario.timing, scenario.problem.clients, horizon)
-            found.append(Neighbour(label, theirs, own.distance(theirs)))
-    return sorted(found, key=lambda one: one.distance)
+            nearby.append(Neighbour(label, theirs, own.distance(theirs)))
+    return sorted(nearby, key=lambda neighbour: neighbour.distance)
 
 
-def advice(own: Characteristics, found: Sequence[Neighbour], board: Leaderboard) -> Iterator[str]:
+def advice(own: Characteristics, neighbours: Sequence[Neighbour], board: Leaderboard) -> Iterator[str]:
     """What is known of strategies for such clients, in sentences."""
-    theirs = found[0].measured if found else own
+    theirs = neighbours[0].measured if neighbours else own
     yield "Your clients, and the nearest population measured, as factors:"
     for name, value in asdict(own).items():
         yield f"  {WORDS[name]}: {_factor(value)}, there {_factor(getattr(theirs, name))}"
-    if not found or not found[0].near:
-        nearest = f": the nearest, {found[0].timing}, is {_factor(found[0].distance)} away" if found else ""
+    if not neighbours or not neighbours[0].near:
+        away = f"{neighbours[0].timing}, is {_factor(neighbours[0].distance)} away" if neighbours else ""
+        nearest = away and f": the nearest, {away}"
         yield f"{NOTHING}{nearest}; a factor of 2 would count as near."
         return
-    yield f"Nearest: {found[0].timing}, {_factor(found[0].distance)} away (2 would still count as near)."
-    there = board.populations[board.populations["timing"] == found[0].timing]
+    closest = neighbours[0]
+    yield f"Nearest: {closest.timing}, {_factor(closest.distance)} away (2 would still count as near)."
+    there = board.populations[board.populations["timing"] == closest.timing]
     for partition, standing in there.groupby("partition", sort=False):
         yield _leaders(str(partition), standing, board.overall)
 
@@ -102,21 +104,21 @@ def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> s
     )
 
 
-def candidates(found: Sequence[Neighbour], board: Leaderboard, suite: Suite) -> list[Candidate]:
+def candidates(neighbours: Sequence[Neighbour], board: Leaderboard, suite: Suite) -> list[Candidate]:
     """Return the strategies worth comparing, each with the reason, and FedAvg.
 
     They are those that lead in the nearest population under either split of the data, and the best there over
     both; where no population is near, the best over all.
 
     Args:
-        found: The populations measured, the nearest first.
+        neighbours: The populations measured, the nearest first.
         board: Their standings.
         suite: The suite that was measured, which says how each strategy is written.
     """
     written = dict(zip(labels.strategies(suite.spec), read(suite.source)["strategies"], strict=True))
     why: dict[str, str] = {}
-    if found and found[0].near:
-        there = board.populations[board.populations["timing"] == found[0].timing]
+    if neighbours and neighbours[0].near:
+        there = board.populations[board.populations["timing"] == neighbours[0].timing]
         leaders: dict[str, list[str]] = {}
         for partition, standing in there.groupby("partition", sort=False):
             leaders.setdefault(standing["strategy"].iloc[0], []).append(str(partition))
@@ -138,11 +140,11 @@ def suite_to_check(
     clients: int,
     time: float,
     strategies: Sequence[Candidate],
-    found: Sequence[Neighbour],
+    neighbours: Sequence[Neighbour],
 ) -> dict[str, Any]:
     """A suite that compares strategies under a timing; the problem is for the user to replace."""
-    near = found and found[0].near
-    nearest = f"Nearest population measured: {found[0].timing}. " if near else f"{NOTHING}. "
+    near = neighbours and neighbours[0].near
+    nearest = f"Nearest population measured: {neighbours[0].timing}. " if near else f"{NOTHING}. "
     reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
     return {
         "name": "advised",

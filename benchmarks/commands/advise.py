@@ -89,14 +89,14 @@ def command(
     except ValueError as error:
         raise UserError(str(error)) from None
     board, suite = Leaderboard.load(KEPT, SUITE), load(SUITE, ["seeds=1"])
-    found = advice.neighbours(own, suite, board.runs["timing"].unique())
-    for line in advice.advice(own, found, board):
+    neighbours = advice.neighbours(own, suite, board.runs["timing"].unique())
+    for line in advice.advice(own, neighbours, board):
         print_text(line)
-    strategies = advice.candidates(found, board, suite)
+    strategies = advice.candidates(neighbours, board, suite)
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
-    own_suite = advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies, found)
+    own_suite = advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies, neighbours)
     out.write_text(dump(own_suite), encoding="utf-8")
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "

@@ -117,17 +117,17 @@ def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict
     from benchmarks.speed.strategies import first_of_each, ratios
 
     click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
-    return ratios({name: one for name, one in first_of_each(planned).items() if name in strategies})
+    return ratios({name: seconds for name, seconds in first_of_each(planned).items() if name in strategies})
 
 
 def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str, float]:
     """The speed now; what seems too slow is measured once more, and the better time counts."""
     from reports.gate.gate import too_slow
 
-    found = measured(planned, before)
-    slow = too_slow(before, found)
+    now = measured(planned, before)
+    slow = too_slow(before, now)
     again = measured(planned, slow) if slow else {}
-    return {name: max(ratio, again.get(name, ratio)) for name, ratio in found.items()}
+    return {name: max(ratio, again.get(name, ratio)) for name, ratio in now.items()}
 
 
 def _warn_of_old_records(recorded: Baseline) -> None:

@@ -102,10 +102,12 @@ def load(store: Store, suite: str | None) -> RecordedSuite:
 
     store.must_exist()
     uri = store.tracking_uri
-    if suite is not None and (found := records.load(uri, suite)).runs:
-        return found
+    if suite is not None and (named := records.load(uri, suite)).runs:
+        return named
     with reading(uri) as client:
-        recorded = [one.name for one in client.search_experiments() if one.name != DEFAULT]
+        recorded = [
+            experiment.name for experiment in client.search_experiments() if experiment.name != DEFAULT
+        ]
     if suite is None and len(recorded) == 1:
         return records.load(uri, recorded[0])
     if suite is None:
@@ -142,10 +144,12 @@ def choose(
     if pair[0] == pair[1]:
         raise UserError(f"A and B are both {pair[0]}: name two strategies")
     everywhere = suite.scenarios()
-    wanted = [one for one in everywhere if text is None or text.casefold() in one.label.casefold()]
+    wanted = [
+        scenario for scenario in everywhere if text is None or text.casefold() in scenario.label.casefold()
+    ]
     if not wanted:
-        raise _unknown("scenario", str(text), [one.label for one in everywhere])
-    both = [one for one in wanted if set(pair) <= {cell.strategy for cell in one.cells}]
+        raise _unknown("scenario", str(text), [scenario.label for scenario in everywhere])
+    both = [scenario for scenario in wanted if set(pair) <= {cell.strategy for cell in scenario.cells}]
     if not both:
         raise UserError(f"{' and '.join(pair)} were tried in no scenario together")
     return pair, both
@@ -156,18 +160,18 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
     from reports.statistics.compare import AREA
 
     if metric in TO_TARGET:
-        found = [one for one in scenarios if one.target is not None]
-        if not found:
+        with_target = [scenario for scenario in scenarios if scenario.target is not None]
+        if not with_target:
             raise UserError(f"--metric {metric}: the suite sets no target")
-        return found
-    recorded = {name for one in scenarios for run in one.runs for name in run.files.curve.columns}
+        return with_target
+    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve.columns}
     allowed = sorted(recorded - {*Clock, Name.UPLOADS})
     if metric != AREA and metric not in allowed:
         raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
     return [
-        one
-        for one in scenarios
-        if metric == AREA or any(metric in run.files.curve.columns for run in one.runs)
+        scenario
+        for scenario in scenarios
+        if metric == AREA or any(metric in run.files.curve.columns for run in scenario.runs)
     ]
 
 

@@ -90,7 +90,7 @@ def _recorded(suite: str, store: Store, *, keep: bool, with_kept: bool) -> Leade
     path = KEPT / f"{suite}.csv"
     if with_kept:
         if not path.is_file():
-            there = ", ".join(sorted(one.stem for one in KEPT.glob("*.csv")))
+            there = ", ".join(sorted(file.stem for file in KEPT.glob("*.csv")))
             raise UserError(f"--with-kept: no results of '{suite}' are kept, only those of {there}")
         must_be_those_kept(recorded)
         board = Leaderboard(results.among(results.load(path), board.runs), recorded.description)
@@ -114,7 +114,9 @@ def must_be_those_kept(recorded: RecordedSuite) -> None:
         if run.scenario not in shipped:
             raise UserError(f"--with-kept: {name} has no scenario '{run.scenario}'")
         kept = shipped[run.scenario]
-        own = {key: of for key, of in run.params.items() if key != SEED and not key.startswith(OF_STRATEGY)}
+        own = {
+            key: value for key, value in run.params.items() if key != SEED and not key.startswith(OF_STRATEGY)
+        }
         for key in kept | own:
             if own.get(key) != kept.get(key):
                 raise UserError(
@@ -166,15 +168,15 @@ def _print(board: Leaderboard) -> None:
         ("strategy", "mean rank", "95 %", "score", "at the end (%)", "worst client (%)", "uploads to target"),
         [
             (
-                one["strategy"],
-                f"{one['rank']:.1f}",
-                f"{one['low']:.1f} – {one['high']:.1f}",
-                numbers.number(one["score"], 2),
-                numbers.percent(one["value"]),
-                numbers.percent(one["worst_client"]),
-                f"{numbers.number(one['uploads'], 2)} ×",
+                row["strategy"],
+                f"{row['rank']:.1f}",
+                f"{row['low']:.1f} – {row['high']:.1f}",
+                numbers.number(row["score"], 2),
+                numbers.percent(row["value"]),
+                numbers.percent(row["worst_client"]),
+                f"{numbers.number(row['uploads'], 2)} ×",
             )
-            for one in overall.to_dict("records")
+            for row in overall.to_dict("records")
         ],
     )
     first, *others = overall.loc[~overall["separated"], "strategy"]

@@ -35,14 +35,14 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
     """
     from benchmarks.tables import print_rich
 
-    found = load(store, suite, scale)
-    if found.runs:
+    recorded = load(store, suite, scale)
+    if recorded.runs:
         from reports import terminal
 
-        print_rich(terminal.tables(found))
-    written = write_page(found, store)
+        print_rich(terminal.tables(recorded))
+    written = write_page(recorded, store)
     if files is not None:
-        click.echo(f"{many(write_files(found, files), 'file')} for a paper: {files}")
+        click.echo(f"{many(write_files(recorded, files), 'file')} for a paper: {files}")
     if written is None:
         sys.exit(1)
 
@@ -54,50 +54,50 @@ def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
     from reports.records import store as records
 
     store.must_exist()
-    found = records.load(store.tracking_uri, recorded_name(suite, scale))
-    must_be_readable(found)
-    if not found.runs and not found.studies:
+    recorded = records.load(store.tracking_uri, recorded_name(suite, scale))
+    must_be_readable(recorded)
+    if not recorded.runs and not recorded.studies:
         where = store.tracking or store.folder
-        raise UserError(f"no run of a suite '{found.name}' is recorded in {where}")
-    return found
+        raise UserError(f"no run of a suite '{recorded.name}' is recorded in {where}")
+    return recorded
 
 
-def write_files(found: RecordedSuite, folder: Path) -> int:
+def write_files(recorded: RecordedSuite, folder: Path) -> int:
     """Write figures and tables for a paper into a folder; their number. UserError if that fails."""
     from benchmarks.errors import UserError
     from reports import page
 
     try:
-        return len(page.write_files(found, folder))
+        return len(page.write_files(recorded, folder))
     except OSError as error:
         raise UserError(f"--files {folder} cannot be written: {error.strerror}") from None
 
 
-def must_be_readable(found: RecordedSuite) -> None:
+def must_be_readable(recorded: RecordedSuite) -> None:
     """UserError if records are damaged, and nothing is left to show."""
     from benchmarks.errors import UserError
 
-    if not found.shown and (found.unread or (found.damaged and not found.studies)):
-        raise UserError(f"no run of '{found.name}' can be read: its records are damaged")
+    if not recorded.shown and (recorded.unread or (recorded.damaged and not recorded.studies)):
+        raise UserError(f"no run of '{recorded.name}' can be read: its records are damaged")
 
 
-def write_page(found: RecordedSuite, store: Store) -> Path | None:
+def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
     """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
-    path = page_of(found, store)
-    if path.stem != found.name:
+    path = page_of(recorded, store)
+    if path.stem != recorded.name:
         return None
     click.echo(f"Report: {path}")
     return path
 
 
-def page_of(found: RecordedSuite, store: Store) -> Path:
+def page_of(recorded: RecordedSuite, store: Store) -> Path:
     """Write the page beside an old one that shows more runs, or else in its place. The path."""
     from benchmarks.claims.pages.section import sections
     from benchmarks.errors import warn
     from reports import page
 
-    wanted = store.reports / f"{found.name}.html"
-    written = page.write(found, wanted, sections(found.name))
+    wanted = store.reports / f"{recorded.name}.html"
+    written = page.write(recorded, wanted, sections(recorded.name))
     if written != wanted:
         warn(f"{wanted} shows more runs and is kept; what can be read now is in {written}")
     return written

@@ -126,10 +126,10 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     from reports import terminal
     from reports.records.store import load
 
-    found = load(store.tracking_uri, session.suite.name)
-    must_be_readable(found)
-    print_rich(terminal.tables(found))
-    written = write_page(found, store) if page else None
+    recorded = load(store.tracking_uri, session.suite.name)
+    must_be_readable(recorded)
+    print_rich(terminal.tables(recorded))
+    written = write_page(recorded, store) if page else None
     if written and (why := keep_page(store, session.suite.name, written)):
         warn(f"MLflow does not keep the report page: {why}")
     click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")

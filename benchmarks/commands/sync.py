@@ -26,9 +26,9 @@ def command(store: Store) -> None:
 
     if not store.folder.is_dir():
         raise UserError(f"--store {store.folder}: no such folder")
-    found = sync(store)
-    some = found.sent or found.waiting
-    click.echo(f"{many(found.sent, 'record')} sent." if some else "Nothing to send.")
-    if found.waiting or found.why:
-        click.echo(f"Error: {many(found.waiting, 'record')} still waiting: {found.why}", err=True)
+    outcome = sync(store)
+    some = outcome.sent or outcome.waiting
+    click.echo(f"{many(outcome.sent, 'record')} sent." if some else "Nothing to send.")
+    if outcome.waiting or outcome.why:
+        click.echo(f"Error: {many(outcome.waiting, 'record')} still waiting: {outcome.why}", err=True)
         sys.exit(1)

@@ -94,13 +94,13 @@ def import_log(log: Path, gap: float | None, out: Path | None, **named: Any) -> 
     for path in (trace, figure):
         if path.exists():
             raise UserError(f"{path}: exists already; name another trace with --out FILE")
-    found = logs.read(log, of_log, gap)
-    for line in described(log, found, gap):
+    jobs = logs.read(log, of_log, gap)
+    for line in described(log, jobs, gap):
         click.echo(line)
-    found.write(trace)
-    _figure(found).save(figure)
+    jobs.write(trace)
+    _figure(jobs).save(figure)
     click.echo(f"Trace: {trace}. Figure: {figure}. In a suite:\n")
-    click.echo(dump({"problem": {"clients": found.clients}, "timing": timing(found, trace)}).rstrip())
+    click.echo(dump({"problem": {"clients": jobs.clients}, "timing": timing(jobs, trace)}).rstrip())
 
 
 def timing(log: JobLog, trace: Path) -> dict[str, Any]:

@@ -194,13 +194,13 @@ def _run_with_it(
     words = ["asyncfl", "run", suite]
     words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]
     words += ["--scale", scale] if scale else []
-    words += [word for one in _suite_settings(settings) for word in ("--set", one)]
+    words += [word for setting in _suite_settings(settings) for word in ("--set", setting)]
     return command_line([*words, *store.options])
 
 
 def _suite_settings(settings: Sequence[str]) -> list[str]:
     """What --set changes in the suite itself, not in how it is tuned."""
-    return [one for one in settings if not one.startswith("tuning.")]
+    return [setting for setting in settings if not setting.startswith("tuning.")]
 
 
 def _show(what: TunedFile, path: Path) -> None:
@@ -230,12 +230,14 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     study, spec = campaign.studies[0], campaign.spec
     rows = [
         (
-            one.scenario,
-            one.strategy,
-            many(one.trials, "trial"),
-            "; ".join(f"{name} {_candidates(of)}" for name, of in one.space.described().items()),
+            study.scenario,
+            study.strategy,
+            many(study.trials, "trial"),
+            "; ".join(
+                f"{name} {_candidates(candidates)}" for name, candidates in study.space.described().items()
+            ),
         )
-        for one in campaign.studies
+        for study in campaign.studies
     ]
     print_table(("scenario", "strategy", "trials", "space"), rows)
     for run, source in campaign.reused:
@@ -258,7 +260,7 @@ def _studies(campaign: Campaign) -> str:
     return f"{count} {'study' if count == 1 else 'studies'}"
 
 
-def _candidates(of: Mapping[str, Any]) -> str:
-    if "choices" in of:
-        return " | ".join(map(str, of["choices"]))
-    return f"{of['low']:g} to {of['high']:g}" + (" (log)" if of["log"] else "")
+def _candidates(candidates: Mapping[str, Any]) -> str:
+    if "choices" in candidates:
+        return " | ".join(map(str, candidates["choices"]))
+    return f"{candidates['low']:g} to {candidates['high']:g}" + (" (log)" if candidates["log"] else "")

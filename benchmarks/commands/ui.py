@@ -122,16 +122,16 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
 
     with reading(tracking_uri) as client:
         experiment = client.get_experiment_by_name(suite)
-        known = [found.name for found in client.search_experiments() if found.name != DEFAULT]
+        known = [experiment.name for experiment in client.search_experiments() if experiment.name != DEFAULT]
     if experiment is None:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.experiment_id
-    found = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
+    links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
     with reading(tracking_uri) as client:
         reports = client.search_runs([id_], notes.REPORT, max_results=1)
-    found += [("Report page", notes.report_page(suite, id_, run.info.run_id)) for run in reports]
-    return found or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
+    links += [("Report page", notes.report_page(suite, id_, run.info.run_id)) for run in reports]
+    return links or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 
 def _taken(host: str, port: int) -> bool:

@@ -94,7 +94,7 @@ class Pool(ABC, Generic[J, H]):
     @property
     def idle(self) -> int:
         """Workers with nothing to do, now or soon."""
-        return max(0, self.size - sum(bool(one.jobs) for one in self.workers) - len(self.waiting))
+        return max(0, self.size - sum(bool(worker.jobs) for worker in self.workers) - len(self.waiting))
 
     @property
     def busy(self) -> bool:
@@ -117,7 +117,7 @@ class Pool(ABC, Generic[J, H]):
                 self.workers[-1].begin(self.waiting.popleft())
             else:
                 starting += 1
-        share = (len(self.waiting) + sum(len(one.jobs) for one in self.workers)) // max(1, size)
+        share = (len(self.waiting) + sum(len(worker.jobs) for worker in self.workers)) // max(1, size)
         for worker in self.workers:
             self._fill_up(worker, share)
 
@@ -128,12 +128,12 @@ class Pool(ABC, Generic[J, H]):
         kind = self._kind(next(iter(worker.jobs.values())))
         room = min(self._capacity.get(kind, 1), share) - len(worker.jobs)
         if kind is not None and room > 0:
-            for job in list(islice((one for one in self.waiting if self._kind(one) == kind), room)):
+            for job in list(islice((job for job in self.waiting if self._kind(job) == kind), room)):
                 self.waiting.remove(job)
                 worker.begin(job)
 
     def _kind(self, job: J) -> Hashable:
-        """That of the job; None once a worker has died with it."""
+        """Return the kind of a job; None once a worker has died with the job."""
         return None if job.key in self._deaths else job.kind
 
     def told(self, worker: H, key: str, message: Message) -> Iterator[tuple[J, Message]]:

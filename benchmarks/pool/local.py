@@ -44,7 +44,7 @@ class WorkerProcess(WorkerHandle[J]):
             self.pipe.send(what)
 
     def receive(self) -> tuple[str, Message] | Died:
-        """Its next message, with the key of the job; waits for one."""
+        """Return the worker's next message, with the key of the job; waits for one."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
@@ -81,7 +81,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         self.assign()
         ready = connection.wait([worker.pipe for worker in self.workers], seconds)
         talking = [worker for worker in self.workers if worker.pipe in ready]
-        return [told for worker in talking for told in self._received(worker)]
+        return [message for worker in talking for message in self._received(worker)]
 
     def _received(self, worker: WorkerProcess[J]) -> Iterator[tuple[J, Message]]:
         received = worker.receive()

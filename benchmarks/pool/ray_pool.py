@@ -135,7 +135,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
     def start(self) -> WorkerOnNode[J]:
         """Start a worker on the node with the most cores that are free."""
         taken = Counter(worker.node for worker in self.workers)
-        node = max(self._nodes, key=lambda one: self._room(one) - taken[one])
+        node = max(self._nodes, key=lambda node: self._room(node) - taken[node])
         here = NodeAffinitySchedulingStrategy(node, soft=False)
         make = ray.remote(RayWorker).options(**self._options, scheduling_strategy=here)
         actor = make.remote(*self._arguments)
@@ -156,7 +156,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         answered, _ = ray.wait(list(pending), timeout=seconds)
         if answered:
             answered, _ = ray.wait(list(pending), num_returns=len(pending), timeout=0)
-        return [told for answer in answered for told in self._received(pending[answer])]
+        return [message for answer in answered for message in self._received(pending[answer])]
 
     def _look(self) -> None:
         """Which nodes there are."""
@@ -169,11 +169,11 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
                 "--engine ray: Ray has ended on this machine: start it again and rerun the same command"
             )
         self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
-        found = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
-        self._nodes = {node: count for node, count in found.items() if count and node not in self._unfit}
+        capacities = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
+        self._nodes = {node: count for node, count in capacities.items() if count and node not in self._unfit}
         if not self._nodes and self._unfit:
             raise UserError(*(f"node {self._names[node]}: {why}" for node, why in self._unfit.items()))
-        if not any(found.values()):
+        if not any(capacities.values()):
             raise UserError(f"--engine ray: no node of the cluster has a {self.resource}")
 
     def _received(self, worker: WorkerOnNode[J]) -> Iterator[tuple[J, Message]]:
@@ -235,7 +235,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             answer = ray.get(worker.pending)
         except RayError:
             return True
-        for _ in (told for heard in answer for told in self._taken_in(worker, heard)):
+        for _ in (message for heard in answer for message in self._taken_in(worker, heard)):
             pass
         worker.pending = worker.actor.heard.remote(TELL_EVERY)
         return None in answer

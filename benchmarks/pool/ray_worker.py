@@ -90,18 +90,18 @@ class RayWorker(Worker):
 
         The last message of a job is not held back.
         """
-        found: list[Heard | None] = []
+        messages: list[Heard | None] = []
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0:
             try:
-                found.append(self._telling.get(timeout=left))
+                messages.append(self._telling.get(timeout=left))
             except queue.Empty:
                 break
-            if found[-1] is None or isinstance(found[-1].message, Final):
+            if messages[-1] is None or isinstance(messages[-1].message, Final):
                 break
         while not self._telling.empty():
-            found.append(self._telling.get())
-        return found
+            messages.append(self._telling.get())
+        return messages
 
     def stop(self) -> None:
         """Save the jobs in progress and end."""

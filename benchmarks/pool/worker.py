@@ -36,7 +36,7 @@ class ProcessWorker(Worker):
                 job = self.companions.popleft()
             except EOFError:
                 return
-            self.notes = deque(one for one in self.notes if one.key == job.key)  # the others have ended
+            self.notes = deque(note for note in self.notes if note.key == job.key)  # the others have ended
             if job.saves:  # else SIGTERM ends the process at once
                 signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stopping", True))
             try:

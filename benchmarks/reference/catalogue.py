@@ -50,12 +50,12 @@ def entries(kind: str) -> list[CatalogueEntry]:
         return [_suite(name) for name in shipped()]
     others = {home for other in FAMILIES if other != kind for home in _homes(other)}
     named = {
-        called: ast.get_docstring(one) or ""
+        called: ast.get_docstring(node) or ""
         for home in _homes(kind)
         for file in (home.glob("*.py") if home.is_dir() else [home])
         if file not in others
-        for one in _classes(file)
-        if isinstance(called := _constant(one, "name"), str)
+        for node in _classes(file)
+        if isinstance(called := _constant(node, "name"), str)
     }
     return [entry(called, text.partition("\n")[0]) for called, text in sorted(named.items())]
 
@@ -63,14 +63,14 @@ def entries(kind: str) -> list[CatalogueEntry]:
 def family(kind: str) -> type[Part]:
     """The family of parts of a kind, imported."""
     module, _, name = FAMILIES[kind].partition(":")
-    found: type[Part] = getattr(importlib.import_module(module), name)
-    return found
+    part: type[Part] = getattr(importlib.import_module(module), name)
+    return part
 
 
 def _homes(kind: str) -> list[Path]:
     """The files and folders in which the members of a family stand."""
     module, _, name = FAMILIES[kind].partition(":")
-    (homes,) = [_constant(one, "homes") for one in _classes(_path(module)) if one.name == name]
+    (homes,) = [_constant(node, "homes") for node in _classes(_path(module)) if node.name == name]
     assert isinstance(homes, tuple)
     return [_path(home) for home in homes]
 
@@ -85,9 +85,9 @@ def _classes(file: Path) -> Iterator[ast.ClassDef]:
     return (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.ClassDef))
 
 
-def _constant(of: ast.ClassDef, name: str) -> object:
+def _constant(class_: ast.ClassDef, name: str) -> object:
     """The value that a class gives `name` in its body; None if it gives it none."""
-    for node in of.body:
+    for node in class_.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return ast.literal_eval(node.value) if node.value else None
     return None
@@ -96,8 +96,8 @@ def _constant(of: ast.ClassDef, name: str) -> object:
 def entry(name: str, line: str) -> CatalogueEntry:
     """Split a first line into text and source: `A thing (Author, venue, year).`, the source empty if none."""
     text = line.rstrip(".")
-    found = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
-    return CatalogueEntry(name, found[1], found[2]) if found else CatalogueEntry(name, text, "")
+    match = re.fullmatch(r"(.*?) \(((?:[^()]|\([^()]*\))*\d{4}(?:[^()]|\([^()]*\))*)\)", text)
+    return CatalogueEntry(name, match[1], match[2]) if match else CatalogueEntry(name, text, "")
 
 
 def _suite(name: str) -> CatalogueEntry:

@@ -59,21 +59,21 @@ class Description:
 def described(kind: str | None, name: str) -> Description:
     """The part of this name, or import path; UserError where there is none, or one in more than one kind."""
     kinds = [kind] if kind else list(FAMILIES)
-    found, reasons = dict[str, type[Part]](), list[str]()
-    for one in kinds:
+    parts, reasons = dict[str, type[Part]](), list[str]()
+    for candidate in kinds:
         try:
-            found[one] = find(family(one), name)
+            parts[candidate] = find(family(candidate), name)
         except PydanticCustomError as error:
             reasons.append(error.message())
-    if not found and ":" in name:
+    if not parts and ":" in name:
         raise UserError(reasons[0])
-    if not found:
-        known = sorted({name for one in kinds for name in family(one).members()})
+    if not parts:
+        known = sorted({name for candidate in kinds for name in family(candidate).members()})
         raise UserError(f"nothing is called '{name}'{nearest(name, known)} asyncfl list prints all names")
-    if len(found) > 1:
-        ways = " or ".join(f"asyncfl list {one} {name}" for one in found)
+    if len(parts) > 1:
+        ways = " or ".join(f"asyncfl list {candidate} {name}" for candidate in parts)
         raise UserError(f"'{name}' is the name of several parts: write {ways}")
-    [(kind, part)] = found.items()
+    [(kind, part)] = parts.items()
     line = entry(part.reference(), first_line(part))
     return Description(kind, line.name, line.what, line.paper, _text(part), tuple(fields_of(part)))
 
@@ -81,8 +81,10 @@ def described(kind: str | None, name: str) -> Description:
 def _text(part: type[Part]) -> str:
     own = (inspect.getdoc(part) or "").partition("\n")[2].strip()
     module = sys.modules[part.__module__]
-    parts = [of for of in vars(module).values() if isinstance(of, type) and issubclass(of, Part)]
-    alone = [of for of in parts if of.__module__ == part.__module__] == [part]
+    parts = [
+        member for member in vars(module).values() if isinstance(member, type) and issubclass(member, Part)
+    ]
+    alone = [other for other in parts if other.__module__ == part.__module__] == [part]
     return "\n\n".join(filter(None, [own, inspect.getdoc(module) if alone else ""]))
 
 
@@ -103,7 +105,7 @@ def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     if written is not None or origin is Annotated:
         return in_words(written) if written is not None else in_words(inner[0], [*metadata, *inner[1:]])
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(in_words(one) for one in inner)
+        return " or ".join(in_words(member) for member in inner)
     if origin is typing.Literal:
         return " or ".join(map(str, inner))
     if origin in (tuple, list):
@@ -115,26 +117,28 @@ def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
 
 def _as_written(metadata: Iterable[Any]) -> Any:
     """The type of what a validator accepts before it has its final form; None where there is none."""
-    for one in metadata:
-        written = getattr(one, "json_schema_input_type", PydanticUndefined)
+    for constraint in metadata:
+        written = getattr(constraint, "json_schema_input_type", PydanticUndefined)
         if written is not PydanticUndefined:
             return written
     return None
 
 
-def _plain(of: Any, metadata: Iterable[Any]) -> str:
-    if isinstance(of, type) and issubclass(of, Part):
-        kind = next((kind for kind in FAMILIES if family(kind) is of.family()), None)
-        return f"one of asyncfl list {kind}" if kind else of.__name__
-    if isinstance(of, type) and issubclass(of, Frozen):
+def _plain(annotation: Any, metadata: Iterable[Any]) -> str:
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        kind = next((kind for kind in FAMILIES if family(kind) is annotation.family()), None)
+        return f"one of asyncfl list {kind}" if kind else annotation.__name__
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
         return "mapping"
     bounds = [f"{sign} {limit:g}" for key, sign in BOUNDS for limit in _limits(metadata, key)]
-    return " ".join([TYPES.get(of, getattr(of, "__name__", str(of))), ", ".join(bounds)]).strip()
+    return " ".join(
+        [TYPES.get(annotation, getattr(annotation, "__name__", str(annotation))), ", ".join(bounds)]
+    ).strip()
 
 
 def _limits(metadata: Iterable[Any], key: str) -> Iterator[float]:
-    for one in metadata:
-        for limit in one.metadata if isinstance(one, FieldInfo) else [one]:
+    for constraint in metadata:
+        for limit in constraint.metadata if isinstance(constraint, FieldInfo) else [constraint]:
             if hasattr(limit, key):
                 yield float(getattr(limit, key))
 
@@ -151,7 +155,7 @@ def _value(default: Any) -> str:
     return "none" if default is None else str(default) or "empty"
 
 
-def _search(of: Candidates) -> str:
-    if isinstance(of, Tune):
-        return f"{of.low:g} to {of.high:g}{', logarithmic' if of.log else ''}"
-    return "one of " + ", ".join(map(str, of))
+def _search(candidates: Candidates) -> str:
+    if isinstance(candidates, Tune):
+        return f"{candidates.low:g} to {candidates.high:g}{', logarithmic' if candidates.log else ''}"
+    return "one of " + ", ".join(map(str, candidates))

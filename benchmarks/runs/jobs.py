@@ -61,11 +61,11 @@ class TaskJob(PoolJob, Generic[AnyTask]):
         return self.task.key  # a hash of all its fields, which pools ask for again and again
 
     def files(self) -> dict[str, bytes]:
-        """Its record, or its checkpoint."""
+        """Return the files of the task's record, or of its checkpoint."""
         return self.outbox.files(self.task.suite, self.key)
 
     def put_files(self, files: Mapping[str, bytes]) -> None:
-        """Its record, or its checkpoint, from another machine."""
+        """Take over the files of a record, or of a checkpoint, from another machine."""
         self.outbox.put_files(self.task.suite, self.key, files)
 
     def elsewhere(self, folder: Path) -> Self:
@@ -161,7 +161,7 @@ class Companions:
     def attempts(self) -> Iterator[Attempt | None]:
         """Each run once there is capacity for it; None while there is no capacity or no companion."""
         job: RunJob | None = self.first
-        told = 1
+        reported = 1
         while job or self.opened:
             if job is None:
                 yield None
@@ -172,8 +172,8 @@ class Companions:
                 self.opened[attempt] = job
                 yield attempt
             capacity = self._capacity()
-            if self.opened and capacity != told:
-                told = capacity
+            if self.opened and capacity != reported:
+                reported = capacity
                 self.worker.tell(next(iter(self.opened.values())), Capacity(capacity))
             room = 0 < len(self.opened) < capacity
             companion = self.worker.companion() if room else None

@@ -62,11 +62,11 @@ class Board:
         self.ended: Counter[str] = Counter()  # by status
         self.active: dict[str, Active] = {}
 
-    def see(self, told: TaskMessage) -> None:
+    def see(self, event: TaskMessage) -> None:
         """Take note."""
-        if told is None:
+        if event is None:
             return
-        task, message = told
+        task, message = event
         if isinstance(message, Advanced):
             self.taken_up.setdefault(task.key, message.share)
             self.active[task.key] = Active(task, message.share, message.value)
@@ -82,8 +82,8 @@ class Board:
 
     def shown(self, most: int) -> tuple[list[Active], str]:
         """The tasks in progress that came first, so that none jumps about, and how many more there are."""
-        found = list(self.active.values())
-        return found[:most], f"and {len(found) - most} more" if len(found) > most else ""
+        active = list(self.active.values())
+        return active[:most], f"and {len(active) - most} more" if len(active) > most else ""
 
     @property
     def remaining(self) -> str:
@@ -110,8 +110,8 @@ def news(task: Task, message: BegunAnew | Finished | Died) -> str:
     if message.status is Status.ERROR:
         return f"{task.name}: error: {message.reason}"
     unusual = message.status in {Status.DIVERGED, Status.STALLED}
-    told = f"{message.status}: {message.reason}" if unusual else value(task, message.value)
-    return f"{task.name}: {told} ({message.seconds:.1f} s)"
+    outcome = f"{message.status}: {message.reason}" if unusual else value(task, message.value)
+    return f"{task.name}: {outcome} ({message.seconds:.1f} s)"
 
 
 class Progress:
@@ -123,11 +123,11 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def see(self, told: TaskMessage) -> None:
+    def see(self, event: TaskMessage) -> None:
         """Show a message; None if none has come for a while."""
-        if told is None:
+        if event is None:
             return
-        task, message = told
+        task, message = event
         if isinstance(message, Died | BegunAnew) or (
             isinstance(message, Finished) and message.status is Status.ERROR
         ):
@@ -141,10 +141,10 @@ class Lines(Progress):
         self.board = Board(total)
         self._spoke = monotonic()
 
-    def see(self, told: TaskMessage) -> None:
-        self.board.see(told)
-        if told is not None and isinstance(told[1], BegunAnew | Finished | Died):
-            self._say(news(told[0], told[1]))
+    def see(self, event: TaskMessage) -> None:
+        self.board.see(event)
+        if event is not None and isinstance(event[1], BegunAnew | Finished | Died):
+            self._say(news(event[0], event[1]))
         elif monotonic() - self._spoke > SILENCE:
             self._say(" | ".join(self._life()))
 
@@ -153,9 +153,9 @@ class Lines(Progress):
         if self.board.remaining:
             yield self.board.remaining
         shown, more = self.board.shown(NAMES)
-        for one in shown:
-            told = value(one.task, one.value)
-            yield f"{one.task.name}: {told}" if told else one.task.name
+        for run in shown:
+            text = value(run.task, run.value)
+            yield f"{run.task.name}: {text}" if text else run.task.name
         if more:
             yield more
 
@@ -183,10 +183,10 @@ class Bars(Progress):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def see(self, told: TaskMessage) -> None:
-        self.board.see(told)
-        if told is not None:
-            task, message = told
+    def see(self, event: TaskMessage) -> None:
+        self.board.see(event)
+        if event is not None:
+            task, message = event
             if isinstance(message, Died | BegunAnew) or (
                 isinstance(message, Finished) and message.status is not Status.DONE
             ):
@@ -207,9 +207,9 @@ class Bars(Progress):
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
         shown, more = board.shown(ROWS)
-        for one in shown:
-            told = Text(value(one.task, one.value))
-            picture.add_row(Text(one.task.name, style="dim"), ProgressBar(1.0, one.share, width=BAR), told)
+        for run in shown:
+            text = Text(value(run.task, run.value))
+            picture.add_row(Text(run.task.name, style="dim"), ProgressBar(1.0, run.share, width=BAR), text)
         if more:
             picture.add_row(Text(more, style="dim"))
         waits = "" if board.active or board.ended else "starting workers"

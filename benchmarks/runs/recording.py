@@ -37,16 +37,16 @@ class Recording:
         self.watch = Stopwatch()
 
     def simulated(self, record: Record, about: dict[Tag, Any]) -> Result:
-        """A simulation has ended."""
+        """Store the result of a simulation that has ended."""
         metrics = summary(record) | to_target(record, self.task.problem)
         return self._put(record.status, record.reason, about=about, metrics=metrics, tables=tables(record))
 
     def trained(self, metrics: dict[str, float]) -> Result:
-        """A baseline is trained."""
+        """Store the result of a baseline that is trained."""
         return self._put(Status.DONE, metrics=metrics)
 
     def failed(self, reason: str, trace: str = "") -> Result:
-        """It ended in an error."""
+        """Store the result of a task that ended in an error."""
         return self._put(Status.ERROR, reason, texts={"traceback.txt": redacted(trace)} if trace else {})
 
     def _put(
@@ -84,17 +84,20 @@ def summary(record: Record) -> dict[str, float]:
     So is the number of updates that were not finite, if there were any.
     """
     kept = record.kept_bytes
-    found: dict[str, float] = {
+    metrics: dict[str, float] = {
         Total.KEPT_BY_SERVER: float(kept["server"]),
         Total.KEPT_BY_CLIENTS: float(kept["clients"]),
     }
     staleness = np.asarray(record.arrivals[Name.STALENESS])
     if len(staleness):
-        found |= {Total.STALENESS_MEAN: float(staleness.mean()), Total.STALENESS_MAX: float(staleness.max())}
+        metrics |= {
+            Total.STALENESS_MEAN: float(staleness.mean()),
+            Total.STALENESS_MAX: float(staleness.max()),
+        }
     if record.non_finite:
-        found[Total.NON_FINITE] = float(record.non_finite)
+        metrics[Total.NON_FINITE] = float(record.non_finite)
     diagnosed = diagnostics.summary(record.diagnostics, len(record.clients[Name.CLIENT]))
-    return found | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
+    return metrics | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
 
 
 def to_target(record: Record, problem: Problem) -> dict[str, float]:
@@ -110,12 +113,12 @@ def to_target(record: Record, problem: Problem) -> dict[str, float]:
 
 def tables(record: Record) -> dict[str, dict[str, Any]]:
     """A run's tables, by column."""
-    found: dict[str, dict[str, Any]] = {
+    tables: dict[str, dict[str, Any]] = {
         CURVE.name: _by_column(record.curve),
         ARRIVALS.name: {name: np.asarray(column) for name, column in record.arrivals.items()},
         CLIENTS.name: record.clients,
     }
-    return found | {DIAGNOSTICS.name: _by_column(record.diagnostics)} if record.diagnostics else found
+    return tables | {DIAGNOSTICS.name: _by_column(record.diagnostics)} if record.diagnostics else tables
 
 
 def _by_column(rows: list[dict[str, float]]) -> dict[str, list[float | None]]:

@@ -43,10 +43,10 @@ class Runs(Protocol):
 
     @property
     def description(self) -> str:
-        """Its description in MLflow."""
+        """The description of the runs in MLflow."""
 
     def runs(self) -> list[PlannedRun]:
-        """All of its runs."""
+        """Return all runs."""
 
 
 class Session:
@@ -54,7 +54,7 @@ class Session:
 
     def __init__(self, suite: Runs, store: Store, *, baselines: bool = True) -> None:
         self.suite, self.store = suite, store
-        self.tasks = [one for one in tasks(suite.runs()) if baselines or isinstance(one, PlannedRun)]
+        self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
         self.before = 0  # tasks that earlier sessions finished
         self.now: Counter[Status] = Counter()  # tasks of this session
         self.away = ""  # why MLflow could not be reached at the end
@@ -145,17 +145,17 @@ class Session:
                     raise self._no_room(delivery.full)
                 messages = pool.messages(PULSE)
                 for job, message in messages:
-                    told = job.failed(message.reason) if isinstance(message, GivenUp) else message
-                    if isinstance(told, NoRoom):
-                        raise self._no_room(told.reason)
-                    if isinstance(told, BegunAnew) or (
-                        isinstance(told, Finished) and told.status is not Status.DONE
+                    event = job.failed(message.reason) if isinstance(message, GivenUp) else message
+                    if isinstance(event, NoRoom):
+                        raise self._no_room(event.reason)
+                    if isinstance(event, BegunAnew) or (
+                        isinstance(event, Finished) and event.status is not Status.DONE
                     ):
-                        log.info("%s", news(job.task, told))
-                    if isinstance(told, Finished):
-                        self.now[told.status] += 1
+                        log.info("%s", news(job.task, event))
+                    if isinstance(event, Finished):
+                        self.now[event.status] += 1
                         delivery.send()
-                    progress.see((job.task, told))
+                    progress.see((job.task, event))
                 if not messages:
                     progress.see(None)
 

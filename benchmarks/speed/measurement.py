@@ -140,7 +140,7 @@ def _measured(model: str, tell: Callable[[str], None], device: torch.device) -> 
 
 
 def _enough(compute: Compute, device: torch.device) -> int:
-    """So many updates that they take long enough to be measured."""
+    """Return a number of updates that take long enough to be measured."""
     updates = 1
     while rate(compute, updates, device)[1] < LONG:
         updates *= 2

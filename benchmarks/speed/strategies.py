@@ -35,7 +35,9 @@ def ratios(experiments: Mapping[str, Experiment]) -> dict[str, float]:
     features, labels = torch.rand((1000, 64), generator=random), torch.arange(1000) % 10
     with one_thread():
         yard = yardstick.loop(nn.Linear(64, 10), features, labels, clients=10, batch=16)
-        arms = {name: simulations([_endless(one)], OneByOne()) for name, one in experiments.items()}
+        arms = {
+            name: simulations([_endless(experiment)], OneByOne()) for name, experiment in experiments.items()
+        }
         measured: dict[str, list[float]] = {name: [] for name in arms}
         for _ in range(REPEATS):
             for name, compute in arms.items():

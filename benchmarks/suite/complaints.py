@@ -46,22 +46,22 @@ def complaints(
     error: ValidationError, model: type[BaseModel], document: dict[str, Any]
 ) -> Iterator[Complaint]:
     """What `error`, raised when `document` was read as a `model`, means; one complaint a place."""
-    found: dict[tuple[str | int, ...], list[str]] = {}
+    by_key: dict[tuple[str | int, ...], list[str]] = {}
     for detail in error.errors(include_url=False):
         steps = _in_document(detail, document)
         sentence = _sentence(detail, steps, model, document)
         raised = _raised(detail)
         if isinstance(raised, FieldError) and raised.field in model_at(model, steps, document).model_fields:
             steps, sentence = (*steps, raised.field), raised.what
-        found.setdefault(steps, []).append(sentence)
-    for steps, sentences in found.items():
+        by_key.setdefault(steps, []).append(sentence)
+    for steps, sentences in by_key.items():
         yield Complaint(steps, " or ".join(dict.fromkeys(sentences)))
 
 
 def told(
     path: Path | str, error: ValidationError, model: type[BaseModel], document: dict[str, Any]
 ) -> Iterator[str]:
-    """The same as lines `file:line: key: what is wrong`."""
+    """Yield the complaints about a document as lines `file:line: key: what is wrong`."""
     for complaint in complaints(error, model, document):
         steps = complaint.steps
         key = f"{dotted(steps, document)}: " if steps else ""

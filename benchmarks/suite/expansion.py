@@ -89,11 +89,11 @@ def expand(
         try:
             point = GridPoint(place, SuiteSpec.model_validate(here))
         except ValidationError as error:
-            found = list(complaints(error, SuiteFile, here))
+            faults = list(complaints(error, SuiteFile, here))
         else:
-            found = list(_refused(point.spec)) or list(_repeated(point, twins))
+            faults = list(_refused(point.spec)) or list(_repeated(point, twins))
             points.append(point)
-        for complaint in found:
+        for complaint in faults:
             line = (
                 f"{_source(path, complaint, here, place, grid=grid, settings=settings)}: {complaint.sentence}"
             )
@@ -163,7 +163,9 @@ def _source(
     """File, line and key as their author knows them: the setting that made it, or the value of the grid."""
     steps = tuple(str(step) for step in complaint.steps)
     key = dotted(complaint.steps, here)
-    setting = next((one for one in reversed(settings) if _reaches(one.steps, steps, split(key))), None)
+    setting = next(
+        (setting for setting in reversed(settings) if _reaches(setting.steps, steps, split(key))), None
+    )
     axes = [axis for axis in place if _reaches(split(axis), steps)]
     axis = max(axes, key=lambda axis: len(split(axis)), default=None)
     if axis is None or (setting and len(setting.steps) >= len(split(axis))):
@@ -171,14 +173,14 @@ def _source(
     value, depth = place[axis], len(split(axis))
     inner = dotted(complaint.steps[depth:], value)
     words = ["grid", axis, *([part_name(value) or labels.value(value), inner] if inner else [])]
-    grids = (one.source for one in reversed(settings) if one.steps == ("grid", *split(axis)))
+    grids = (setting.source for setting in reversed(settings) if setting.steps == ("grid", *split(axis)))
     written = ("grid", axis, grid[axis].index(value), *complaint.steps[depth:])
     return next(grids, f"{yaml_io.place(path, here, written)}: ") + ".".join(words)
 
 
 def _reaches(outer: Steps, *inner: Steps) -> bool:
     """Whether any of these keys lies at or inside of `outer`."""
-    return any(one[: len(outer)] == outer for one in inner)
+    return any(steps[: len(outer)] == outer for steps in inner)
 
 
 def _where(grid: Grid, failed: Sequence[Place]) -> str:

@@ -34,16 +34,16 @@ def partition(learnt: Problem) -> str:
     return part.label() if isinstance(part, Part) else ""
 
 
-def scenarios(of: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
+def scenarios(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
     """A label each, from what the scenarios are and from `places`, the values of the grid's keys there."""
     said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
-    base = [JOINT.join(filter(None, _words(scenario))) for scenario in of]
+    base = [JOINT.join(filter(None, _words(scenario))) for scenario in planned]
     unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
     for axes in (unsaid, places):  # where keys that are not shown do not tell them apart, all do
-        told = [_with(label, place, keys) for label, place, keys in zip(base, places, axes, strict=True)]
-        if len(set(told)) == len(told):
+        labels = [_with(label, place, keys) for label, place, keys in zip(base, places, axes, strict=True)]
+        if len(set(labels)) == len(labels):
             break
-    return told
+    return labels
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:
@@ -62,26 +62,28 @@ def value(written: Any) -> str:
     if isinstance(as_part(written), dict):
         fields = dict(as_part(written))
         name = [str(fields.pop("name"))] if fields.get("name") else []
-        return " ".join([*name, *(key if of is True else f"{key} {of}" for key, of in fields.items())])
+        return " ".join(
+            [*name, *(key if field is True else f"{key} {field}" for key, field in fields.items())]
+        )
     return "none" if written is None else str(written)
 
 
 def strategies(suite: SuiteSpec) -> list[str]:
     """A label each: the title, what differs from the paper's defaults, and whatever else tells them apart."""
-    told = [_strategy(one, suite) for one in suite.strategies]
+    labels = [_strategy(strategy, suite) for strategy in suite.strategies]
     twins = {
-        label: [one for one, its in zip(suite.strategies, told, strict=True) if its == label]
-        for label in told
+        label: [strategy for strategy, its in zip(suite.strategies, labels, strict=True) if its == label]
+        for label in labels
     }
     return [
-        label if len(twins[label]) == 1 else f"{label} [{_apart(one, twins[label])}]"
-        for one, label in zip(suite.strategies, told, strict=True)
+        label if len(twins[label]) == 1 else f"{label} [{_apart(strategy, twins[label])}]"
+        for strategy, label in zip(suite.strategies, labels, strict=True)
     ]
 
 
 def _strategy(strategy: Strategy, suite: SuiteSpec) -> str:
     label = strategy.label()
-    siblings = [one for one in suite.strategies if type(one) is type(strategy)]
+    siblings = [other for other in suite.strategies if type(other) is type(strategy)]
     own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
     variant = _apart(strategy, siblings, own)
     if variant and not label.endswith(")"):  # the paper's own variant, beside others of it
@@ -99,5 +101,5 @@ def _apart(strategy: Strategy, others: Sequence[Strategy], keys: Collection[str]
 
 
 def _flat(strategy: Strategy) -> dict[str, Any]:
-    parts = {key: of.label() for key, of in strategy if isinstance(of, Part)}
+    parts = {key: part.label() for key, part in strategy if isinstance(part, Part)}
     return {**strategy.model_dump(mode="json"), **parts}

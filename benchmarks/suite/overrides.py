@@ -35,12 +35,12 @@ def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
 def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> list[Any]:
     values = document["grid"][axis]
     accepting = [
-        one for one in values if _has(document, axis, one, rest[0])
+        alternative for alternative in values if _has(document, axis, alternative, rest[0])
     ] or values  # if none, an error names the key
     changed: list[Any] = []
-    for one in values:
-        holder = {"value": copy.deepcopy(one)}
-        if one in accepting:
+    for alternative in values:
+        holder = {"value": copy.deepcopy(alternative)}
+        if alternative in accepting:
             put(holder, ("value", *rest), value)
         if holder["value"] not in changed:
             changed.append(holder["value"])

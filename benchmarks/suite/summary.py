@@ -32,8 +32,8 @@ def strategies(runs: list[PlannedRun]) -> tuple[str, list[tuple[str, str]]]:
         for key, value in _hyper_parameters(run.experiment.strategy):
             table.setdefault(key, {})[value] = None
     every = list(tables.values())
-    shared = {key: of for key, of in every[0].items() if all(table.get(key) == of for table in every)}
-    own = [(label, {k: of for k, of in table.items() if k not in shared}) for label, table in tables.items()]
+    shared = {k: v for k, v in every[0].items() if all(table.get(k) == v for table in every)}
+    own = [(label, {k: v for k, v in table.items() if k not in shared}) for label, table in tables.items()]
     return _listed(shared), [(label, _listed(table)) for label, table in own]
 
 
@@ -45,7 +45,7 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
     """Keys and values in readable order: local work first; what is left open or switched off is left out."""
     fields: dict[str, Any] = strategy.model_dump(mode="json")
     local: dict[str, Any] = fields.pop("local")
-    parts = {key: of.label() for key, of in strategy if isinstance(of, Part) and key != "local"}
+    parts = {key: part.label() for key, part in strategy if isinstance(part, Part) and key != "local"}
     work = {"local work": local.pop("name")}
     work |= {f"local {key}" if key in fields else key: value for key, value in local.items()}
     for key, value in {**work, **fields, **parts}.items():

@@ -72,9 +72,11 @@ class Tuned:
 
     def strategy(self, scenario: Scenario, strategy: Strategy, where: str, who: str) -> Strategy:
         """The strategy with its tuned values; by the labels of scenario and strategy. Raises UserError."""
-        entry = next((one for one in self.spec.tuned if (one.scenario, one.strategy) == (where, who)), None)
+        entry = next(
+            (entry for entry in self.spec.tuned if (entry.scenario, entry.strategy) == (where, who)), None
+        )
         if entry is None:
-            known = list(dict.fromkeys(one.scenario for one in self.spec.tuned))
+            known = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))
             missing = where if where not in known else f"{who} in {where}"
             hint = nearest(where, known) if where not in known else "."
             raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
@@ -112,7 +114,7 @@ def load(path: Path, suite: str) -> Tuned:
     except ValidationError as error:
         first = next(told(path, error, TunedFile, document))
         raise UserError(f"{first}: not a file of asyncfl tune") from None
-    if names := [of for one in spec.tuned for of in one.parameters.values() if ":" in str(of)]:
+    if names := [value for entry in spec.tuned for value in entry.parameters.values() if ":" in str(value)]:
         refusal = not_own(path)
         if refusal and not ALLOWED.get():
             raise UserError(f"{path}: '{names[0]}' is not imported, since {refusal}: {HOW}")
@@ -122,10 +124,10 @@ def load(path: Path, suite: str) -> Tuned:
 def _must_be_whole(path: Path, text: bytes) -> None:
     """UserError if the file is not what asyncfl tune wrote; files of older versions have no checksum."""
     try:
-        head, found, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
+        head, mark, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not UTF-8; run asyncfl tune again") from None
-    if found and head.startswith("#"):
+    if mark and head.startswith("#"):
         checksum, _, values = rest.partition("\n")
         if checksum != _checksum(values):
             raise UserError(
@@ -137,9 +139,9 @@ def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write(path: Path, found: TunedFile) -> None:
+def write(path: Path, tuned: TunedFile) -> None:
     """Write the file atomically; UserError if that fails."""
-    text = dump(found.model_dump(mode="json"))
+    text = dump(tuned.model_dump(mode="json"))
     head = "# Written by asyncfl tune; used by asyncfl run --tuned."
     try:
         with whole(path) as partial:
@@ -157,8 +159,8 @@ def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> 
     where["problem"].pop("target", None)  # it changes no model, only what counts as reached
     sets = {"local_lr" if name == FACTOR else name for name in tuned}
     kept = {
-        key: str(of)
-        for key, of in fields_of(strategy).items()
-        if key not in sets and (key == "local.name" or of != default_of(strategy, key))
+        key: str(value)
+        for key, value in fields_of(strategy).items()
+        if key not in sets and (key == "local.name" or value != default_of(strategy, key))
     }
     return keys.digest(json.dumps([where, strategy.reference(), kept], sort_keys=True).encode())

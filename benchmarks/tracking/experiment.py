@@ -86,7 +86,7 @@ class Group:
     """The parent of a strategy's seeds in a scenario."""
 
     id: str
-    of: str  # ids of the runs that its curve is the mean of; empty as long as it has none
+    mean_of: str  # ids of the runs that its curve is the mean of; empty as long as it has none
     finished: bool  # whether all of that is written
     colour: str  # in charts
 

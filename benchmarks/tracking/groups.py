@@ -57,7 +57,7 @@ def params_of(seeds: Sequence[Run]) -> list[Param]:
 
 def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """When the target was reached: the median over all seeds, in which never is ∞; absent where that is ∞."""
-    medians = {name: np.median([one.get(name, np.inf) for one in finals]) for name in TO_TARGET}
+    medians = {name: np.median([metrics.get(name, np.inf) for metrics in finals]) for name in TO_TARGET}
     return {name: float(median) for name, median in medians.items() if np.isfinite(median)}
 
 
@@ -88,9 +88,9 @@ def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def _at(marks: np.ndarray, seed: pd.DataFrame) -> pd.DataFrame:
     """A curve at the marks: as its versions were evaluated and, past the last one, as the run ended."""
-    found = seed[~seed.index.duplicated()].reindex(marks, method="ffill")
-    found.loc[marks > seed.index[-1]] = seed.iloc[-1].to_numpy()
-    return found
+    rows = seed[~seed.index.duplicated()].reindex(marks, method="ffill")
+    rows.loc[marks > seed.index[-1]] = seed.iloc[-1].to_numpy()
+    return rows
 
 
 def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterat
     for name in finals[0]:
         if name in TO_TARGET:
             continue
-        values = [one.get(name, np.nan) for one in finals]
+        values = [metrics.get(name, np.nan) for metrics in finals]
         if name not in curve:
             yield name, float(np.mean(values))
         elif len(values) > 1 and name not in METRICS.values():

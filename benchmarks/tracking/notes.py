@@ -15,11 +15,11 @@ REPORT = f"tags.`{Tag.KIND}` = '{Kind.REPORT}'"
 
 def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) -> str:
     """What the suite is, and links to its saved views and to the run that holds the report page, if any."""
-    found = [f"- [{_plain(name)}]({views.page(experiment, key)})" for name, key in views.saved(tags)]
+    links = [f"- [{_plain(name)}]({views.page(experiment, key)})" for name, key in views.saved(tags)]
     parts = [tags.get(Tag.DESCRIPTION, "").strip()]
-    if found:
+    if links:
         about = "Mean over seeds against client updates, virtual time and server iterations"
-        parts.append("\n".join([f"**{about}** (also in the menu of views)", "", *found]))
+        parts.append("\n".join([f"**{about}** (also in the menu of views)", "", *links]))
     if report:
         parts.append(f"[Report page]({report_page(suite, experiment, report)})")
     return "\n\n".join(filter(None, parts))

@@ -30,7 +30,7 @@ def write(path: Path, columns: Mapping[str, Any]) -> None:
     pq.write_table(table, path, write_page_checksum=True)
 
 
-def read(folder: Path, of: Table, columns: Sequence[str] = ()) -> pd.DataFrame:
+def read(folder: Path, table: Table, columns: Sequence[str] = ()) -> pd.DataFrame:
     """Return a table of the run in a folder: all of its columns, or those named.
 
     Raises:
@@ -40,48 +40,48 @@ def read(folder: Path, of: Table, columns: Sequence[str] = ()) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile
 
     try:
-        with ParquetFile(folder / of.file, page_checksum_verification=True) as file:
+        with ParquetFile(folder / table.file, page_checksum_verification=True) as file:
             names = list(columns or file.schema_arrow.names)
-            fault = _fault_of_schema(file, of, names)
+            fault = _fault_of_schema(file, table, names)
             frame: pd.DataFrame = file.read(() if fault else names, use_threads=False).to_pandas()
     except FileNotFoundError:
-        raise UnreadableTableError(f"{of.file}: no such file") from None
+        raise UnreadableTableError(f"{table.file}: no such file") from None
     except (OSError, ArrowException) as error:
-        raise UnreadableTableError(f"{of.file}: {type(error).__name__}") from None
-    if fault := fault or _fault_of_values(frame, of):
-        raise UnreadableTableError(f"{of.file}: {fault}")
+        raise UnreadableTableError(f"{table.file}: {type(error).__name__}") from None
+    if fault := fault or _fault_of_values(frame, table):
+        raise UnreadableTableError(f"{table.file}: {fault}")
     return frame
 
 
-def _fault_of_schema(file: ParquetFile, of: Table, names: Sequence[str]) -> str:
+def _fault_of_schema(file: ParquetFile, table: Table, names: Sequence[str]) -> str:
     """Return what is wrong with the number of rows and the types of columns; empty if nothing is."""
     from pyarrow.types import is_floating, is_integer
 
     types = {field.name: field.type for field in file.schema_arrow}
-    for name in (*of.columns, *names):
+    for name in (*table.columns, *names):
         if name not in types:
             return f"no column {name}"
-        whole = name in of.columns and of.columns[name].whole
+        whole = name in table.columns and table.columns[name].whole
         if not (is_integer(types[name]) or (is_floating(types[name]) and not whole)):
-            return f"column {name}: {types[name]}, must be {of.columns.get(name, 'numbers')}"
+            return f"column {name}: {types[name]}, must be {table.columns.get(name, 'numbers')}"
     rows = file.metadata.num_rows
-    if rows < of.rows:
+    if rows < table.rows:
         return "no rows"
     return f"{rows:,} rows, too many to read" if rows * len(names) > MOST else ""
 
 
-def _fault_of_values(frame: pd.DataFrame, of: Table) -> str:
+def _fault_of_values(frame: pd.DataFrame, table: Table) -> str:
     """Return what is wrong with the values; empty if nothing is."""
-    read = {name: frame[name].to_numpy() for name in of.columns if name in frame}
+    read = {name: frame[name].to_numpy() for name in table.columns if name in frame}
     for name, values in read.items():
         if not np.isfinite(values).all() or (values < 0).any():
-            return f"column {name}: must be {of.columns[name]}"
-        if name in of.ordered and (values[1:] < values[:-1]).any():
+            return f"column {name}: must be {table.columns[name]}"
+        if name in table.ordered and (values[1:] < values[:-1]).any():
             return f"column {name}: must not decrease"
-        if (bound := of.bounds.get(name)) in read and (values > read[bound]).any():
+        if (bound := table.bounds.get(name)) in read and (values > read[bound]).any():
             return f"column {name}: must not exceed {bound}"
-        if name == of.numbers and (values != np.arange(len(values))).any():
+        if name == table.numbers and (values != np.arange(len(values))).any():
             return f"column {name}: must be 0, 1, … in order"
-        if name == of.shares and not np.isclose(values.sum(), 1):
+        if name == table.shares and not np.isclose(values.sum(), 1):
             return f"column {name}: must sum to 1"
     return ""

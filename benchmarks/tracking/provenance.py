@@ -36,8 +36,8 @@ def version(distribution: str) -> str:
 
 def versions() -> dict[str, str]:
     """Of Python, and of each library that a number may depend on."""
-    found = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
-    return {name: number for name, number in found.items() if number}
+    numbers = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    return {name: number for name, number in numbers.items() if number}
 
 
 def commit(folder: Path = ROOT) -> str:

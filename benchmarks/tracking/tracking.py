@@ -148,14 +148,14 @@ class Tracking:
         run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
         return KnownRun.of_run(run)
 
-    def _group(self, experiment: TrackedExperiment, of: Mapping[str, str], began: int) -> Group:
+    def _group(self, experiment: TrackedExperiment, seed_tags: Mapping[str, str], began: int) -> Group:
         """The parent of a run's seeds, from the tags of one of them."""
-        scenario, strategy = pair = of[Tag.SCENARIO], of[Tag.STRATEGY]
+        scenario, strategy = pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
         if pair not in experiment.groups:
-            tags: dict[str, str] = {tag: of.get(tag, "") for tag in SHARED}
-            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: notes.of_group(experiment.id, of)}
+            tags: dict[str, str] = {tag: seed_tags.get(tag, "") for tag in SHARED}
+            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: notes.of_group(experiment.id, seed_tags)}
             run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
-            experiment.groups[pair] = Group(run.info.run_id, of="", finished=False, colour="")
+            experiment.groups[pair] = Group(run.info.run_id, mean_of="", finished=False, colour="")
         return experiment.groups[pair]
 
     def _fill(self, run: str, record: OutboxRecord, result: Result) -> None:
@@ -175,11 +175,11 @@ class Tracking:
         )
         if not keys or [seed.status for seed in seeds] != [MlflowStatus.FINISHED] * len(keys):
             return
-        of = cut(",".join(seed.id for seed in seeds), LONGEST_TAG)
+        mean_of = cut(",".join(seed.id for seed in seeds), LONGEST_TAG)
         group = experiment.groups.get(pair)
-        if group and group.of == of and group.finished:
+        if group and group.mean_of == mean_of and group.finished:
             return
-        if group and group.of not in ("", of):  # the suite was edited, and a curve cannot be taken back
+        if group and group.mean_of not in ("", mean_of):  # the suite was edited; logged curves are final
             self._client.delete_run(experiment.groups.pop(pair).id)
         ids = ", ".join(f"'{seed.id}'" for seed in seeds)
         runs = list(database.runs(self._client, experiment.id, f"attributes.run_id IN ({ids})"))
@@ -194,21 +194,21 @@ class Tracking:
         except UnreadableTableError:  # a lost artifact must not hold up the other writes
             self.unread = True
             return
-        self._write_group(experiment, group, runs, metrics, of)
+        self._write_group(experiment, group, runs, metrics, mean_of)
         self._paint(experiment)
 
     def _write_group(
-        self, experiment: TrackedExperiment, group: Group, seeds: list[Run], metrics: list[Metric], of: str
+        self, experiment: TrackedExperiment, group: Group, seeds: list[Run], metrics: list[Metric], ids: str
     ) -> None:
         from mlflow.entities import RunTag
 
         lost = sum(map(groups.diverged, seeds))
         note = notes.of_group(experiment.id, seeds[0].data.tags, len(seeds) - lost, lost)
-        tags = [RunTag(Tag.MEAN_OF, of), RunTag(MlflowTag.NOTE, note)]
+        tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.id, metrics, groups.params_of(seeds), tags, synchronous=True)
         last = max(seed.info.end_time for seed in seeds)
         self._client.set_terminated(group.id, MlflowStatus.FINISHED, last)
-        group.of, group.finished = of, True
+        group.mean_of, group.finished = ids, True
 
     def _paint(self, experiment: TrackedExperiment) -> None:
         """Give each strategy of the suite one colour in all scenarios."""
@@ -242,8 +242,8 @@ class Tracking:
     def _experiment(self, suite: str) -> TrackedExperiment:
         """The suite's experiment with an index of what is in it; made if it is not there."""
         if suite not in self._experiments:
-            found = open_experiment(self._client, self._store, suite)
-            experiment = TrackedExperiment(found.experiment_id, suite, valid_tags(found.tags))
+            opened = open_experiment(self._client, self._store, suite)
+            experiment = TrackedExperiment(opened.experiment_id, suite, valid_tags(opened.tags))
             for run in database.runs(self._client, experiment.id):
                 self._index(experiment, run)
             self._experiments[suite] = experiment

@@ -87,8 +87,8 @@ def colours(strategies: Iterable[str]) -> dict[str, str]:
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
     """Name and key of our views among an experiment's tags; the whole suite first, then by name."""
     ours = {tag.removeprefix(TAG): value for tag, value in tags.items() if tag.startswith(TAG + OURS)}
-    found = [(name, key) for key, value in ours.items() if (name := _name(value))]
-    return sorted(found, key=lambda view: (view[0] != EVERYTHING, view[0].casefold()))
+    views = [(name, key) for key, value in ours.items() if (name := _name(value))]
+    return sorted(views, key=lambda view: (view[0] != EVERYTHING, view[0].casefold()))
 
 
 def _name(value: str) -> str:

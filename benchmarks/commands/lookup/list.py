@@ -44,11 +44,12 @@ def command(kind: str | None, name: str | None) -> None:
     if name is not None or (kind is not None and kind not in KINDS):
         _print_part(kind if name else None, name or str(kind))
         return
-    for number, one in enumerate([kind] if kind else KINDS):
+    for number, part_kind in enumerate([kind] if kind else KINDS):
         if kind is None:
-            click.echo(("\n" if number else "") + one.upper())
+            click.echo(("\n" if number else "") + part_kind.upper())
         print_table(
-            ("name", "what it is", "paper"), [(entry.name, entry.what, entry.paper) for entry in entries(one)]
+            ("name", "what it is", "paper"),
+            [(entry.name, entry.what, entry.paper) for entry in entries(part_kind)],
         )
 
 
@@ -65,13 +66,13 @@ def _print_part(kind: str | None, name: str) -> None:
     click.echo("\nFields" if part.fields else "\nNo fields")
     rows = [
         (
-            of.name,
-            of.values,
-            f"default {of.default}" if of.default != "required" else of.default,
-            of.tuned and f"tuned {of.tuned}",
-            of.what,
+            field.name,
+            field.values,
+            f"default {field.default}" if field.default != "required" else field.default,
+            field.tuned and f"tuned {field.tuned}",
+            field.what,
         )
-        for of in part.fields
+        for field in part.fields
     ]
     if rows:
         print_table(("field", "values", "default", "tuned", "what it is"), rows)

@@ -80,7 +80,10 @@ def routing(
 
     click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
     head = ("routing", objective, "updates per unit of time")
-    rows = [(name, f"{bound.value(one):.6g}", f"{one.throughput:.6g}") for name, one in networks.items()]
+    rows = [
+        (name, f"{bound.value(network):.6g}", f"{network.throughput:.6g}")
+        for name, network in networks.items()
+    ]
     print_headed(head, rows)
     click.echo("\nOptimal routing, clients alike together")
     header = ("clients", "speed", "probability", "staleness", "time in the system")
@@ -109,11 +112,11 @@ def _ranges(clients: Sequence[int]) -> str:
 
 
 def _starts(ends: Sequence[Optimum]) -> str:
-    told = (
+    groups = (
         f"{end.start} {end.value:.6g} in {end.steps} steps{'' if end.settled else ', not settled'}"
         for end in ends
     )
-    return f"Starts of the search: {'; '.join(told)}"
+    return f"Starts of the search: {'; '.join(groups)}"
 
 
 @command.command()
@@ -146,7 +149,7 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
         window = _positive("--period", period)
         columns["FedFix"] = theory.fedfix(p, means, window)
         columns["FedFix, exponential times"] = theory.fedfix_exponential(
-            [float(one) for one in p], means, window
+            [float(weight) for weight in p], means, window
         )
     header = ("client", *columns)
     rows = [
