@@ -37,10 +37,10 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
         for child in [child for child in parent if child.tag in LEFT_OUT]:
             parent.remove(child)
     used = {
-        found
+        reference
         for element in root.iter()
         for value in element.attrib.values()
-        for found in REFERENCE.findall(value)
+        for reference in REFERENCE.findall(value)
     }
     prefix = hashlib.sha256(document.encode()).hexdigest()[:6]  # makes ids unique among the figures of a page
     for element in root.iter():
@@ -79,12 +79,12 @@ def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str
         else:
             kept[name] = " ".join(value.split())
     kept = {name: _path(value) if name == "d" else _rounded(value, 2) for name, value in kept.items()}
-    return {name: REFERENCE.sub(lambda found: prefix + found[0], value) for name, value in kept.items()}
+    return {name: REFERENCE.sub(lambda match: prefix + match[0], value) for name, value in kept.items()}
 
 
 def _rounded(text: str, digits: int) -> str:
     """Return a text whose numbers have at most `digits` decimals."""
-    return NUMBER.sub(lambda found: f"{round(float(found[0]), digits):g}", text)
+    return NUMBER.sub(lambda match: f"{round(float(match[0]), digits):g}", text)
 
 
 def _path(text: str) -> str:

@@ -86,6 +86,6 @@ def palette(dark: bool = False) -> dict[str, str]:
 def theme() -> Markup:
     """Return the colours as CSS variables, for light and dark."""
     light, dark = (
-        "".join(f"--{name}:{shade};" for name, shade in palette(of).items()) for of in (False, True)
+        "".join(f"--{name}:{shade};" for name, shade in palette(dark).items()) for dark in (False, True)
     )
     return Markup(f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}")

@@ -74,12 +74,12 @@ class Scale:
     def _round_shares(self) -> list[float]:
         """Round shares inside the axis, none too close to another."""
         low, high = _nines(np.array([self.low, self.high]))
-        found: list[float] = []
+        shares: list[float] = []
         for share in filter(lambda share: self.low <= share <= self.high, ROUND):
-            places = [abs(_nines(np.array(share)) - _nines(np.array(other))) for other in found]
+            places = [abs(_nines(np.array(share)) - _nines(np.array(other))) for other in shares]
             if all(place >= APART * (high - low) for place in places):
-                found.append(share)
-        return sorted(found)
+                shares.append(share)
+        return sorted(shares)
 
 
 def _nines(share: Array) -> Array:

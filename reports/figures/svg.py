@@ -199,11 +199,13 @@ def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[i
     axes.plot(x[at], y[at], look.marker(index), markersize=5, markeredgewidth=0, **style(index))
 
 
-def interval(axes: Axes, index: int, y: float, of: tuple[float, float], ends: tuple[float, float]) -> None:
+def interval(
+    axes: Axes, index: int, y: float, low_high: tuple[float, float], ends: tuple[float, float]
+) -> None:
     """Draw a horizontal line at `y`; an arrow where it goes on beyond an end of the axes."""
-    low, high = (min(max(end, ends[0]), ends[1]) for end in of)
+    low, high = (min(max(end, ends[0]), ends[1]) for end in low_high)
     axes.plot([low, high], [y, y], linewidth=2.2, solid_capstyle="butt", **style(index))
-    for end, inside, mark in ((low, of[0], "<"), (high, of[1], ">")):
+    for end, inside, mark in ((low, low_high[0], "<"), (high, low_high[1], ">")):
         if end != inside:
             axes.plot([end], [y], mark, markersize=6, markeredgewidth=0, clip_on=False, **style(index))
 

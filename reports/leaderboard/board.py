@@ -83,14 +83,14 @@ def standings(results: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     groups = results.groupby(list(by), sort=False) if by else [((), results)]
     rows = []
     for group, own in groups:
-        if (found := by_rank(finals(own))) is None:
+        if (ranked := by_rank(finals(own))) is None:
             continue
-        for line in found.lines:
+        for line in ranked.lines:
             row = dict(zip(by, group, strict=True)) | {"strategy": line.strategy, "rank": line.score.mean}
             row["low"] = max(1.0, line.score.low)  # there are no other ranks
-            row["high"] = min(float(len(found.lines)), line.score.high)
+            row["high"] = min(float(len(ranked.lines)), line.score.high)
             row["separated"] = line.gap is not None and line.gap.worse
-            rows.append(row | {"seeds": found.seeds, "scenarios": found.scenarios})
+            rows.append(row | {"seeds": ranked.seeds, "scenarios": ranked.scenarios})
     return pd.DataFrame(rows, columns=[*by, *STANDING])
 
 

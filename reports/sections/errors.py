@@ -79,8 +79,8 @@ def section(results: Results) -> Section | None:
     cards: list[dict[str, Any]] = []
     figures, measured = [], []
     for scenario, _ in results.scenarios:
-        found = {term: [curve for cell in scenario.cells if (curve := line(cell, term))] for term in TERMS}
-        terms = {term: lines for term, lines in found.items() if lines}
+        curves = {term: [curve for cell in scenario.cells if (curve := line(cell, term))] for term in TERMS}
+        terms = {term: lines for term, lines in curves.items() if lines}
         if not terms:
             continue
         measured.append((scenario, terms))

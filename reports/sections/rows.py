@@ -86,9 +86,9 @@ def cards(
     """
     groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
     for scenario, _ in results.scenarios:
-        if found := [(cell, values) for cell in scenario.cells if len(values := measured(cell))]:
-            content = tuple((cell.strategy, values.tobytes()) for cell, values in found)
-            groups.setdefault(content, ([], found))[0].append(scenario)
+        if cells := [(cell, values) for cell in scenario.cells if len(values := measured(cell))]:
+            content = tuple((cell.strategy, values.tobytes()) for cell, values in cells)
+            groups.setdefault(content, ([], cells))[0].append(scenario)
     drawn = []
     for scenarios, rows in groups.values():
         title, where = _together([scenario.label for scenario in scenarios])

@@ -37,7 +37,7 @@ class Results:
         scenarios = [(scenario, summarise(scenario)) for scenario in suite.scenarios()]
         index = {name: at for at, name in enumerate(suite.strategies)}
         if len(index) > len(look.LIGHT):
-            order = found.order if (found := standings(scenarios)) else suite.strategies
+            order = ranked.order if (ranked := standings(scenarios)) else suite.strategies
             first = [name for name in suite.strategies if name in order[:LEADERS]]
             others = [name for name in suite.strategies if name not in first]
             index = {name: at for at, name in enumerate(first)}

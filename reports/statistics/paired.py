@@ -130,19 +130,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_to_decide(
-    found: Effect, power: float = 0.8, threshold: float = 0.0, level: float = LEVEL
+    effect: Effect, power: float = 0.8, threshold: float = 0.0, level: float = LEVEL
 ) -> int | None:
     """Return how many seeds a paired t-test needs to tell an effect of a size from the threshold.
 
     By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where they are equal, or the
     spread is unknown.
     """
-    distance = found.mean - threshold
-    if distance == 0 or np.isnan(found.std):
+    distance = effect.mean - threshold
+    if distance == 0 or np.isnan(effect.std):
         return None
-    if found.std == 0:
+    if effect.std == 0:
         return 2
-    size = abs(distance) / found.std
+    size = abs(distance) / effect.std
     z = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
     n = max(2, ceil((z / size) ** 2))  # its value if the spread were known
     while n < ENOUGH and 1 - special.nctdtr(n - 1, size * sqrt(n), _student(n, level)) < power:

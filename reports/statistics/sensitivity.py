@@ -65,7 +65,7 @@ def shares(space: Sequence[Parameter], trials: Sequence[Trial]) -> Array:
         [[c for p in space for c in p.coordinates(trial.parameters[p.name])] for trial in trials]
     )
     drawn = Halton(len(space), scramble=False).random(POINTS)
-    points = np.array([[c for p, u in zip(space, of, strict=True) for c in p.at(u)] for of in drawn])
+    points = np.array([[c for p, u in zip(space, point, strict=True) for c in p.at(u)] for point in drawn])
     distinct, twin = np.unique(places, axis=0, return_index=True)  # the first of equal trials represents all
     nearest = twin[KDTree(distinct).query(points)[1]]
     return np.bincount(nearest, minlength=len(trials)) / POINTS
