@@ -57,6 +57,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fl_core.metrics import TRAINING, Metric, named
 from fl_core.parts import FieldError, Frozen
+from fl_core.schema import DIAGNOSED
 
 POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
 NO_MARGIN = "must be given where the metric is no share, such as an accuracy"
@@ -262,7 +263,7 @@ class Claim(Sample):
 def _declared(name: str) -> Metric:
     """The metric as it is known everywhere, or else as a problem of this package declares it."""
     known = named(name)
-    if known.higher is not None or ":" in name:  # a function that measures a run is no problem's metric
+    if known.higher is not None or ":" in name or name.startswith(DIAGNOSED):  # no problem's metric
         return known
     from fl_core.problems.problem import shipped_metrics  # imports torch, which few claims need
 
