@@ -42,8 +42,8 @@ def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: st
         yield f"Undecided: {ahead}{_needed(comparison, effect)}."
     else:
         yield f"They are equal: {amount}."
-    one, two = (metric.with_unit(mean) for mean in comparison.means)
-    yield f"{first} {one}, {second} {two}."
+    means = [metric.with_unit(mean) for mean in comparison.means]
+    yield f"{first} {means[0]}, {second} {means[1]}."
 
 
 def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[str]:
@@ -58,10 +58,10 @@ def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[s
         undecided = "" if comparison.decided else "Undecided: "
         yield f"{undecided}{leader} {what} {other} on {max(wins)} of {seeds}, {_p(comparison)} (sign test)."
     whole = comparison.measure.name == Clock.UPDATES.to_target
-    one, two = (numbers.count(median) if whole else numbers.number(median, 3) for median in medians)
+    texts = [numbers.count(median) if whole else numbers.number(median, 3) for median in medians]
     yield (
-        f"Median {comparison.measure.title}: {first} {one} ({met[0]} of {seeds}), "
-        f"{second} {two} ({met[1]} of {len(comparison.pairs)})."
+        f"Median {comparison.measure.title}: {first} {texts[0]} ({met[0]} of {seeds}), "
+        f"{second} {texts[1]} ({met[1]} of {len(comparison.pairs)})."
     )
 
 
