@@ -55,7 +55,7 @@ claims:
      a: {strategy: asgd}, b: {strategy: ace}}
   - {id: 'T-two/{x}', place: Tab. 1, statement: It is x., kind: value, clock: updates, rates: stated,
      arrangement: paper, workload: paper, scenario: inline, metric: fp/loss, strategy: ace, printed: 0.5,
-     each: {x: [1, 2]}}
+     margin: 1, each: {x: [1, 2]}}
 seen: {'T-two/*': nothing}
 """
 SUITES_READ = [SUITE] * 4 + [
