@@ -23,7 +23,7 @@ from benchmarks.claims.claim import (
 )
 from benchmarks.claims.families import members
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import complaints, told
+from benchmarks.suite.complaints import complaints, lines_of
 from benchmarks.yaml_io import place, read
 from fl_core.parts import FieldError, Frozen
 from fl_core.text import nearest
@@ -118,7 +118,7 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
     try:
         head = Head.model_validate(document)
     except ValidationError as error:
-        yield from told(path, error, Head, document)
+        yield from lines_of(path, error, Head, document)
         return
     paper = papers.setdefault(head.paper, Paper(head.paper, head.title))
     paper.words.update(head.words)
@@ -156,7 +156,7 @@ def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iter
             paper.scenarios[name] = WrittenScenario.model_validate({**own, "document": rest})
             paper.files[name], paper.places[name] = path, here
         except ValidationError as error:
-            yield from _told(here, error, WrittenScenario, written, f"scenarios.{name}.")
+            yield from _lines_of_entry(here, error, WrittenScenario, written, f"scenarios.{name}.")
 
 
 def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: set[str]) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
                 known.add(claim.id)
                 paper.claims[claim.id] = claim
         except ValidationError as error:
-            yield from _told(
+            yield from _lines_of_entry(
                 here, error, Claim.KINDS[member["kind"]], member, f"claims.{member.get('id', number)}."
             )
         except ValueError as error:
@@ -236,7 +236,7 @@ def _mistakes(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
                 yield f"{key}: must say {what} at each of its scales: {', '.join(get_args(values))}"
 
 
-def _told(
+def _lines_of_entry(
     where: str, error: ValidationError, model: type[Frozen], document: Any, prefix: str
 ) -> Iterator[str]:
     """Of an entry that may have been filled in: the line is where it begins."""

@@ -23,7 +23,7 @@ from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import COMPUTED
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import told
+from benchmarks.suite.complaints import lines_of
 from benchmarks.yaml_io import read
 from fl_core import reading
 from fl_core.parts import Frozen
@@ -67,7 +67,7 @@ def decisions(paper: Paper, results: Path = kept.RESULTS) -> tuple[Decision, ...
     try:
         return Register.model_validate(document).decisions
     except ValidationError as error:
-        raise UserError(*told(path, error, Register, document)) from None
+        raise UserError(*lines_of(path, error, Register, document)) from None
 
 
 def digest(claim: Claim) -> str:

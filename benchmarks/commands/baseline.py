@@ -67,12 +67,13 @@ def command(
         taken = taken.model_copy(update={"speed": speed})
     if before:
         taken = updated(before, taken, gate.compare(before, taken))
-        better, other = taken.accepted[-1].better, taken.accepted[-1].other
-        for improvement in better:
-            click.echo(f"Better: {improvement}")
-        if other:
-            click.echo(f"Other golden values or schedules: {', '.join(other)}")
-        if not (better or other):
+        new = taken.accepted[len(before.accepted) :]
+        for line in new:
+            for improvement in line.better:
+                click.echo(f"Better: {improvement}")
+            if line.other:
+                click.echo(f"Other golden values or schedules: {', '.join(line.other)}")
+        if not new:
             click.echo("All as before.")
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")

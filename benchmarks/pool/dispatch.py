@@ -136,8 +136,8 @@ class Pool(ABC, Generic[J, H]):
         """Return the kind of a job; None once a worker has died with the job."""
         return None if job.key in self._deaths else job.kind
 
-    def told(self, worker: H, key: str, message: Message) -> Iterator[tuple[J, Message]]:
-        """A worker's message about one of its jobs."""
+    def accept(self, worker: H, key: str, message: Message) -> Iterator[tuple[J, Message]]:
+        """Take in a worker's message about one of its jobs."""
         job = worker.jobs[key]
         if isinstance(message, Capacity):
             self._capacity[job.kind] = message.jobs

@@ -89,7 +89,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
             worker.pipe.close()
             yield from self.died(worker, received)
         else:
-            yield from self.told(worker, *received)
+            yield from self.accept(worker, *received)
 
     def stop(self) -> None:
         """Terminate all processes; one that takes too long, or a second Ctrl-C, has them killed."""

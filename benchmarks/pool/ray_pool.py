@@ -206,7 +206,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         if heard.files:
             worker.jobs[heard.key].put_files(heard.files)
         if heard.message is not None:
-            yield from self.told(worker, heard.key, heard.message)
+            yield from self.accept(worker, heard.key, heard.message)
 
     def _leave_out(self, node: str, why: str) -> None:
         warn(f"node {self._names[node]} is left out: {why}")

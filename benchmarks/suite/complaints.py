@@ -58,7 +58,7 @@ def complaints(
         yield Complaint(steps, " or ".join(dict.fromkeys(sentences)))
 
 
-def told(
+def lines_of(
     path: Path | str, error: ValidationError, model: type[BaseModel], document: dict[str, Any]
 ) -> Iterator[str]:
     """Yield the complaints about a document as lines `file:line: key: what is wrong`."""

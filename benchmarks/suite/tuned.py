@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import NonNegativeInt, ValidationError
 
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import complaints, told
+from benchmarks.suite.complaints import complaints, lines_of
 from benchmarks.yaml_io import content_of, dump, mapping
 from fl_core import keys
 from fl_core.import_guard import ALLOWED, HOW, not_own
@@ -112,7 +112,7 @@ def load(path: Path, suite: str) -> Tuned:
     try:
         spec = TunedFile.model_validate(document)
     except ValidationError as error:
-        first = next(told(path, error, TunedFile, document))
+        first = next(lines_of(path, error, TunedFile, document))
         raise UserError(f"{first}: not a file of asyncfl tune") from None
     if names := [value for entry in spec.tuned for value in entry.parameters.values() if ":" in str(value)]:
         refusal = not_own(path)

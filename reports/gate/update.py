@@ -12,7 +12,7 @@ from reports.gate.output import verdict
 
 
 def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck]) -> Baseline:
-    """Return the baseline of the runs as they are now, with a line on what it took in.
+    """Return the baseline of the runs as they are now, with a line on what it took in, if anything.
 
     Args:
         before: The baseline so far.
@@ -36,7 +36,8 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck]) -> Base
             )
         ),
     )
-    taken = {"speed": {**before.speed, **now.speed}, "accepted": (*before.accepted, line)}
+    lines = (line,) if line.better or line.other else ()
+    taken = {"speed": {**before.speed, **now.speed}, "accepted": (*before.accepted, *lines)}
     return now.model_copy(update=taken)
 
 

@@ -75,9 +75,9 @@ class SimulatedPool(Pool[RunJob, AtOnce]):
         for worker in self.workers:
             for job in list(worker.jobs.values()):
                 finished, files = self.answers[job.key]
-                found += self.told(worker, job.key, Advanced(0.5))
+                found += self.accept(worker, job.key, Advanced(0.5))
                 job.put_files(files)
-                found += self.told(worker, job.key, finished)
+                found += self.accept(worker, job.key, finished)
         return found
 
     def stop(self) -> None:

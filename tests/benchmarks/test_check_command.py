@@ -75,7 +75,7 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     assert "is a baseline of other runs: 4 of its 4 are not in suite 'small' as it is now" in said
     done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed", "--update")
     assert (done.exit_code, done.output) == (0, f"All as before.\nBaseline of 4 runs: {file}\n")
-    assert len(baselines.read(file).accepted) == 1
+    assert not baselines.read(file).accepted
     other = write_suite(tmp_path, name="other")
     said = complaint(check.command, other, *at_store, "--baseline", file)
     assert said == f"{file}: is a baseline of suite 'small', not of 'other'"

@@ -141,7 +141,7 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     The id of a main result, such as ace-fedbuff, shows all of its readings; that of a row, such as A-best,
     the verdicts on all of its claims.
     """
-    from benchmarks.claims.pages.show import of_result, of_row, told
+    from benchmarks.claims.pages.show import of_claim, of_result, of_row
     from benchmarks.claims.pages.table import HEADER
     from benchmarks.errors import UserError
     from benchmarks.tables import print_headed, print_text
@@ -152,7 +152,7 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     known = {name: paper for paper in papers.values() for name in paper.claims}
     rows = {claim.row: paper for paper in papers.values() for claim in paper.claims.values()}
     if id_ in known:
-        click.echo(told(known[id_], known[id_].claims[id_], results))
+        click.echo(of_claim(known[id_], known[id_].claims[id_], results))
     elif id_ in main:
         texts, lines = of_result(main[id_], id_, results)
         for text in texts:

@@ -42,8 +42,8 @@ def of_result(paper: Paper, name: str, folder: Path) -> tuple[list[str], list[tu
     return texts, [(reading.scale, *line(reading)) for reading in by_word]
 
 
-def told(paper: Paper, claim: Claim, folder: Path) -> str:
-    """Everything about a claim, at all of its scales."""
+def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
+    """Return everything about a claim, at all of its scales."""
     lines = [f"{claim.id}  {paper.title}, {claim.place}"]
     rules = {key: getattr(claim, key, None) for key in SAID}
     how = [
