@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from benchmarks.errors import UserError
-    from benchmarks.functions import (
+    from asyncfl.functions import (
         Simulated,
         compare,
         curves,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         simulate,
         tune,
     )
+    from benchmarks.errors import UserError
     from fl_core.arrangements.arrangement import Arrangement
     from fl_core.experiment import Experiment
     from fl_core.local.work import LocalWork
@@ -95,7 +95,7 @@ __all__ = [  # noqa: RUF022 - by their use
 PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
 HOMES = {
     "benchmarks.errors": "UserError",
-    "benchmarks.functions": "Simulated compare curves figures report results run simulate tune",
+    "asyncfl.functions": "Simulated compare curves figures report results run simulate tune",
     "fl_core.arrangements.arrangement": "Arrangement",
     "fl_core.experiment": "Experiment",
     "fl_core.local.work": "LocalWork",

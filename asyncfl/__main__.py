@@ -1,6 +1,6 @@
 """The command line: `asyncfl`, or `python -m asyncfl`."""
 
-from benchmarks.cli import main
+from asyncfl.cli import main
 
 if __name__ == "__main__":
     main()

@@ -13,7 +13,7 @@ from benchmarks import errors
 from benchmarks.redaction import command_line, one_line, redacted
 from benchmarks.tracking.provenance import machine, version, versions
 
-PACKAGES = ("benchmarks", "fl_core", "reports", "tuning")
+PACKAGES = ("asyncfl", "benchmarks", "fl_core", "reports", "tuning")
 
 log = logging.getLogger(__name__)
 

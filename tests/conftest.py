@@ -78,7 +78,7 @@ def typed(
 
     As there, it begins in a folder of its own, with the user's settings away.
     """
-    from benchmarks.cli import main
+    from asyncfl.cli import main
 
     for name in ("ASYNCFL_DATA", "ASYNCFL_DEVICE", "ASYNCFL_STORE"):
         monkeypatch.setenv(name, "")  # so that afterwards it is as before, whatever a command does
@@ -114,7 +114,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def _start(*arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from benchmarks.cli import main; main()", *arguments],
+            [sys.executable, "-c", "from asyncfl.cli import main; main()", *arguments],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.PIPE,

@@ -18,14 +18,12 @@ PACKAGES = ("asyncfl", "fl_core", "benchmarks", "tuning", "reports")
 MOST_MODULES = 15  # in a room
 MEDIAN_LINES = 120  # of a module
 
-APPLICATION = tuple(f"benchmarks.{name}" for name in ("cli", "functions", "commands", "claims", "advice"))
 BELOW = {  # package → those that it may import
     "fl_core": set[str](),
     "benchmarks": {"fl_core"},
     "tuning": {"fl_core", "benchmarks"},
     "reports": {"fl_core", "benchmarks"},
-    "application": {"fl_core", "benchmarks", "tuning", "reports"},
-    "asyncfl": {"fl_core", "benchmarks", "application"},
+    "asyncfl": {"fl_core", "benchmarks", "tuning", "reports"},
 }
 
 NEVER_IN_THE_SCIENCE = {"mlflow", "optuna", "yaml", "pandas", "matplotlib", "click", "rich", "jinja2"}
@@ -120,8 +118,7 @@ def test_no_modules_import_each_other() -> None:
 
 
 def package(module: str) -> str:
-    """The package of a module; `benchmarks` holds two, of which the application stands on top."""
-    return "application" if module.startswith(APPLICATION) else module.split(".", maxsplit=1)[0]
+    return module.split(".", maxsplit=1)[0]
 
 
 @pytest.mark.parametrize("importer", BELOW)
@@ -143,18 +140,14 @@ def test_the_rule_tells_up_from_down() -> None:
     assert not may_import("fl_core.loop.simulation", "fl_core.recording.recorder")
     assert not may_import("fl_core.recording.recorder", "benchmarks.tracking.tracking")
     assert not may_import("benchmarks.runs.session", "reports.page")
-    assert not may_import("benchmarks.runs.session", "benchmarks.cli")
+    assert not may_import("benchmarks.runs.session", "asyncfl.cli")
     assert not may_import("tuning.study", "reports.page")
-    assert may_import("benchmarks.commands.report", "reports.page")
-    assert may_import("asyncfl", "benchmarks.functions")
-    assert not may_import("benchmarks.functions", "asyncfl")
-    assert (
-        package("benchmarks.commands.report") == "application"
-        and package("benchmarks.columns") == "benchmarks"
-    )
-    assert may_import("benchmarks.claims.pages.html", "reports.page")
-    assert not may_import("reports.page", "benchmarks.claims.pages.html")
-    assert not may_import("benchmarks.claims.plan", "benchmarks.claims.verdicts.verdicts")
+    assert may_import("asyncfl.commands.report", "reports.page")
+    assert may_import("asyncfl", "asyncfl.functions")
+    assert not may_import("asyncfl.functions", "asyncfl")
+    assert may_import("asyncfl.claims.pages.html", "reports.page")
+    assert not may_import("reports.page", "asyncfl.claims.pages.html")
+    assert not may_import("asyncfl.claims.plan", "asyncfl.claims.verdicts.verdicts")
 
 
 def test_every_room_is_drawn_and_everything_drawn_is_there() -> None:
@@ -249,7 +242,7 @@ def test_docstrings_stand_alone_and_names_name_the_thing() -> None:
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         # Fields, and what claims call with arguments of their files, have names for good.
         fields = {field.target for one in classes for field in one.body if isinstance(field, ast.AnnAssign)}
-        written = module.startswith("benchmarks.claims.computed.")
+        written = module.startswith("asyncfl.claims.computed.")
         for node in ast.walk(tree):
             stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields
             name = node.id if stored else "" if written or not isinstance(node, ast.arg) else node.arg

@@ -133,7 +133,7 @@ def test_the_commands_of_a_guide_succeed(tmp_path: Path, guide: str) -> None:
 @pytest.mark.slow
 def test_the_commands_for_authors_succeed(tmp_path: Path) -> None:
     """On a copy of the claims, as the guide has it; what it shows of a main result is all of its readings."""
-    shutil.copytree(ROOT / "benchmarks" / "claims", tmp_path / "my-claims")
+    shutil.copytree(ROOT / "asyncfl" / "claims", tmp_path / "my-claims")
     show, *others = commands("your-result.md")
     assert asyncfl(tmp_path, show).startswith("ACE is ahead of vanilla ASGD: ")
     assert len(others) == 4

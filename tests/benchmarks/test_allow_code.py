@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims.files import papers
-from benchmarks.claims.plan import mistakes
+from asyncfl.claims.files import papers
+from asyncfl.claims.plan import mistakes
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from fl_core.import_guard import ALLOWED

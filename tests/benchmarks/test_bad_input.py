@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.claims import files, kept
-from benchmarks.claims.families import members
+from asyncfl.claims import files, kept
+from asyncfl.claims.families import members
 from benchmarks.errors import UserError, shown, users_mistake
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from benchmarks.claims import kept
+from asyncfl.claims import kept
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from reports.gate import baseline

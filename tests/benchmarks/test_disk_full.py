@@ -19,7 +19,7 @@ from patience import PATIENCE
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from sqlalchemy import Pool, event
 
-from benchmarks.commands.group import asyncfl
+from asyncfl.commands.group import asyncfl
 from benchmarks.engine import Local
 from benchmarks.errors import UserError, users_mistake
 from benchmarks.runs.progress import Progress
@@ -34,7 +34,7 @@ from tuning.plan import plan
 from tuning.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = "from benchmarks.cli import main; main()"
+PROGRAM = "from asyncfl.cli import main; main()"
 SIZE = 6_000_000  # bytes; MLflow's empty database has one of them
 
 

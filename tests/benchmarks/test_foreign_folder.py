@@ -83,7 +83,7 @@ def asyncfl(tmp_path: Path) -> Started:
     """Starts `asyncfl` in a folder, as the installed script does."""
     script = tmp_path / "bin" / "asyncfl"
     script.parent.mkdir()
-    script.write_text("from benchmarks.cli import main\n\nif __name__ == '__main__':\n    main()\n")
+    script.write_text("from asyncfl.cli import main\n\nif __name__ == '__main__':\n    main()\n")
 
     def _start(folder: Path, *arguments: str, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

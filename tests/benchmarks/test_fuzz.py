@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mutations import TOKENS, changed, faults, spliced, splices
 
+from asyncfl.claims import files, plan
+from asyncfl.cli import main
 from benchmarks import yaml_io
-from benchmarks.claims import files, plan
-from benchmarks.cli import main
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from benchmarks.suite.shipped import SUITES
@@ -325,7 +325,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     for place in (
         "benchmarks.runs.session.Session.run",
         "tuning.campaign.Driver.run",
-        "benchmarks.commands.ui._server",
+        "asyncfl.commands.ui._server",
     ):
         monkeypatch.setattr(place, begin)
     monkeypatch.setattr("benchmarks.pool.fork_server.warm_up", lambda *_: None)  # before a suite is read

@@ -13,7 +13,7 @@ from mlflow import MlflowClient
 from mlflow.artifacts import list_artifacts
 from recorded import runs, write_suite
 
-from benchmarks.commands.group import asyncfl
+from asyncfl.commands.group import asyncfl
 from benchmarks.suite.suite import PlannedRun, load, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Outbox

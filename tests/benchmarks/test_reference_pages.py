@@ -6,8 +6,8 @@ import pytest
 from reference_pages import pages, table, text
 
 import asyncfl
-from benchmarks.commands.group import COMMANDS
-from benchmarks.commands.group import asyncfl as commands
+from asyncfl.commands.group import COMMANDS
+from asyncfl.commands.group import asyncfl as commands
 from benchmarks.reference.catalogue import FAMILIES, family
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.shipped import shipped

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.commands import speed
+from asyncfl.commands import speed
 from benchmarks.speed import measurement, yardstick
 from benchmarks.speed.measurement import endless, simulations
 from benchmarks.speed.noise import Babble, Noise

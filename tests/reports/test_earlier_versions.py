@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from synthetic import START, Fake, curve, records, write_store
 
-from benchmarks.commands.group import asyncfl
+from asyncfl.commands.group import asyncfl
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load as load_suite
 from fl_core.schema import Status

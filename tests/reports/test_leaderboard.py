@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.advice import advice
-from benchmarks.commands import advise, leaderboard
+from asyncfl.advice import advice
+from asyncfl.commands import advise, leaderboard
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.suite.tuned import TunedEntry

@@ -16,7 +16,7 @@ import pytest
 from patience import PATIENCE, eventually
 from synthetic import POOLED, Fake, curve, write_store
 
-from benchmarks.claims.cost import measured_seconds
+from asyncfl.claims.cost import measured_seconds
 from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path

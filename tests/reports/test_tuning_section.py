@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from synthetic import Fake, curve, records
 from synthetic_studies import RATES, campaign, one, rate, read, runs, tried
 
-from benchmarks.commands.group import asyncfl
+from asyncfl.commands.group import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
 from reports.records.store import load
@@ -219,7 +219,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "small.yaml").write_text(yaml.safe_dump(suite))
     for command in (["tune", "small.yaml", "--quiet"], ["run", "small.yaml", "--quiet", "--no-report"]):
         done = subprocess.run(
-            [sys.executable, "-c", "from benchmarks.cli import main; main()", *command, "--store", "store"],
+            [sys.executable, "-c", "from asyncfl.cli import main; main()", *command, "--store", "store"],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,

@@ -30,7 +30,7 @@ from tuning.storage import open_storage
 from tuning.study import Campaign
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = "from benchmarks.cli import main; main()"
+PROGRAM = "from asyncfl.cli import main; main()"
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 

@@ -24,7 +24,7 @@ from tuning.plan import plan
 from tuning.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = "from benchmarks.cli import main; main()"
+PROGRAM = "from asyncfl.cli import main; main()"
 TRIALS, SEEDS = 24, 2
 
 Left = dict[tuple[str, int], tuple[dict[str, Any], str]]

@@ -18,7 +18,7 @@ Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from benchmarks.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from asyncfl.cli import main; main()", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

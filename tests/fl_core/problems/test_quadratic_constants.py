@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.claims.theory.anarchic import lower_bound
+from asyncfl.claims.theory.anarchic import lower_bound
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld

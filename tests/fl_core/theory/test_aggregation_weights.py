@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.claims.theory import schemes
+from asyncfl.claims.theory import schemes
 from fl_core.theory import weights
 
 TIMES = st.lists(st.fractions(Fraction(1, 4), 3, max_denominator=4), min_size=2, max_size=4)

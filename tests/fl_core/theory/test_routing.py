@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.claims.theory import queues
+from asyncfl.claims.theory import queues
 from fl_core.theory.routing import G, H, Network, balanced, step_limit, uniform
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2: mean service 100, 10 and 1

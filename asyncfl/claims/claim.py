@@ -1,0 +1,417 @@
+"""Claims: what the papers say, as data. Every entry fixes its scenario, comparison and margin beforehand.
+
+A file in `asyncfl/claims/` holds entries of one paper:
+
+    paper: fraboni                       # short, names the results
+    title: Fraboni et al., JMLR 2023
+    scenarios:                           # where runs come from; entries share them by name
+      weights:                           # the keys of a suite file, or a shipped suite and changes
+        suite: fraboni_weights
+        entries:                           # defaults of its entries
+          arrangement: {small: ours, paper: paper}  # or one for all scales: paper, code, reading, ours
+          workload: paper                # paper or stand-in
+          looks: [8, 16, 32, 64]         # numbers of seeds at which they are judged
+        set: {seeds: 8}
+        scales: {small: {budget.time: 1000}, paper: {}}
+        needs: {paper: {runs: two networks, gpu: a day, cores: a week of two cores}}
+    claims:
+      - id: F-weights-FP/mnist           # row of the list of claims, and the case
+        place: Fig. 2a, §5.2.1
+        statement: Time-based weights reach a lower loss on the federated problem than identical ones.
+        kind: better                     # better, same, value, exact, contrast, ratio, rank, report
+        margin: 0.01                     # a difference certainly smaller counts as none
+        clock: time                      # the paper's axis
+        rates: stated                    # paper, tuned, or stated: chosen by hand
+        scenario: weights
+        where: {problem.partition: iid}  # selects the point of the grid
+        metric: fp/loss
+        a: {strategy: {name: async_fedavg, weights: time_based}}
+        b: {strategy: {name: async_fedavg, weights: identical}}
+
+    seen:                                # what was observed, for refuted members of a family
+      F-weights-FP/mnist: …
+
+    main:                                # the paper's main results, each with all of its readings
+      - id: time-based
+        words: Time-based weights reach a lower federated loss than identical ones.
+        place: Fig. 2a
+        readings: [F-weights-FP/*]
+
+The arrangement says which experiment it is, with who works on which version, when, and for how long: the
+paper's, that of its published code, a reading of a text that leaves it open, or ours. The workload is the
+data and model: the paper's or a stand-in. Both follow one rule for all papers: what is a reading for one
+claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
+
+A `Sample` defines one number per seed; its keys may stand at the entry, for all of its samples. An entry with
+`each` or `table` expands to many (`claims.families`). Files are read by `claims.files`, scenarios become runs
+in `claims.plan`, and verdicts are made in `claims.verdicts`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from fl_core.metrics import TRAINING, Metric, named
+from fl_core.parts import FieldError, Frozen
+from fl_core.schema import DIAGNOSED
+
+POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
+NO_MARGIN = "must be given where the metric is no share, such as an accuracy"
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Band = tuple[Finite | None, Finite | None]  # None where it is open
+Where = dict[str, Any]  # dotted keys of a suite → required values
+SCALES = ("small", "paper")
+Scale = Annotated[str, Field(pattern="^(small|paper)$")]
+Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
+Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+Margin = Annotated[float, Field(gt=0)]
+
+Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
+Arrangements = Arrangement | dict[Scale, Arrangement]
+Workload = Literal["paper", "stand-in"]  # data and model
+Workloads = Workload | dict[Scale, Workload]
+Evidence = Literal["experiment", "statement", "bound"]  # kinds that are never added up
+Failure = Literal[
+    "contradicts", "other_workload", "other_arrangement", "outside_conditions", "underspecified", "ours"
+]
+# Where the arrangement alone says what a failure means.
+OF_ARRANGEMENT: dict[Arrangement, Failure] = {
+    "code": "other_arrangement",
+    "reading": "underspecified",
+    "ours": "ours",
+}
+
+
+def _growing(looks: tuple[int, ...]) -> tuple[int, ...]:
+    if any(later <= earlier for earlier, later in itertools.pairwise(looks)):
+        raise ValueError("must grow from look to look")
+    return looks
+
+
+Looks = Annotated[
+    tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), AfterValidator(_growing)
+]  # numbers of seeds
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Sample(Frozen):
+    """One number per seed: runs of a scenario, a metric, and how it is read off them."""
+
+    scenario: str | None = None
+    where: Where = Field(default_factory=dict)
+    strategy: Annotated[dict[str, Any] | None, BeforeValidator(_named)] = None
+    metric: str | None = None  # a column of the curve, a metric of the run, `diverged`, or module:function
+    at: Literal["end", "shared"] | Finite | None = None  # on the entry's clock
+    # of the curve up to `at`
+    along: Literal["last", "mean", "std", "min", "max", "step_std", "spikes"] = "last"
+    reach: Finite | None = None  # the number is then the first clock reading at which the metric is as good
+    over: Literal["mean", "min", "max", "sum"] | None = None  # of several points of a grid
+    times: Finite = 1  # coefficient, in contrasts and ratios
+
+    @property
+    def needs_clients(self) -> bool:
+        """Whether training losses are read at marks before the end; a function must do without these."""
+        only_last = self.at == "end" and self.along == "last" and self.reach is None
+        return self.metric in TRAINING and not only_last
+
+    def within(self, entry: Sample) -> Sample:
+        """Return the sample, with the entry's keys where the sample has none of its own."""
+        keys = {key: getattr(entry, key) for key in Sample.model_fields if key in entry.model_fields_set}
+        own = {key: getattr(self, key) for key in self.model_fields_set}
+        return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
+
+
+class Need(Frozen):
+    """What runs take beyond an evening on two cores."""
+
+    runs: str  # what has to be computed
+    gpu: str  # time on one GPU
+    cores: str  # time without
+
+    def __str__(self) -> str:
+        return f"{self.runs}: about {self.gpu} on a GPU, {self.cores} without"
+
+
+class Claim(Sample):
+    """What all entries have in common."""
+
+    KINDS: ClassVar[dict[str, type[Claim]]] = {}
+    shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
+
+    id: Annotated[str, Field(pattern=r"^\w[\w.-]*/\S+$")]
+    place: str
+    statement: str
+    kind: str
+    row: str = ""  # of the list of claims, within which tests are counted; the id's first half
+    arrangement: Arrangements | None = None  # the scenario's, if not named; what is computed is the paper's
+    workload: Workloads | None = None  # likewise
+    outside_conditions: bool = False  # of the paper's theorem
+    bound: bool = False  # proven, and seen to hold: the number is its slack, bound over measured
+    case: dict[str, Any] = Field(default_factory=dict)  # the values that its id names, in a family
+    table: str = ""  # file of the published table that it is a cell of
+    unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
+    looks: Looks | None = None  # the scenario's, if not named
+    clock: Literal["iterations", "updates", "time"] | None = None
+    rates: Literal["paper", "tuned", "stated"] | None = None
+    higher: bool | None = None  # better; None where the metric is declared so
+    note: str = ""  # what the paper leaves open, and our reading of it
+    needs: dict[Scale, Need] = Field(default_factory=dict)
+    seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
+    computed: Function | None = None  # in place of runs
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    def __init_subclass__(cls, **keys: Any) -> None:
+        super().__init_subclass__(**keys)
+        cls.KINDS[cls.__name__.lower()] = cls
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether it is judged, and not only reported."""
+        return not self.unjudged
+
+    @property
+    def evidence(self) -> Evidence:
+        """The kind of evidence: runs, a printed number or theorem that could have failed, a proven bound."""
+        if self.computed is None:
+            return "experiment"
+        return "bound" if self.bound else "statement"
+
+    def arranged(self, scale: str) -> Arrangement:
+        """Which experiment it is at a scale; the paper's for computed claims and where none is named."""
+        if isinstance(self.arrangement, dict):
+            return self.arrangement.get(scale, "paper")
+        return self.arrangement or "paper"
+
+    def works_on(self, scale: str) -> Workload:
+        """Whose data and model it has at a scale; the paper's for computed claims where none is named."""
+        if isinstance(self.workload, dict):
+            return self.workload.get(scale, "paper")
+        return self.workload or "paper"
+
+    def failure(self, scale: str) -> Failure:
+        """What a failure at a scale means; it explains, and removes nothing from sight."""
+        arrangement = self.arranged(scale)
+        if self.outside_conditions and arrangement != "ours":
+            return "outside_conditions"
+        if arrangement != "paper":
+            return OF_ARRANGEMENT[arrangement]
+        return "contradicts" if self.works_on(scale) == "paper" else "other_workload"
+
+    def parts(self) -> dict[str, Sample]:
+        """The samples as written, by name."""
+        return {}
+
+    @cached_property
+    def samples(self) -> dict[str, Sample]:
+        """The samples, complete, by name; none for what is computed."""
+        at = "shared" if self.shared_clock else "end"
+        complete = {name: part.within(self) for name, part in self.parts().items()}
+        return {
+            name: sample if sample.at is not None else sample.model_copy(update={"at": at})
+            for name, sample in complete.items()
+        }
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, −1 where less is: the metric's direction unless the entry sets it."""
+        more = self.higher
+        if more is None:
+            more = all(metric.higher for metric in self.metrics)
+        return 1 if more else -1
+
+    @property
+    def shares(self) -> bool:
+        """Whether all of its metrics are shares, such as accuracies."""
+        return all(metric.share for metric in self.metrics)
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The samples' metrics as problems declare them; without direction where none does."""
+        names = [sample.metric or "" for sample in self.samples.values()]
+        return [_declared(name) for name in names]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_row(cls, entry: Any) -> Any:
+        if isinstance(entry, dict) and "row" not in entry:
+            return {**entry, "row": str(entry.get("id", "")).partition("/")[0]}
+        return entry
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.computed is not None:
+            return self
+        for name, sample in self.samples.items():
+            for key in ("scenario", "metric"):
+                if getattr(sample, key) is None:
+                    raise ValueError(f"{name} has no {key}")
+        if self.clock is None:
+            raise FieldError("clock", "must say on which axis runs are compared: iterations, updates or time")
+        if self.rates is None:
+            raise FieldError("rates", "must say whose learning rates these are: paper, tuned or stated")
+        return self
+
+
+def _declared(name: str) -> Metric:
+    """The metric as it is known everywhere, or else as a problem of this package declares it."""
+    known = named(name)
+    if known.higher is not None or ":" in name or name.startswith(DIAGNOSED):  # no problem's metric
+        return known
+    from fl_core.problems.problem import shipped_metrics  # imports torch, which few claims need
+
+    return shipped_metrics().get(name, known)
+
+
+class Better(Claim):
+    """A is better than B; within the margin, if one is named, they are equal."""
+
+    shared_clock: ClassVar[bool] = True
+    a: Sample
+    b: Sample
+    margin: Margin | None = None
+
+    def parts(self) -> dict[str, Sample]:
+        return {"a": self.a, "b": self.b}
+
+    @model_validator(mode="after")
+    def _has_a_direction(self) -> Self:
+        unknown = [metric.name for metric in self.metrics if metric.higher is None]
+        if self.higher is None and self.computed is None and unknown:
+            raise FieldError("higher", f"must say whether more of '{unknown[0]}' is better: no problem does")
+        return self
+
+
+class Same(Better):
+    """A and B differ by less than the margin."""
+
+    @property
+    def allowed(self) -> float:
+        """The margin; by default two percentage points."""
+        return POINTS if self.margin is None else self.margin
+
+    @model_validator(mode="after")
+    def _has_a_margin(self) -> Self:
+        if self.margin is None and not self.shares:
+            raise FieldError("margin", NO_MARGIN)
+        return self
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class Value(Claim):
+    """A number of the paper: printed, or said to lie in a band."""
+
+    printed: Annotated[Printed | None, BeforeValidator(_text)] = None
+    band: Band | None = None
+    margin: Margin | None = None  # about the printed number, where runs are judged
+    runs: Annotated[int, Field(ge=1)] = 1  # of the paper, whose mean is printed; 1 where it does not say
+
+    @property
+    def allowed(self) -> float:
+        """The margin; by default two percentage points."""
+        return POINTS if self.margin is None else self.margin
+
+    @property
+    def rounding(self) -> float:
+        """The rounding error of the printed value: half a unit of its last digit."""
+        return self.unit / 2
+
+    @property
+    def unit(self) -> float:
+        """One unit of the last printed digit."""
+        digits, _, exponent = (self.printed or "0").partition("e")
+        return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}")
+
+    def parts(self) -> dict[str, Sample]:
+        return {} if self.computed else {"value": Sample()}
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if (self.printed is None) == (self.band is None):
+            raise ValueError("must have either a printed value or a band")
+        if self.printed is not None and self.computed is None and self.margin is None and not self.shares:
+            raise FieldError("margin", NO_MARGIN)
+        return self
+
+
+class Exact(Claim):
+    """A quantity computed without training: equals the printed value to a relative error of 1e-9."""
+
+    computed: Function
+    printed: Any
+
+
+class Contrast(Claim):
+    """Σ times · value over the terms, seed by seed, lies in a band, by default above 0.
+
+    With a margin, the claim is a sum above 0, and a sum within the margin counts as no difference.
+    """
+
+    terms: Annotated[tuple[Sample, ...], Field(min_length=1)]
+    band: Band = (0, None)
+    log: bool = False  # of the logarithms of the values: fitted exponents
+    margin: Margin | None = None
+
+    def parts(self) -> dict[str, Sample]:
+        return {f"term {number}": term for number, term in enumerate(self.terms, start=1)}
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if self.margin is not None and self.band != (0, None):
+            raise FieldError(
+                "margin", "stands where the sum is claimed to be above 0, not beside another band"
+            )
+        return self
+
+
+class Ratio(Claim):
+    """Σ times · value above, over the same below, lies in a band; of means, or of spreads over seeds."""
+
+    top: Annotated[tuple[Sample, ...], Field(min_length=1)]
+    bottom: Annotated[tuple[Sample, ...], Field(min_length=1)]
+    band: Band
+    of: Literal["mean", "spread"] = "mean"
+
+    def parts(self) -> dict[str, Sample]:
+        sides = {"top": self.top, "bottom": self.bottom}
+        return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
+
+
+class Rank(Claim):
+    """The seeds' means of the samples rank as others do, or in a given order."""
+
+    compared: Annotated[tuple[Sample, ...], Field(min_length=3, alias="samples")]
+    against: tuple[Sample, ...] = ()
+    order: tuple[Finite, ...] = ()
+    at_least: Annotated[float, Field(ge=-1, le=1)] = 0.8  # Spearman's ρ
+
+    def parts(self) -> dict[str, Sample]:
+        sides = {"sample": self.compared, "against": self.against}
+        return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.compared) != len(self.against or self.order) or (self.against and self.order):
+            raise ValueError("must have as many entries in `against`, or else in `order`, as samples")
+        return self
+
+
+class Report(Claim):
+    """A statement without a measure: shown beside what was found, not judged."""
+
+    @property
+    def has_verdict(self) -> bool:
+        return False
+
+    def parts(self) -> dict[str, Sample]:
+        return {} if self.computed else {"value": Sample()}

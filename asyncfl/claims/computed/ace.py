@@ -1,0 +1,61 @@
+"""ACE's exact statements: limits under dropouts (arXiv 2511.19066, 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from asyncfl.claims.theory.ace import dropout_limit
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.strategies.tables import caches
+
+CENTRES = ((1.0, 0.0), (0.0, 2.0), (-1.0, 1.0), (2.0, -1.0), (0.5, 0.5))
+SPEEDS = (1, "3/2", 2, "5/2", 3)  # time of a job
+
+
+def after_dropouts(strategy: str) -> float:
+    """Shift of `strategy` from the optimum of the other clients after two of five leave, in units of ACE's.
+
+    ACE's shift is that of its fixed point Σ_active ∇F_i(w) + Σ_dropped U_i = 0, with U_i from its table.
+    """
+    away = {"name": "dropouts", "share": 0.4, "at": 30}
+    ace = _played({"name": "ace"}, availability=away)
+    kept = caches.rows(ace.server.memory.cache, torch.ones(5, dtype=torch.bool), ace.server.model)
+    gradients = -kept.numpy() / ace.server.local_lr  # U_i; the table holds updates
+    dropped = ~np.array(ace.server.present)
+    centres = np.array(CENTRES)
+    pulled = dropout_limit(np.ones(5), centres, dropped, gradients)
+    others = centres[~dropped].mean(0)
+    end = ace if strategy == "ace" else _played({"name": strategy}, availability=away)
+    pull = end.server.model.numpy() - others
+    return float(pull @ (pulled - others) / ((pulled - others) ** 2).sum())
+
+
+def _experiment(strategy: dict[str, Any], **scenario: Any) -> Experiment:
+    times: Sequence[Any] = scenario.get("times", SPEEDS)
+    return Experiment(
+        scenario={
+            "problem": {"name": "quadratic", "centres": CENTRES, "noise": scenario.get("noise", 0.0)},
+            "timing": {
+                "durations": {"name": "fixed", "times": times},
+                "availability": scenario.get("availability", "always"),
+            },
+            "arrangement": scenario.get("arrangement"),
+            "budget": {"updates": scenario.get("updates", 4000)},
+            "evaluations": 1,
+        },
+        strategy={"local_lr": 0.02, "server_lr": 1.0, **strategy},
+        seed=0,
+    )
+
+
+def _played(strategy: dict[str, Any], **scenario: Any) -> Simulation:
+    simulation = Simulation(_experiment(strategy, **scenario))
+    for _ in simulate(simulation, OneByOne()):
+        pass
+    return simulation

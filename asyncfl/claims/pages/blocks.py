@@ -1,0 +1,96 @@
+"""Verdicts in blocks for the page: those of a paper at one scale, by the rows of the list of claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from asyncfl.claims.kept import COMPUTED
+from asyncfl.claims.pages import forest
+from asyncfl.claims.pages.table import ORDER, arranged, besides, interval, number, said, worded
+from asyncfl.claims.verdicts.readings import Reading, by_scale
+from fl_core.text import many
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A reading in words, and as a line of the plot."""
+
+    reading: Reading
+    arranged: str  # whose experiment it is, and on whose workload
+    anchor: str
+    said: str  # the verdict
+    found: str  # with its interval
+    seeds: str
+    besides: str
+    figure: Markup | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The claims of a row; their effects share an axis."""
+
+    name: str
+    entries: Sequence[Entry]
+    ends: tuple[str, str] | None  # of the axis
+    what: str  # is drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The claims of a paper at one scale that have run."""
+
+    paper: str
+    name: str
+    scale: str
+    title: str
+    rows: Sequence[Row]
+    left: str  # what has not run, in a sentence
+
+
+def blocks(readings: Sequence[Reading]) -> list[Block]:
+    """Return the blocks of the page: each paper and scale of which a claim has run."""
+    return [_block(group) for group in by_scale(readings) if any(reading.ran for reading in group)]
+
+
+def _block(group: Sequence[Reading]) -> Block:
+    paper, scale = group[0].paper, group[0].scale
+    words = Counter(reading.word for reading in group)
+    what = "computed without training" if scale == COMPUTED else f"scale {scale}"
+    counts = ", ".join(f"{words[word]} {word}" for word in ORDER if words[word])
+    waiting = words["not run"]
+    left = f"{many(waiting, 'further claim')} of this scale: not run yet." if waiting else ""
+    return Block(paper.title, paper.name, scale, f"{what}: {counts}", list(_rows(group)), left)
+
+
+def _rows(group: Sequence[Reading]) -> Iterator[Row]:
+    """By row of the list of claims, and in it by what is drawn: a difference and a level share no axis."""
+    by_row: dict[tuple[str, str], list[Reading]] = {}
+    for reading in group:
+        if reading.ran:
+            by_row.setdefault((reading.claim.row, forest.what(reading.claim)), []).append(reading)
+    for (name, what), row in by_row.items():
+        row.sort(key=lambda reading: ORDER.index(reading.word))
+        effects = [forest.effect(reading.claim, reading.verdict) for reading in row]
+        drawn = [effect for effect in effects if effect]
+        axis = forest.Axis.around(drawn) if drawn else None
+        entries = [_entry(reading, effect, axis) for reading, effect in zip(row, effects, strict=True)]
+        yield Row(name, entries, axis.texts if axis else None, what)
+
+
+def anchor(reading: Reading) -> str:
+    """Where a reading stands on the page."""
+    return f"{reading.claim.id}@{reading.scale}"
+
+
+def _entry(reading: Reading, effect: forest.Drawn | None, axis: forest.Axis | None) -> Entry:
+    verdict = reading.verdict
+    value = f"{number(verdict)} {interval(verdict)}".strip()
+    description = f"{worded(reading)}: {value}"
+    figure = forest.strip(effect, axis, reading.word, description) if effect and axis else None
+    seeds = many(verdict.seeds, "seed") if verdict.seeds else ""
+    where = arranged(reading), anchor(reading)
+    return Entry(reading, *where, said(reading), value, seeds, besides(verdict), figure)

@@ -1,0 +1,344 @@
+"""Verdicts as Markdown: a table for the README, docs/claims.md, and a page for each paper beside it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from asyncfl.claims import register
+from asyncfl.claims.claim import (
+    Band,
+    Better,
+    Claim,
+    Contrast,
+    Evidence,
+    Exact,
+    Need,
+    Rank,
+    Ratio,
+    Same,
+    Value,
+)
+from asyncfl.claims.files import Paper
+from asyncfl.claims.kept import COMPUTED, RESULTS
+from asyncfl.claims.pages import matrix
+from asyncfl.claims.pages.table import MEANS, ORDER, arranged, besides, interval, number, worded
+from asyncfl.claims.verdicts import simulated
+from asyncfl.claims.verdicts.looks import ERROR
+from asyncfl.claims.verdicts.main import Outcome, outcomes
+from asyncfl.claims.verdicts.readings import Reading, by_scale
+from asyncfl.claims.verdicts.rules import Verdict, flat
+from reports import numbers
+
+PAGE = "docs/claims.md"
+MADE = "Made by `asyncfl claims --markdown docs`"
+KINDS: dict[Evidence, str] = {
+    "experiment": "Further experiments",
+    "statement": "Further printed numbers and theorems that could have failed",
+    "bound": "Further proven bounds, seen to hold",
+}
+HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
+HOW = """\
+## How to read this
+
+- A **main result** has a word that is computed from all of its readings: *reproduced*, every decided
+  reading holds and one has the paper's arrangement and workload; *reproduced on stand-ins*, every decided
+  reading holds, none of them with both; *depends on the reading*; *not reproduced*, none holds but in
+  corners that are named; *undecided*; *not run*. A reading that holds or fails in each of fewer than six
+  seeds is not decided. It gives no word, but takes a uniform one away: where it is against what all decided
+  readings say, the word is *depends on the reading*. "Not reproduced" is a finding about these readings; the
+  sentence beside it says what the text leaves open.
+- A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
+  reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
+  stand-in. One rule holds for all papers: an arrangement that is a reading for one claim is a reading for
+  all that use it.
+- In the matrix a column is an arrangement and a workload, and a square a reading: 🟩 holds, 🟥 fails, 🟦 no
+  difference, 🟢 holds in each of too few seeds, 🔴 fails in each of them, ⬜ undecided, or compatible with a
+  printed number and imprecise; beside them how many of the decided ones hold.
+- **Kinds of evidence** are never added up: an experiment; a printed number or theorem that could have
+  failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What is true
+  of our own code alone is a test, and no claim of theirs.
+- A failure **contradicts the paper** only with its arrangement and workload, within its conditions. The other
+  classes (on a stand-in, other arrangement, outside its conditions, underspecified, ours) explain, and remove
+  nothing from sight.
+
+## How a verdict is made
+
+- Every entry fixes scenario, comparison and margin before its seeds are drawn; what was changed later stands
+  [below](#changes-after-numbers-were-seen).
+- Runs are paired: in one scenario and seed all methods meet the same data, first model, job lengths and
+  mini-batches.
+- *A better than B*: ahead **holds**, behind **fails**; **equal** where the difference is certainly smaller
+  than the margin that the entry names; **no effect** where it is exactly 0 in every seed. Ahead and behind
+  take precedence over equal: a difference may be certain and small; its interval says how small.
+  *A like B*: inside the margin, or outside.
+- It takes a t-test **and** an exact sign-flip test. t is corrected for skewness (Hall), of which a half is
+  assumed against the finding at least, and the sign-flip test has to pass 5 %. Fewer than six seeds cannot
+  pass it: where all of them are on one side, the word is *ahead (behind, holds, fails) in k of k seeds*.
+- *Where runs collapse*, the sign test decides, on the typical seed. A run collapses if it diverges, never
+  reaches its target, or ends with less than half of the median accuracy of its seeds.
+- *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean
+  over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
+  does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
+  *compatible, imprecise*. Each printed table has one statement over all of its cells besides. What needs no
+  training is computed: equal to nine digits, or not.
+- *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their
+  permutations.
+- Seeds grow by a plan, mostly 8, 16, 32, 64. Each look spends its share of 5 % of error, and the distinct
+  tests of a row share it (Holm; as Shaffer has it where a comparison has two hypotheses). Intervals are at
+  the level of their look.
+- *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has verdicts of its own.
+
+## How to object
+
+[Your main result reads *depends*](how-to/your-result.md) says how to see every reading, and how to send
+yours.
+"""
+RATE = """\
+## How often a verdict is false
+
+Measured, not assumed (`asyncfl claims simulate`): {campaigns} campaigns of each of {rows} rows draw new seeds
+from the stored numbers, moved so that there is no effect, or one of the margin, and go through the whole
+procedure. **{rate:.1f} %** end with any false verdict; by t alone it was 10 to 15 %. Rows above 5 %: {worst}.
+"""
+CHANGES = """\
+## Changes after numbers were seen
+
+Each change of a class, margin, rule or space of an entry after numbers of it were seen
+(`asyncfl/claims/decisions/`). An entry that changes without a line here fails a test, by a digest of
+what it is judged by; digests begin on 2026-11-23, and what was changed before was read off the history of
+the repository.
+"""
+
+
+COSTS = """\
+What it would cost: gradients times operations, at 60 GFLOP/s a core, as measured with a network of seven
+layers, and 10 TFLOP/s a GPU.
+"""
+
+
+def readme(readings: Sequence[Reading]) -> str:
+    """Return the main results of each paper: what became of them first, and a sentence of counts."""
+    rows = []
+    for mine in matrix.by_paper(outcomes(readings)):
+        page = f"docs/claims/{mine[0].paper.name}.md"
+        texts = [f"**{outcome.word}**: {_link(outcome, page)}. {matrix.counts(outcome)}" for outcome in mine]
+        rows.append((f"[{mine[0].paper.title}]({page})", "<br>".join(texts)))
+    return f"{_table(('Paper', 'Main results'), rows)}\n\nEvery reading: [{PAGE}]({PAGE}).\n"
+
+
+def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
+    """claims.md and claims/PAPER.md: path → text."""
+    papers = {reading.paper.name: reading.paper for reading in readings}
+    by_paper = matrix.by_paper(outcomes(readings))
+    matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
+    first = [
+        "# What the papers claim, and what came of it",
+        f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
+        *matrices,
+        HOW,
+        *_rate(results),
+        *_changes(papers.values(), results),
+    ]
+    return {
+        "claims.md": _joined(first),
+        **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
+    }
+
+
+def write(readings: Sequence[Reading], folder: Path, results: Path = RESULTS) -> list[Path]:
+    """Write the pages there. Returns their paths; raises OSError."""
+    texts = {folder / name: text for name, text in pages(readings, results).items()}
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
+    """A paper's main results, and their readings by arrangement and workload."""
+    columns = matrix.columns(mine)
+    rows = []
+    for outcome in mine:
+        cells = [matrix.cell(outcome, column) for column in columns]
+        counts = [f"{matrix.squares(cell)} {matrix.count(cell)}".strip() if cell else "" for cell in cells]
+        rows.append((_link(outcome, page), f"**{outcome.word}**", *counts))
+    return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
+
+
+def _link(outcome: Outcome, page: str) -> str:
+    """A link to the heading of a main result, whose anchor is made of its words."""
+    anchor = re.sub(r"[^\w\- ]", "", _heading(outcome).lower()).replace(" ", "-")
+    return f"[{outcome.result.words}]({page}#{anchor})"
+
+
+def _heading(outcome: Outcome) -> str:
+    """The words of a main result, without raised digits, which some sites drop from anchors."""
+    return outcome.result.words.replace("²", "2")
+
+
+def _rate(results: Path) -> Iterator[str]:
+    """How often a row ends with a false verdict, as simulated."""
+    if rates := simulated.stored(results):
+        share = 100 * sum(rate.share for rate in rates) / len(rates)
+        worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
+        texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
+        campaigns = rates[0].campaigns
+        yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=", ".join(texts) or "none")
+
+
+def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
+    """The register of decisions, the newest first."""
+    known = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
+    rows = [
+        (made.date, ", ".join(f"`{id_}`" for id_ in made.entries), made.change, made.known, made.reason)
+        for made, _ in sorted(known, key=lambda pair: pair[0].date, reverse=True)
+    ]
+    if rows:
+        yield f"{CHANGES}\n{_table(('Date', 'Entries', 'Change', 'Outcome known then', 'Reason'), rows)}"
+
+
+def _page(paper: Paper, readings: Iterable[Reading]) -> str:
+    """A paper: its main results with their readings, what else was judged, and what has not run."""
+    mine = [reading for reading in readings if reading.paper.name == paper.name]
+    results = outcomes(mine)
+    parts = [
+        f"# {paper.title}",
+        f"{MADE}; nothing here is written by hand. [How to read it](../claims.md#how-to-read-this).",
+        *([_matrix(results)] if results else []),
+    ]
+    for outcome in results:
+        parts += [f"## {_heading(outcome)}", f"**{outcome.word}** ({outcome.result.place})."]
+        ran = [reading for reading in outcome.readings if reading.ran]
+        parts += [matrix.sentence(outcome), *_entries(ran)]
+    shown = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
+    for evidence, heading in KINDS.items():
+        rest = [reading for reading in mine if reading.ran and reading.claim.evidence == evidence]
+        if rest := [reading for reading in rest if (reading.claim.id, reading.scale) not in shown]:
+            parts += [f"## {heading}", *_entries(rest)]
+    if left := list(_left_out(mine)):
+        parts += ["## Not run", COSTS, "\n".join(left)]
+    return _joined(parts)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _entries(entries: Sequence[Reading]) -> Iterator[str]:
+    """A table of entries, and under it what was seen, once for all to which it applies."""
+    if not entries:
+        return
+    entries = sorted(entries, key=lambda reading: ORDER.index(reading.word))
+    reasons = list(dict.fromkeys(filter(None, map(_reason, entries))))
+    notes = {reason: f"(note {number})" for number, reason in enumerate(reasons, start=1)}
+    yield _table(HEADER, [_row(reading, notes) for reading in entries])
+    if reasons:
+        yield "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, start=1))
+
+
+def _reason(reading: Reading) -> str:
+    """What was observed of a refuted claim, or why there is no verdict or no effect."""
+    if reading.word == "refuted":
+        return reading.claim.seen
+    return reading.verdict.why if reading.word in {"no effect", "reported"} else ""
+
+
+def _row(reading: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
+    claim, verdict = reading.claim, reading.verdict
+    return (
+        f"{claim.statement} <br>`{claim.id}` · {claim.place}",
+        _said(reading, notes),
+        _claimed(claim),
+        f"{_found(claim, verdict)} {interval(verdict)}".strip(),
+        str(verdict.seeds or ""),
+        f"{arranged(reading)}, {'computed' if claim.computed else f'{reading.scale} scale'}",
+    )
+
+
+def _claimed(claim: Claim) -> str:
+    """The statement as the rule has it: a band for what is found."""
+    match claim:
+        case Exact():
+            said = _printed(claim)
+        case Value() if claim.printed is not None:
+            said = f"printed {claim.printed}{'' if claim.computed else f' ± {numbers.short(claim.allowed)}'}"
+        case Same():
+            said = f"A − B within ± {numbers.short(claim.allowed)}"
+        case Better():
+            said = f"A ahead of B{_margin(claim.margin)}"
+        case Rank():
+            said = f"ρ ≥ {numbers.short(claim.at_least)}"
+        case Ratio():
+            said = f"ratio{' of spreads' if claim.of == 'spread' else ''} {_band(claim.band)}"
+        case Contrast():
+            said = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
+        case _:
+            said = _band(claim.band) if isinstance(claim, Value) and claim.band else ""
+    return said
+
+
+def _printed(claim: Exact) -> str:
+    if isinstance(claim.printed, bool):
+        return "true" if claim.printed else "false"
+    said = flat(claim.printed)
+    if len(said) == 1:
+        return f"= {claim.printed if isinstance(claim.printed, str) else numbers.short(*said.values())}"
+    return f"{len(said)} numbers"
+
+
+def _band(band: Band) -> str:
+    least, most = band
+    if least is None or most is None:
+        return f"below {numbers.short(most)}" if most is not None else f"above {numbers.short(least or 0.0)}"
+    return f"{numbers.short(least)} to {numbers.short(most)}"
+
+
+def _margin(margin: float | None) -> str:
+    return "" if margin is None else f", margin {numbers.short(margin)}"
+
+
+def _found(claim: Claim, verdict: Verdict) -> str:
+    """The number that was found, or in how far what is printed was found."""
+    if isinstance(claim, Exact) and isinstance(claim.printed, bool):
+        return str(bool(verdict.found)).lower()
+    if isinstance(claim, Exact) and verdict.word == "confirmed":
+        return "equal"
+    return number(verdict)
+
+
+def _said(reading: Reading, notes: Mapping[str, str]) -> str:
+    """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
+    reason = _reason(reading)
+    means = MEANS[reading.failure] if reading.word == "refuted" else ""
+    more = besides(reading.verdict).removeprefix(reason)
+    remarks = [means, "" if more.startswith("printed") else more]  # it stands under `Claimed`
+    said = "; ".join(filter(None, remarks))
+    return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
+
+
+def _direction(reading: Reading) -> str:
+    """Confirmed, or refuted; of a comparison, who is ahead."""
+    if reading.claim.kind != "better":
+        return worded(reading)
+    return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(reading.word, worded(reading))
+
+
+def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
+    """The entries not run, by scale, by what they need, and by row."""
+    for group in by_scale(readings):
+        waiting: dict[Need | None, Counter[str]] = {}
+        for reading in group:
+            if not reading.ran:
+                waiting.setdefault(reading.needs, Counter())[reading.claim.row] += 1
+        where = "computed" if group[0].scale == COMPUTED else f"{group[0].scale} scale"
+        for needs, rows in waiting.items():
+            each = ", ".join(f"{row} ({n})" for row, n in rows.items())
+            yield f"- {where}{f'. {needs}' if needs else ''}. Entries: {each}."
+
+
+def _table(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)

@@ -1,0 +1,28 @@
+"""Claims: a paper's statements and their verdicts, on the page of the runs that they needed."""
+
+from __future__ import annotations
+
+from asyncfl.claims.files import papers
+from asyncfl.claims.kept import COMPUTED
+from asyncfl.claims.pages.blocks import blocks
+from asyncfl.claims.pages.html import template
+from asyncfl.claims.verdicts.readings import readings
+from fl_core.schema import CLAIMS
+from reports.sections.section import Section
+
+NOTE = (
+    "Verdicts from paired differences over seeds: each look spends a share of 5 % of error, and the tests of "
+    "a row share it (Holm). What a refutation means stands beside it. "
+    "All numbers: asyncfl claims show ID."
+)
+
+
+def sections(suite: str) -> list[Section]:
+    """The verdicts of a paper at the scale of a page, and of what is computed; none for any other suite."""
+    name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
+    if not suite.startswith(CLAIMS) or not (paper := papers().get(name)):
+        return []
+    shown = blocks([reading for at in (scale, COMPUTED) for reading in readings(paper, at)])
+    return (
+        [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": shown})] if shown else []
+    )

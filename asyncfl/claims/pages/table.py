@@ -1,0 +1,91 @@
+"""Verdicts as tables of text, for the terminal, docs and the page."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from asyncfl.claims.claim import Arrangement, Failure
+from asyncfl.claims.verdicts.readings import Reading
+from asyncfl.claims.verdicts.rules import Verdict, Word
+from reports import numbers
+
+# What matters comes first.
+ORDER: tuple[Word, ...] = (
+    "refuted",
+    "confirmed",
+    "equal",
+    "no effect",
+    "leans against",
+    "leans for",
+    "compatible",
+    "undecided",
+    "reported",
+    "not run",
+)
+HEADER = ("claim", "arrangement", "verdict", "found", "interval", "seeds", "besides")
+
+MEANS: dict[Failure, str] = {
+    "contradicts": "contradicts the paper",
+    "other_workload": "on a stand-in",
+    "other_arrangement": "other arrangement",
+    "outside_conditions": "outside its conditions",
+    "underspecified": "underspecified",
+    "ours": "ours",
+}
+ARRANGED: dict[Arrangement, str] = {
+    "paper": "the paper’s",
+    "code": "its code’s",
+    "reading": "a reading",
+    "ours": "ours",
+}
+
+
+def line(reading: Reading) -> tuple[str, ...]:
+    """The verdict of a reading, under `HEADER`."""
+    verdict = reading.verdict
+    seeds = str(verdict.seeds) if verdict.seeds else ""
+    value = number(verdict), interval(verdict), seeds, besides(verdict)
+    return reading.claim.id, arranged(reading), said(reading), *value
+
+
+def arranged(reading: Reading) -> str:
+    """Whose experiment it is, and on whose data and model."""
+    return f"{ARRANGED[reading.arrangement]}{', stand-in' if reading.workload == 'stand-in' else ''}"
+
+
+def said(reading: Reading) -> str:
+    """The word of a verdict; of a failure, what it means."""
+    return f"{reading.word} ({MEANS[reading.failure]})" if reading.word == "refuted" else worded(reading)
+
+
+def worded(reading: Reading) -> str:
+    """The word of a verdict; of one that leans, in how many seeds."""
+    if reading.word == "compatible":
+        return "compatible, imprecise"
+    if reading.word not in {"leans for", "leans against"}:
+        return reading.word
+    words = ("ahead", "behind") if reading.claim.kind == "better" else ("holds", "fails")
+    seeds = reading.verdict.seeds
+    return f"{words[reading.word == 'leans against']} in {seeds} of {seeds} seeds"
+
+
+def number(verdict: Verdict) -> str:
+    """What was found, where it is a number."""
+    return _number(verdict.found)
+
+
+def interval(verdict: Verdict) -> str:
+    """Return the interval of a verdict; empty where there is none."""
+    if isnan(verdict.low) or isnan(verdict.high):
+        return ""
+    return f"[{_number(verdict.low)}, {_number(verdict.high)}]"
+
+
+def besides(verdict: Verdict) -> str:
+    """Further remarks: how many seeds would decide, and why."""
+    more = f"{verdict.more:,} seeds would decide" if verdict.more else ""
+    return "; ".join(filter(None, (verdict.why, more)))
+
+
+def _number(value: float) -> str:
+    return "" if isnan(value) else numbers.number(value, 3)

@@ -1,0 +1,149 @@
+"""The register of decisions: what was changed in entries after numbers of theirs were seen, and proof of it.
+
+`asyncfl/claims/decisions/<paper>.yaml` has a line for each decision. Beside it, `<paper>.csv` has the
+digest of what each entry is judged by: first when its first numbers were stored, then once for each decision
+that changed it. An entry that differs from its last digest was changed without a line, which a test refuses.
+"""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from asyncfl.claims import kept
+from asyncfl.claims.claim import SCALES, Claim
+from asyncfl.claims.files import Paper
+from asyncfl.claims.kept import COMPUTED
+from benchmarks.errors import UserError
+from benchmarks.suite.complaints import lines_of
+from benchmarks.yaml_io import read
+from fl_core import reading
+from fl_core.parts import Frozen
+
+FOLDER = "decisions"  # beside the results
+COLUMNS = ("entry", "digest", "decision")
+PROSE = {"id", "place", "statement", "note", "seen", "needs", "case", "table", "unjudged"}
+
+
+class Decision(Frozen):
+    """A change of a class, margin, rule or space after numbers of the entries were seen."""
+
+    id: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d-[a-z0-9-]+$")]  # its date, and a name
+    entries: Annotated[tuple[str, ...], Field(min_length=1)]  # ids, or patterns, as they were then
+    change: str
+    known: str  # the outcome at that time
+    reason: str
+
+    @property
+    def date(self) -> str:
+        """The day on which it was made."""
+        return self.id[:10]
+
+    def concerns(self, claim: str) -> bool:
+        """Whether it is about this entry."""
+        return any(fnmatch.fnmatchcase(claim, pattern) for pattern in self.entries)
+
+
+class Register(Frozen):
+    """All decisions on the entries of a paper, the oldest first."""
+
+    decisions: tuple[Decision, ...] = ()
+
+
+def decisions(paper: Paper, results: Path = kept.RESULTS) -> tuple[Decision, ...]:
+    """The decisions on a paper's entries; none without a file. UserError with every mistake in it."""
+    path = _path(paper, results, "yaml")
+    if not path.exists():
+        return ()
+    document = read(path)
+    try:
+        return Register.model_validate(document).decisions
+    except ValidationError as error:
+        raise UserError(*lines_of(path, error, Register, document)) from None
+
+
+def digest(claim: Claim) -> str:
+    """A short hash of all that an entry is judged by."""
+    judged = claim.model_dump(mode="json", exclude=PROSE, exclude_defaults=True)
+    judged["unjudged"] = bool(claim.unjudged)
+    return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[str, str]]]:
+    """Entry → its digests, each with the decision that brought it about; empty for the first numbers."""
+    path = _path(paper, results, "csv")
+    decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
+    for row in csv.DictReader(reading.text(path).splitlines()) if path.exists() else ():
+        if tuple(row) != COLUMNS or None in row.values():
+            raise UserError(f"{path}: is damaged: here stand the columns {', '.join(COLUMNS)}")
+        decisions_by_entry.setdefault(row["entry"], []).append((row["digest"], row["decision"]))
+    return decisions_by_entry
+
+
+def changed(paper: Paper, results: Path = kept.RESULTS) -> list[str]:
+    """The entries with numbers that are not judged as their last digest has it."""
+    past = history(paper, results)
+    return [id_ for id_ in _with_numbers(paper, results) if _last(past, id_) != digest(paper.claims[id_])]
+
+
+def record(paper: Paper, results: Path = kept.RESULTS) -> int:
+    """Store the digests of entries that are new or were changed by a decision, and return how many.
+
+    UserError, and nothing is stored, if an entry was changed without a line in the register.
+    """
+    past, known, wrong = history(paper, results), decisions(paper, results), []
+    fresh = changed(paper, results)
+    for id_ in fresh:
+        used = {decision for _, decision in past.get(id_, ())}
+        concerned = (decision.id for decision in reversed(known) if decision.concerns(id_))
+        why = next((made for made in concerned if made not in used), "")
+        if id_ in past and not why:
+            wrong.append(
+                f"{_path(paper, results, 'yaml')}: no decision on {id_}, which was changed after its numbers "
+                "were seen: say what, with the outcome known and the reason"
+            )
+        past.setdefault(id_, []).append((digest(paper.claims[id_]), why))
+    if wrong:
+        raise UserError(*wrong)
+    _write(_path(paper, results, "csv"), past)
+    return len(fresh)
+
+
+def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
+    """Store the digests of entries that have their first numbers."""
+    past = history(paper, results)
+    first = [id_ for id_ in _with_numbers(paper, results) if id_ not in past]
+    _write(
+        _path(paper, results, "csv"), {**past, **{id_: [(digest(paper.claims[id_]), "")] for id_ in first}}
+    )
+
+
+def _last(past: dict[str, list[tuple[str, str]]], id_: str) -> str:
+    return past[id_][-1][0] if id_ in past else ""
+
+
+def _with_numbers(paper: Paper, results: Path) -> Iterator[str]:
+    files = (kept.path(paper.name, scale, results) for scale in (COMPUTED, *SCALES))
+    ids = {number.claim for file in files for number in kept.read(file)}
+    return (id_ for id_ in paper.claims if id_ in ids)
+
+
+def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows((id_, *state) for id_, states in past.items() for state in states)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _path(paper: Paper, results: Path, kind: str) -> Path:
+    return results.parent / FOLDER / f"{paper.name}.{kind}"

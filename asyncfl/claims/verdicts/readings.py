@@ -1,0 +1,84 @@
+"""Readings: claims at a scale with the verdicts on their stored numbers; nothing here imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from asyncfl.claims import kept
+from asyncfl.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
+from asyncfl.claims.files import Paper
+from asyncfl.claims.kept import COMPUTED, RESULTS
+from asyncfl.claims.verdicts.rules import Verdict, Word
+from asyncfl.claims.verdicts.verdicts import verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A claim of a paper at one scale, with its verdict."""
+
+    paper: Paper
+    claim: Claim
+    scale: str  # or `computed`
+    verdict: Verdict
+
+    @property
+    def word(self) -> Word:
+        """The word of its verdict."""
+        return self.verdict.word
+
+    @property
+    def ran(self) -> bool:
+        """Whether there is a verdict."""
+        return self.word != "not run"
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """Whose experiment it is."""
+        return self.claim.arranged(self.scale)
+
+    @property
+    def workload(self) -> Workload:
+        """Whose data and model it has."""
+        return self.claim.works_on(self.scale)
+
+    @property
+    def failure(self) -> Failure:
+        """What a failure means."""
+        return self.claim.failure(self.scale)
+
+    @property
+    def needs(self) -> Need | None:
+        """What its runs need beyond an evening on two cores; None if these suffice."""
+        return None if self.claim.computed else self.paper.needs(self.claim, self.scale)
+
+
+def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
+    """The claims of a paper at a scale, or those that are computed, judged by the stored numbers."""
+    claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
+    by_claim = verdicts(claims, kept.values(kept.read(kept.path(paper.name, scale, folder))))
+    return [Reading(paper, claim, scale, by_claim[id_]) for id_, claim in claims.items()]
+
+
+def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
+    """Where a claim has a verdict: its scales, or `computed`."""
+    return (COMPUTED,) if claim.computed else paper.scales(claim)
+
+
+def all_of(papers: Iterable[Paper], folder: Path = RESULTS) -> list[Reading]:
+    """All readings: paper by paper, what is computed first."""
+    return [
+        reading
+        for paper in papers
+        for scale in (COMPUTED, *SCALES)
+        for reading in readings(paper, scale, folder)
+    ]
+
+
+def by_scale(readings: Iterable[Reading]) -> list[list[Reading]]:
+    """The readings of each paper at each scale."""
+    return [
+        list(group) for _, group in groupby(readings, key=lambda reading: (reading.paper.name, reading.scale))
+    ]

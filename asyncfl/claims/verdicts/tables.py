@@ -1,0 +1,40 @@
+"""Printed tables: one statement over all cells of each that have run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from asyncfl.claims.claim import Value
+from asyncfl.claims.verdicts.looks import ERROR
+from asyncfl.claims.verdicts.readings import Reading
+from reports.statistics.paired import Effect, student
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What became of a printed table as a whole."""
+
+    name: str  # Table 2
+    cells: int  # that have run
+    outside: int  # cells whose printed number is outside of its 95 % interval
+    difference: Effect  # ours − printed: its mean over cells, with an interval
+
+
+def tables(readings: Iterable[Reading]) -> list[Table]:
+    """The statements on the printed tables of which these readings are cells."""
+    by_file: dict[str, list[tuple[Reading, float]]] = {}
+    for reading in readings:
+        claim = reading.claim
+        if reading.ran and claim.table and isinstance(claim, Value) and claim.printed is not None:
+            away = reading.verdict.found - float(claim.printed)
+            by_file.setdefault(claim.table, []).append((reading, away))
+    return [
+        Table(
+            cells[0][0].claim.place,
+            len(cells),
+            sum(reading.verdict.unlike <= ERROR for reading, _ in cells),
+            student([away for _, away in cells]),
+        )
+        for cells in by_file.values()
+    ]

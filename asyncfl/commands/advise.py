@@ -1,0 +1,153 @@
+"""`asyncfl advise`: which strategies lead for clients like yours, and how to check it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from asyncfl.commands.trace import columns, columns_of_a_log, described, timing
+from benchmarks.errors import UserError
+
+SUITE = "standard"  # whose populations were measured
+JOBS = 30  # of a typical client, in the suite that checks the advice
+
+
+class Share(click.FloatRange):
+    """A number between bounds, also in per cent: 0.2 or 20%."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The share as a number; exits with what is wrong if it is none."""
+        if isinstance(value, str) and value.endswith("%"):
+            with suppress(ValueError):  # then it is refused as it was written
+                value = float(value.removesuffix("%")) / 100
+        return super().convert(value, param, ctx)
+
+
+@click.command()
+@click.option(
+    "--trace",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A log of your clients' jobs: rows of client,length, or any with the columns named.",
+)
+@columns_of_a_log
+@click.option("--clients", type=click.IntRange(1), help="How many.  [default: those of the trace, or 100]")
+@click.option("--slow", type=Share(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 20%.")
+@click.option("--factor", type=click.FloatRange(1), default=10.0, show_default=True, help="How much slower.")
+@click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("advised.yaml"),
+    show_default=True,
+    help="Where the suite is written that checks the advice.",
+)
+def command(
+    *,
+    trace: Path | None,
+    clients: int | None,
+    slow: float | None,
+    factor: float,
+    away: float | None,
+    out: Path,
+    gap: float | None,
+    **named: Any,
+) -> None:
+    """Say what the leaderboard knows of clients like yours, and write a suite that checks it.
+
+    Describe the clients by a trace, or by how many are slow or away:
+
+    \b
+      asyncfl advise --trace log.csv
+      asyncfl advise --trace jobs.parquet --client device --start began --end ended
+      asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
+    """  # noqa: D301 - click's mark for lines to be left alone
+    from asyncfl.advice import advice
+    from asyncfl.commands.leaderboard import KEPT
+    from benchmarks.suite.suite import load
+    from benchmarks.tables import print_text
+    from benchmarks.yaml_io import dump
+    from fl_core.scenario import Timing
+    from fl_core.timing.durations import means
+    from reports.leaderboard.board import Leaderboard
+
+    if trace and slow is not None:
+        raise UserError("--slow: the trace says how fast the clients are; leave out either")
+    if out.exists():
+        raise UserError(f"--out: {out} exists already; name another file")
+    if gap or any(named.values()):
+        count, written = _imported(trace, clients, away, out, gap, **named)
+    else:
+        count, written = _described(trace, clients, slow, factor, away)
+    own_timing = Timing.model_validate(written)
+    try:
+        typical = float(sorted(means(own_timing.durations, count, 0))[count // 2])
+        own = advice.of_timing(own_timing, count, JOBS * typical)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    board, suite = Leaderboard.load(KEPT, SUITE), load(SUITE, ["seeds=1"])
+    neighbours = advice.neighbours(own, suite, board.runs["timing"].unique())
+    for line in advice.advice(own, neighbours, board):
+        print_text(line)
+    strategies = advice.candidates(neighbours, board, suite)
+    print_text("The suite compares:")
+    for candidate in strategies:
+        print_text(f"{candidate.label}: {candidate.why}", indent="  ")
+    own_suite = advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies, neighbours)
+    out.write_text(dump(own_suite), encoding="utf-8")
+    print_text(
+        f"Check it on your own problem, in place of digits in {out}: "
+        f"asyncfl tune {out}, then asyncfl run {out} --tuned"
+    )
+
+
+def _described(
+    trace: Path | None, clients: int | None, slow: float | None, factor: float, away: float | None
+) -> tuple[int, dict[str, Any]]:
+    """How many clients, and their timing as a suite writes it."""
+    from fl_core.timing import traces
+
+    written: dict[str, Any] = {}
+    if trace:
+        try:
+            there = traces.clients(trace)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        count = clients or there
+        written["durations"] = {"name": "trace", "path": str(trace)}  # as suites read it: from here
+    else:
+        count = clients or 100
+        slow_ones = {"name": "two_speed", "share": slow, "slow": factor, "jobs": "exponential"}
+        written["durations"] = slow_ones if slow else {"name": "exponential"}
+    return count, written | _away(away, 10)
+
+
+def _imported(
+    trace: Path | None, clients: int | None, away: float | None, out: Path, gap: float | None, **named: Any
+) -> tuple[int, dict[str, Any]]:
+    """How many clients a log has, shown, and their timing as a suite writes it; its trace is written."""
+    from asyncfl.advice import logs
+    from benchmarks.tables import print_text
+
+    if trace is None:
+        raise UserError("--trace: name the log whose columns these are")
+    to = out.with_name(f"{out.stem}-trace.csv")
+    if to.exists():
+        raise UserError(f"--out: {to} exists already; name another file")
+    log = logs.read(trace, columns(**named), gap)
+    for line in described(trace, log, gap):
+        print_text(line)
+    log.write(to)
+    typical = float(log.jobs["length"].median())
+    return clients or log.clients, timing(log, to) | _away(away, 10 * typical)
+
+
+def _away(share: float | None, mean_on: float) -> dict[str, Any]:
+    """The availability of clients that are away for a share of the time, as a suite writes it; maybe none."""
+    if not share:
+        return {}
+    mean_off = round(mean_on * share / (1 - share), 3)
+    return {"availability": {"name": "spells", "mean_on": mean_on, "mean_off": mean_off}}

@@ -1,0 +1,182 @@
+"""`asyncfl compare`: two strategies of a suite that has run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from asyncfl import completion, options
+from benchmarks.errors import UserError
+from fl_core.schema import DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+    from reports.records.records import RecordedScenario, RecordedSuite
+    from reports.statistics.compare import Comparison
+
+
+@click.command()
+@click.argument("first", metavar="A", shell_complete=completion.strategies)
+@click.argument("second", metavar="B", shell_complete=completion.strategies)
+@click.option(
+    "--suite",
+    metavar="SUITE",
+    shell_complete=completion.suites,
+    help="Which suite.  [default: the only one that is recorded]",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, or auc, its mean over "
+    "client updates. May be repeated.  [default: the one that ranks the suite]",
+)
+@click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
+@options.store
+def command(
+    *,
+    first: str,
+    second: str,
+    suite: str | None,
+    metrics: tuple[str, ...],
+    scenario: str | None,
+    store: Store,
+) -> None:
+    """Say which of two strategies is ahead, by how much, and how sure that is.
+
+    Everything is read from MLflow, paired over seeds. Of several scenarios
+    the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
+    (Holm).
+    """
+    from benchmarks.tables import print_text
+    from reports.answers import answer
+
+    recorded = load(store, suite)
+    pair, scenarios = choose(recorded, first, second, scenario)
+    if recorded.outdated:
+        click.echo(f"{recorded.outdated}\n")
+    for metric in metrics or (scenarios[0].columns[0].name,):
+        asked = with_metric(scenarios, metric)
+        comparisons = in_each(asked, pair, metric)
+        click.secho(f"{pair[0]} and {pair[1]}, {_title(asked[0], metric)}", bold=True)
+        tests = max(comparison.tests for comparison in comparisons)
+        adjusted = (
+            f"; adjusted for {tests} scenarios: intervals hold at 95 % together (Bonferroni); "
+            "p is Holm’s, which may show a difference where the interval does not"
+        )
+        print_text(f"Paired over seeds{adjusted if tests > 1 else ', interval of 95 %'}")
+        for comparison in comparisons:
+            click.secho(f"\n{comparison.scenario}", fg="cyan")
+            for line in answer(comparison, *pair):
+                print_text(line, "  ")
+        if len(asked) < len(scenarios):
+            click.echo("")
+            print_text(f"Not in {', '.join(other.label for other in scenarios if other not in asked)}.")
+        click.echo("")
+
+
+def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric: str) -> list[Comparison]:
+    """A comparison for each scenario, and of the mean over all of them where that means anything."""
+    from reports.statistics.compare import compare, overall
+
+    comparisons = compare(scenarios, *pair, metric)
+    mean = overall(scenarios, comparisons)
+    return [*comparisons, *([mean] if mean else [])]
+
+
+def _title(scenario: RecordedScenario, metric: str) -> str:
+    from reports.statistics.compare import AREA, measured
+
+    if metric in TO_TARGET:
+        return f"{measured(scenario, metric).title} until the target is met"
+    return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
+
+
+def load(store: Store, suite: str | None) -> RecordedSuite:
+    """The suite's runs; the only suite's where none is named. UserError if there are none."""
+    from benchmarks.tracking.database import reading
+    from reports.records import store as records
+
+    store.must_exist()
+    uri = store.tracking_uri
+    if suite is not None and (named := records.load(uri, suite)).runs:
+        return named
+    with reading(uri) as client:
+        recorded = [
+            experiment.name for experiment in client.search_experiments() if experiment.name != DEFAULT
+        ]
+    if suite is None and len(recorded) == 1:
+        return records.load(uri, recorded[0])
+    if suite is None:
+        raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
+    if suite in recorded:
+        raise UserError(f"no run of '{suite}' is recorded")
+    raise _unknown("suite", suite, recorded)
+
+
+def _strategy(suite: RecordedSuite, name: str) -> str:
+    """The label that a user means, or the one strategy of that title, or of that name in suite files."""
+    labels = suite.strategies
+    names = {run.strategy: run.params.get(STRATEGY_NAME, "") for run in suite.runs}
+    spellings = {label: (label, label.partition(" (")[0], names[label]) for label in labels}
+    if name in labels:
+        return name
+    for way in zip(*spellings.values(), strict=True):
+        alike = [label for label, said in zip(labels, way, strict=True) if said.casefold() == name.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        if alike:
+            raise _unknown("strategy", name, alike)
+    raise _unknown("strategy", name, labels)
+
+
+def choose(
+    suite: RecordedSuite, first: str, second: str, text: str | None
+) -> tuple[tuple[str, str], list[RecordedScenario]]:
+    """The labels of both strategies, and the scenarios with a text in their name in which both were tried.
+
+    UserError if there are none.
+    """
+    pair = _strategy(suite, first), _strategy(suite, second)
+    if pair[0] == pair[1]:
+        raise UserError(f"A and B are both {pair[0]}: name two strategies")
+    everywhere = suite.scenarios()
+    wanted = [
+        scenario for scenario in everywhere if text is None or text.casefold() in scenario.label.casefold()
+    ]
+    if not wanted:
+        raise _unknown("scenario", str(text), [scenario.label for scenario in everywhere])
+    both = [scenario for scenario in wanted if set(pair) <= {cell.strategy for cell in scenario.cells}]
+    if not both:
+        raise UserError(f"{' and '.join(pair)} were tried in no scenario together")
+    return pair, both
+
+
+def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
+    """The scenarios in which the metric is available; UserError if there are none."""
+    from reports.statistics.compare import AREA
+
+    if metric in TO_TARGET:
+        with_target = [scenario for scenario in scenarios if scenario.target is not None]
+        if not with_target:
+            raise UserError(f"--metric {metric}: the suite sets no target")
+        return with_target
+    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve.columns}
+    allowed = sorted(recorded - {*Clock, Name.UPLOADS})
+    if metric != AREA and metric not in allowed:
+        raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
+    return [
+        scenario
+        for scenario in scenarios
+        if metric == AREA or any(metric in run.files.curve.columns for run in scenario.runs)
+    ]
+
+
+def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
+    from fl_core.text import nearest
+
+    there = ", ".join(allowed) or "none"
+    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")

@@ -1,0 +1,78 @@
+"""`asyncfl list`: what a suite can choose from."""
+
+from __future__ import annotations
+
+import click
+
+from asyncfl import completion, options
+
+KINDS = (
+    "strategies",
+    "samplings",
+    "problems",
+    "partitions",
+    "models",
+    "durations",
+    "availability",
+    "arrangements",
+    "local",
+    "suites",
+)
+
+
+@click.command()
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
+@options.allow_code
+def command(kind: str | None, name: str | None) -> None:
+    """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
+
+    NAME alone will do where only one kind has a part of that name; an import path,
+    my_package.my_module:MyStrategy, will do as well.
+
+    \b
+    Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
+    durations, availability, arrangements, local (local work), suites.
+    """  # noqa: D301 - click's mark for lines to be left alone
+    from benchmarks.errors import UserError
+    from benchmarks.reference.catalogue import FAMILIES, entries
+    from benchmarks.tables import print_table
+    from fl_core.text import nearest
+
+    if name is not None and kind not in FAMILIES:
+        raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
+    if name is not None or (kind is not None and kind not in KINDS):
+        _print_part(kind if name else None, name or str(kind))
+        return
+    for number, part_kind in enumerate([kind] if kind else KINDS):
+        if kind is None:
+            click.echo(("\n" if number else "") + part_kind.upper())
+        print_table(
+            ("name", "what it is", "paper"),
+            [(entry.name, entry.what, entry.paper) for entry in entries(part_kind)],
+        )
+
+
+def _print_part(kind: str | None, name: str) -> None:
+    from benchmarks.reference.parts import described
+    from benchmarks.tables import print_table
+
+    part = described(kind, name)
+    click.echo(f"{part.name}: {part.what}")
+    if part.paper:
+        click.echo(f"Paper: {part.paper}")
+    if part.text:
+        click.echo(f"\n{part.text}")
+    click.echo("\nFields" if part.fields else "\nNo fields")
+    rows = [
+        (
+            field.name,
+            field.values,
+            f"default {field.default}" if field.default != "required" else field.default,
+            field.tuned and f"tuned {field.tuned}",
+            field.what,
+        )
+        for field in part.fields
+    ]
+    if rows:
+        print_table(("field", "values", "default", "tuned", "what it is"), rows)

@@ -1,0 +1,80 @@
+"""`asyncfl show`: what a suite expands to, before it runs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from asyncfl import options
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from benchmarks.suite.suite import PlannedRun
+
+
+@click.command()
+@options.suite
+@options.allow_code
+@options.scale
+@options.settings
+@options.data_dir
+def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
+    """Show the runs that SUITE expands to, and how long they will take."""
+    from benchmarks.suite import summary
+    from benchmarks.suite.suite import load
+    from benchmarks.tables import print_table, print_text
+
+    loaded = load(suite, settings, scale)
+    runs = loaded.runs()
+    scenarios = summary.scenarios(runs)
+    shared, strategies = summary.strategies(runs)
+    print_text(": ".join(filter(None, [loaded.name, loaded.spec.description.strip()])))
+    if loaded.scale:
+        click.echo(f"Scale: {loaded.scale}")
+    if loaded.spec.paper:
+        click.echo(f"Paper: {loaded.spec.paper}")
+    if loaded.grid:
+        click.echo("\nGrid")
+        print_table(("key", "values"), summary.grid(loaded))
+    click.echo("\nScenarios")
+    for label in scenarios:
+        print_text(label)
+    click.echo()
+    print_text(f"Strategies, all with {shared}" if shared else "Strategies")
+    print_table(("strategy", "hyper-parameters"), strategies)
+    click.echo()
+    print_text(f"Each run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.spec.seeds))}")
+    per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.spec.seeds), 'seed')}"
+    click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
+    print_text(_prospect(runs))
+
+
+def _prospect(runs: list[PlannedRun]) -> str:
+    """How long the runs will take, or why they cannot run."""
+    from benchmarks.errors import users_mistake
+    from benchmarks.runs.estimate import core_seconds
+    from benchmarks.tables import print_text
+    from fl_core.problems.problem import InvalidProblemError
+    from fl_core.text import duration
+
+    try:
+        for problem, seed in {run.experiment.scenario.problem: run.experiment.seed for run in runs}.items():
+            problem.check(seed)
+            for remark in problem.remarks(seed):
+                print_text(remark)
+        seconds = core_seconds(runs)
+    except InvalidProblemError as error:
+        return f"It cannot run: {error}"
+    except Exception as error:
+        reason = users_mistake(error)
+        if reason is None:
+            raise
+        return f"Estimated time: unknown. {' '.join(reason)}"
+    cores = os.cpu_count() or 1
+    return (
+        f"Estimated time: {duration(seconds / cores)} on the {many(cores, 'core')} here, "
+        f"{duration(seconds)} on one "
+        "(extrapolated from about a second of it; start-up, baselines and tracking not included)"
+    )

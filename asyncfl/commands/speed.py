@@ -1,0 +1,48 @@
+"""`asyncfl speed`: how fast the simulator is on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from asyncfl import options
+
+COLUMNS = ("model", "execution", "updates/s", "× yardstick", "computes")
+
+
+@click.command()
+@options.folder
+@options.data_dir
+@options.device
+def command(folder: Path) -> None:
+    """Measure client updates a second here, beside a plain script.
+
+    The yardstick is the loop that one would write for this one experiment: asynchronous SGD, 100 clients at
+    work, mini-batches of 64, on random data in the shape of MNIST and of Shakespeare's plays. One process,
+    one thread, some minutes. Writes speed.json in DIR.
+    """
+    import json
+
+    from benchmarks.device import chosen, label
+    from benchmarks.speed.measurement import measure
+    from benchmarks.tables import print_headed
+    from benchmarks.tracking.provenance import provenance
+
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = measure(lambda model: click.echo(f"measuring: {model}", err=True), chosen())
+    path = folder / "speed.json"
+    content = {"updates": rows, "device": label()} | {tag.short: value for tag, value in provenance().items()}
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = [
+        (
+            row["model"],
+            row["execution"],
+            f"{row['updates_per_second']:,.0f}",
+            f"{row['of_yardstick']:.2f}",
+            row["computes"],
+        )
+        for row in rows
+    ]
+    print_headed(COLUMNS, lines)
+    click.echo(f"\nWritten: {path}")

@@ -1,0 +1,166 @@
+"""`asyncfl trace import`: a log of jobs, in any columns, as a trace and a law of availability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.errors import UserError
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from asyncfl.advice.logs import Columns, JobLog
+    from reports.figures.svg import Drawing
+
+File = click.Path(dir_okay=False, path_type=Path)
+COLUMNS = (
+    click.option("--client", metavar="COL", help="Column of the log that names the client."),
+    click.option("--start", metavar="COL", help="Column with the start of a job: dates, or numbers."),
+    click.option("--end", metavar="COL", help="Column with its end."),
+    click.option("--duration", metavar="COL", help="Column with its length, in place of --end."),
+    click.option("--status", metavar="COL", help="Column with its status; only finished jobs count."),
+    click.option(
+        "--done",
+        metavar="VALUE",
+        multiple=True,
+        help="A status of finished jobs.  [default: done, ok, success, completed, finished and the like]",
+    ),
+    click.option(
+        "--gap",
+        metavar="LENGTH",
+        type=click.FloatRange(min=0, min_open=True),
+        help="A longer gap between a client's jobs is an absence.  [default: 10 times the usual cycle]",
+    ),
+)
+
+
+def columns_of_a_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what the columns of a log are."""
+    for option in reversed(COLUMNS):
+        command = option(command)
+    return command
+
+
+def columns(
+    *,
+    client: str | None,
+    start: str | None,
+    end: str | None,
+    duration: str | None,
+    status: str | None,
+    done: tuple[str, ...],
+) -> Columns:
+    """The columns of a log, from the options; UserError unless they tell the length of a job."""
+    from asyncfl.advice.logs import Columns
+
+    if client is None:
+        raise UserError("--client: name the column of the log that names the client")
+    if (duration is None) == (end is None) or (end is not None and start is None):
+        raise UserError("give --start COL and --end COL, or --duration COL, with --start COL if there is one")
+    if done and status is None:
+        raise UserError("--done: name the column of the status with --status COL")
+    return Columns(client, start, end, duration, status, done)
+
+
+@click.group("trace")
+def command() -> None:
+    """Use logs of real clients."""
+
+
+@command.command("import")
+@click.argument("log", type=File)
+@columns_of_a_log
+@click.option("--out", metavar="FILE", type=File, help="The trace to write.  [default: LOG-trace.csv]")
+def import_log(log: Path, gap: float | None, out: Path | None, **named: Any) -> None:
+    """Make a trace of LOG, a CSV or parquet file with one row for each job of a client.
+
+    Shows what it found and how a suite uses it; writes the trace, and a figure beside it.
+
+    \b
+      asyncfl trace import jobs.csv --client device --start began --end ended --status state
+      asyncfl trace import jobs.parquet --client phone --duration seconds
+    """  # noqa: D301 - click's mark for lines to be left alone
+    from asyncfl.advice import logs
+    from benchmarks.yaml_io import dump
+
+    of_log = columns(**named)
+    trace = out or log.with_name(f"{log.stem}-trace.csv")
+    figure = trace.with_suffix(".svg")
+    for path in (trace, figure):
+        if path.exists():
+            raise UserError(f"{path}: exists already; name another trace with --out FILE")
+    jobs = logs.read(log, of_log, gap)
+    for line in described(log, jobs, gap):
+        click.echo(line)
+    jobs.write(trace)
+    _figure(jobs).save(figure)
+    click.echo(f"Trace: {trace}. Figure: {figure}. In a suite:\n")
+    click.echo(dump({"problem": {"clients": jobs.clients}, "timing": timing(jobs, trace)}).rstrip())
+
+
+def timing(log: JobLog, trace: Path) -> dict[str, Any]:
+    """The timing of a log as a suite writes it."""
+    law = log.absences.law if log.absences else None
+    return {"durations": log.durations(trace), **({"availability": law} if law else {})}
+
+
+def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
+    """What a log holds, in sentences: rows, clients, lengths, absences."""
+    from asyncfl.advice.logs import counts
+    from reports.numbers import number
+
+    def text(value: float) -> str:
+        return number(value, 3)
+
+    lengths, unit = log.jobs["length"], " s" if log.seconds else ""
+    means = log.jobs.groupby("client")["length"].mean()
+    yield f"{path}: {many(log.rows, 'row')}, {many(len(lengths), 'job')} of {many(log.clients, 'client')}"
+    if log.left_out:
+        yield f"Left out: {counts(log.left_out)}"
+    middle, most, longest = (text(float(lengths.quantile(share))) for share in (0.5, 0.9, 1))
+    yield f"Length of a job: median {middle}{unit}, nine in ten up to {most}{unit}, longest {longest}{unit}"
+    low, middle, high = (text(float(means.quantile(share))) for share in (0, 0.5, 1))
+    yield f"Mean length of a client's jobs: from {low}{unit} to {high}{unit}, median {middle}{unit}"
+    if log.absences is None:
+        yield "Absences: unknown, as no client has two jobs with a start time; always available"
+        return
+    absences = log.absences
+    than = "10 times its median time from job to job" if gap is None else f"{text(gap)}{unit}"
+    long = f"{absences.long:,} of {many(absences.gaps, 'gap')} between a client's jobs"
+    yield f"Absences: {long} are longer than {than}, {100 * absences.away:.2g} % of the time"
+    if law := absences.law:
+        on, off = text(law["mean_on"]), text(law["mean_off"])
+        yield f"  present for {on}{unit} and away for {off}{unit} on average; who left for good is not seen"
+    else:
+        yield "  too little for a law: always available"
+
+
+def _figure(log: JobLog) -> Drawing:
+    """Shares of jobs, and of clients by their mean, up to a length."""
+    import numpy as np
+    from matplotlib.ticker import LogLocator
+
+    from reports.figures.svg import Drawing, across, line_style, style
+
+    curves = {
+        "jobs": log.jobs["length"].to_numpy(),
+        "clients, by the mean length of their jobs": log.jobs.groupby("client")["length"].mean().to_numpy(),
+    }
+
+    def paint(axes: Axes) -> None:
+        for index, values in enumerate(curves.values()):
+            shares = 100 * np.arange(1, len(values) + 1) / len(values)
+            axes.step(np.sort(values), shares, where="post", linestyle=line_style(index), **style(index))
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.set_ylim(0, 102)
+        axes.set_title("Share that is no longer (%)", loc="left", fontsize=11)
+        across(axes, "length in seconds" if log.seconds else "length", log=True)
+
+    description = "Shares of jobs, and of clients by the mean length of their jobs, up to each length."
+    return Drawing(paint, description, (440, 290), (46, 14, 34, 44), list(enumerate(curves)))

@@ -1,0 +1,267 @@
+"""`asyncfl tune`: search for learning rates, fairly, and write down what was found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from asyncfl import options
+from benchmarks import interrupts
+from benchmarks.redaction import command_line
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from benchmarks.suite.suite import Suite
+    from benchmarks.suite.tuned import TunedFile
+    from benchmarks.tracking.store import Store
+    from tuning.campaign import Driver
+    from tuning.study import Campaign
+
+POSITIVE = click.IntRange(min=1)
+
+
+@click.command()
+@options.suite
+@options.allow_code
+@options.settings
+@options.scale
+@options.store
+@options.data_dir
+@options.device
+@click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
+@click.option("--seeds", type=POSITIVE, metavar="N", help="Seeds of each trial, none of them the suite's.")
+@click.option("--sampler", type=click.Choice(["tpe", "random", "grid", "cmaes", "gp"]), help="How to search.")
+@click.option(
+    "--objective",
+    type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
+    help="The value of a trial.",
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
+    "campaign.  [default: DIR/tuning.journal]",
+)
+@options.engine
+@options.address
+@options.workers
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them; with --set, "
+    "DIR/tuned-SUITE.yaml]",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
+@options.verbose
+@click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
+def command(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    store: Store,
+    trials: int | None,
+    seeds: int | None,
+    sampler: str | None,
+    objective: str | None,
+    storage: str | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    out: Path | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Tune the strategies of SUITE: the same trials, seeds and budget for each.
+
+    Trials are judged on validation data and on seeds of their own. Finished trials are not repeated;
+    interrupted ones continue.
+    """
+    began = monotonic()
+    from benchmarks import engine as engines
+    from benchmarks.device import processes
+    from benchmarks.suite.suite import load
+    from tuning.plan import plan
+
+    asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
+    options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
+    loaded = load(suite, [*settings, *options_], scale, tuned=False)
+    campaign = plan(loaded)
+    campaign.check()
+    if dry_run:
+        _show_plan(campaign, workers or processes())
+        return
+
+    from tuning.campaign import Driver
+    from tuning.storage import open_storage
+
+    computes = engines.engine(engine, address, workers)
+    computes.warm_up("tuning.trials_job")
+    opened = open_storage(storage or str(store.folder / "tuning.journal"))
+    driver = Driver(campaign, opened, store)
+    interrupts.are_raised()
+    try:
+        with _progress(driver, quiet=quiet) as show:
+            driver.run(computes, show)
+    except KeyboardInterrupt:
+        done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
+        click.echo(f"\nStopped: {done}; trials in progress will be retried.")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
+        sys.exit(interrupts.EXIT)
+    click.echo(_what_happened(driver, monotonic() - began))
+    out = out or elsewhere(loaded, settings, store.folder)
+    _show(keep(driver, out or loaded.tuned_values), out or loaded.tuned_values)
+    if not driver.records.away:
+        _write_page(loaded.name, store)
+    click.echo(f"Next: {_run_with_it(loaded, suite, store, scale=scale, settings=settings, out=out)}")
+
+
+def elsewhere(suite: Suite, settings: Sequence[str], folder: Path) -> Path | None:
+    """Where values go that were found with other settings, so that the suite's own stay as they are."""
+    return folder / f"tuned-{suite.name}.yaml" if _suite_settings(settings) else None
+
+
+def keep(driver: Driver, path: Path) -> TunedFile:
+    """Write what a campaign found to a file, and warn of what is missing."""
+    from benchmarks.errors import warn
+    from benchmarks.suite import tuned
+    from tuning.results import found
+
+    campaign = driver.campaign
+    if driver.records.away:
+        warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
+    what = found(campaign, driver.ledgers)
+    tuned.write(path, what)
+    if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
+        warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
+    return what
+
+
+def _what_happened(driver: Driver, seconds: float) -> str:
+    from fl_core.text import duration
+
+    campaign = driver.campaign
+    size = f"{_studies(campaign)} of {many(campaign.studies[0].trials, 'trial')}"
+    if driver.before >= campaign.trials:
+        return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
+    earlier = f", {many(driver.before, 'trial')} finished before" if driver.before else ""
+    return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
+
+
+@contextmanager
+def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar where there is a terminal; else a line for each tenth of the trials."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    total, began = driver.campaign.trials, monotonic()
+    tenths = 10 * driver.before // total
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("trials", total=total, completed=driver.before)
+
+        def show(ended: int) -> None:
+            nonlocal tenths
+            bar.update(task, completed=ended)
+            if 10 * ended // total > tenths and not (quiet or console.is_terminal):
+                tenths = 10 * ended // total
+                click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
+
+        yield show
+
+
+def _write_page(name: str, store: Store) -> None:
+    """The report page, with the campaign on it, also where the suite has not run yet."""
+    from asyncfl.commands.report import write_page
+    from reports.records.store import load
+
+    write_page(load(store.tracking_uri, name), store)
+
+
+def _run_with_it(
+    loaded: Suite, suite: str, store: Store, *, scale: str | None, settings: tuple[str, ...], out: Path | None
+) -> str:
+    """The command that runs the suite with what was found."""
+    from benchmarks.suite.file import TUNED
+
+    words = ["asyncfl", "run", suite]
+    words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]
+    words += ["--scale", scale] if scale else []
+    words += [word for setting in _suite_settings(settings) for word in ("--set", setting)]
+    return command_line([*words, *store.options])
+
+
+def _suite_settings(settings: Sequence[str]) -> list[str]:
+    """What --set changes in the suite itself, not in how it is tuned."""
+    return [setting for setting in settings if not setting.startswith("tuning.")]
+
+
+def _show(what: TunedFile, path: Path) -> None:
+    from benchmarks.tables import print_table
+
+    rows = []
+    for entry in what.tuned:
+        spread = f" ± {entry.spread:.2g}" if entry.spread is not None else ""
+        value = f"as {entry.reused_from}" if entry.reused_from else f"{entry.value:.4g}{spread}"
+        before = "" if entry.before is None or entry.reused_from else f"{entry.before:.4g}"
+        parameters = (
+            f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in entry.parameters.items()
+        )
+        rows.append((entry.scenario, entry.strategy, value, before, ", ".join(parameters)))
+    said = f"{what.objective}, {what.metric}"
+    print_table(("scenario", "strategy", said, "before", "parameters"), rows)
+    click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
+    click.echo(f"Tuned values: {path}")
+
+
+def _show_plan(campaign: Campaign, workers: int) -> None:
+    from benchmarks.tables import print_table
+    from fl_core.text import duration
+    from tuning.estimate import core_seconds
+
+    study, spec = campaign.studies[0], campaign.spec
+    rows = [
+        (
+            study.scenario,
+            study.strategy,
+            many(study.trials, "trial"),
+            "; ".join(
+                f"{name} {_candidates(candidates)}" for name, candidates in study.space.described().items()
+            ),
+        )
+        for study in campaign.studies
+    ]
+    print_table(("scenario", "strategy", "trials", "space"), rows)
+    for run, source in campaign.reused:
+        click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
+    seeds = ", ".join(map(str, study.seeds))
+    click.echo(f"\nObjective: {spec.objective} of {study.objective.metric.name}, {study.objective.direction}")
+    click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
+    click.echo(f"Sampler: {spec.sampler}, {many(spec.batch, 'trial')} at a time; pruner: {spec.pruner}")
+    size = f"{_studies(campaign)} × {many(study.trials, 'trial')} × {many(len(study.seeds), 'seed')}"
+    click.echo(f"Simulations: {size} = {campaign.simulations}")
+    seconds = core_seconds(campaign)
+    click.echo(
+        f"Estimated time: {duration(seconds / workers)} with {workers} processes "
+        "(extrapolated from some seconds of it; start-up and tracking not included)"
+    )
+
+
+def _studies(campaign: Campaign) -> str:
+    count = len(campaign.studies)
+    return f"{count} {'study' if count == 1 else 'studies'}"
+
+
+def _candidates(candidates: Mapping[str, Any]) -> str:
+    if "choices" in candidates:
+        return " | ".join(map(str, candidates["choices"]))
+    return f"{candidates['low']:g} to {candidates['high']:g}" + (" (log)" if candidates["log"] else "")

@@ -1,0 +1,149 @@
+"""`asyncfl ui`: MLflow's own pages on what was recorded."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import click
+
+from asyncfl import completion, options
+from benchmarks import interrupts
+from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
+from fl_core.schema import DEFAULT
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
+PATIENCE = 0.25  # seconds between two questions whether the server answers
+
+
+@click.command()
+@click.argument("suite", required=False, shell_complete=completion.suites)
+@options.store
+@click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address that it listens on; any other than the default is open to the network, without a password.",
+)
+def command(suite: str | None, store: Store, port: int, host: str) -> None:
+    """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
+    from benchmarks.errors import warn
+    from benchmarks.tracking.places import settle
+
+    store.must_exist()
+    if store.is_server:
+        raise UserError(
+            f"--tracking-uri {store.tracking_uri}: is an MLflow server: open its pages in a browser"
+        )
+    if _taken(host, port):
+        raise UserError(f"port {port} is in use: choose another with --port")
+    if why := settle(store):
+        warn(f"MLflow's pages will not find files of runs: {why}")
+    links = pages(store.tracking_uri, suite) if suite is not None else []
+    click.echo("MLflow is starting; this takes a moment.")
+    with _server(store.tracking_uri, host, port) as server:
+        while server.poll() is None and not _answers(host, port):
+            sleep(PATIENCE)
+        if server.poll() is None:
+            for title, address in links:
+                click.echo(f"{title}\n  http://{host}:{port}/{address}")
+            click.echo(f"MLflow UI: http://{host}:{port} (ends with Ctrl-C)")
+        sys.exit(server.wait())
+
+
+@contextmanager
+def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[str]]:
+    """MLflow's server, with all of its processes ended at the end, by Ctrl-C or a signal, too."""
+    interrupts.are_raised()
+    environment = {
+        **os.environ,
+        # It may hold a password, and all users of a machine can see the arguments of a process.
+        "MLFLOW_BACKEND_STORE_URI": tracking_uri,
+        "UVICORN_APP_DIR": str(Path(os.__file__).parent),  # else modules are searched for where it is started
+    }
+    arguments = [sys.executable, "-m", "mlflow", "ui", "--host", host, "--port", str(port)]
+    server = subprocess.Popen(
+        arguments,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    output = Thread(target=_print, args=(server.stdout,), daemon=True)
+    output.start()
+    try:
+        yield server
+    except KeyboardInterrupt:
+        sys.exit(0)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait()
+        output.join(PATIENCE)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stderr.write(redacted(line))
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether the server is ready for a browser."""
+    try:
+        with urlopen(f"http://{host}:{port}/health", timeout=5):
+            return True
+    except (URLError, OSError):
+        return False
+
+
+def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
+    """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
+    from benchmarks.tracking import notes, views
+    from benchmarks.tracking.database import reading
+    from benchmarks.tracking.entries import valid_tags
+    from fl_core.text import nearest
+
+    with reading(tracking_uri) as client:
+        experiment = client.get_experiment_by_name(suite)
+        known = [experiment.name for experiment in client.search_experiments() if experiment.name != DEFAULT]
+    if experiment is None:
+        there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
+        raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
+    id_ = experiment.experiment_id
+    links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
+    with reading(tracking_uri) as client:
+        reports = client.search_runs([id_], notes.REPORT, max_results=1)
+    links += [("Report page", notes.report_page(suite, id_, run.info.run_id)) for run in reports]
+    return links or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
+
+
+def _taken(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # a port that was given up just now is free
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return True
+            raise UserError(f"--host {host}: cannot be listened on: {error.strerror}") from None
+    return False

@@ -1,0 +1,283 @@
+"""`asyncfl claims` as a user types it: run, interrupted, gone on with, shown."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from patience import PATIENCE, eventually
+from recorded import held
+from toy_paper import CLAIMS
+
+from asyncfl.claims import kept, register
+from asyncfl.claims.command.group import command
+from asyncfl.claims.files import papers
+from asyncfl.claims.plan import ClaimPlan
+from benchmarks.errors import UserError
+from benchmarks.tracking.store import Store
+from fl_core.import_guard import ALLOWED
+from fl_core.recording import recorder as measure
+from reports.records.store import load
+
+ROOT = Path(__file__).parents[3]
+PATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "benchmarks")])
+
+LARGER = """\
+  unused:
+    suite: quickstart
+    scales: {paper: {}}
+    needs: {paper: {runs: a network, gpu: an hour, cores: a week}}
+"""
+MAIN = """\
+main:
+  - {id: slow, words: Slow is behind, place: §1, readings: [T-better/slow]}
+  - {id: sums, words: Sums are wrong, place: §3, readings: [T-exact/sum], open: The text is lost.}
+  - {id: large, words: It trains, place: §2, readings: [T-large/*]}
+"""
+MORE = """\
+  - id: T-large/digits
+    place: §2
+    statement: It trains.
+    kind: value
+    band: [0.5, null]
+    clock: updates
+    rates: stated
+    arrangement: paper
+    workload: paper
+    scenario: unused
+    where: {problem.partition: iid, timing.durations: fx}
+    strategy: fedfix
+    metric: test/accuracy
+  - id: T-exact/sum
+    place: §3
+    statement: Two and two make five.
+    kind: exact
+    computed: arithmetic:total
+    arguments: {of: [2, 2]}
+    printed: 5
+    seen: They make four.
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """A folder of claims."""
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "arithmetic.py").write_text("def total(of):\n    return sum(of)\n")
+    (tmp_path / "claims" / "toy.yaml").write_text(CLAIMS.replace("claims:", LARGER + MAIN + "claims:") + MORE)
+    return tmp_path / "claims"
+
+
+@pytest.fixture
+def done(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., str]:
+    """What `asyncfl` with some arguments prints, once it has ended well."""
+
+    def _done(*arguments: str) -> str:
+        process = start(*arguments)
+        output, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, output
+        return output
+
+    return _done
+
+
+@pytest.mark.slow
+def test_claims_are_run_interrupted_gone_on_with_and_shown(
+    start: Callable[..., subprocess.Popen[str]], done: Callable[..., str], toy: Path, store: Store
+) -> None:
+    at = ("--claims", str(toy), "--store", str(store.folder))
+    run = ("claims", "run", *at, "--allow-code", "--workers", "2")
+    assert "claims-toy-small: 1 claim, 6 runs, " in done(*run, "--dry-run")
+
+    go, file = toy.parent / "go", toy / "toy.yaml"
+    slow = held(go, at=300, free=1)
+    text = file.read_text().replace('{name: "sluggish:Slow", pause: 0.004}', slow)
+    file.write_text(text.replace("sluggish:Slow", "sluggish:Held"))
+    first = start(*run)
+    assert eventually(lambda: finished_seeds(store) or first.poll() is not None)
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+    output, _ = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 130 and "Traceback" not in output
+    assert output.splitlines()[-1] == f"Resume with: asyncfl {' '.join(run)}"
+    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    assert {one.seed for one in stored} == finished_seeds(store) != {0, 1, 2}
+
+    go.touch()
+    assert "claims-toy-small: 6 runs, 6 of them finished." in done(*run)
+    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    assert {(one.claim, one.sample, one.seed): one.value for one in stored} == _undisturbed(toy)
+    assert all(one.origin and one.when and one.runs for one in stored)
+
+    summary = done("claims", "--claims", str(toy))
+    rows = [" ".join(line.split()) for line in summary.splitlines()]
+    assert rows[:4] == [
+        "Toy et al. outcome the paper’s show",
+        "Slow is behind reproduced 1 of 1 slow",
+        "Sums are wrong not reproduced 0 of 1 sums",
+        "It trains not run – large",
+    ]
+    table = done("claims", "--claims", str(toy), "--paper", "toy")
+    assert "Toy et al. · small\n" in table and "\nT-better/slow  the paper’s  confirmed  " in table
+    assert "\nT-exact/sum  the paper’s  refuted (contradicts the paper)  4.00" in table
+    assert "T-large/digits" not in table
+    row = done("claims", "show", "T-better", "--claims", str(toy))
+    assert "small  T-better/slow  the paper’s  confirmed  " in row
+    result = done("claims", "show", "sums", "--claims", str(toy))
+    assert result.startswith(
+        "Sums are wrong: not reproduced\nToy et al., §3. Fails in 1 of 1 decided computed "
+    )
+    assert "The text is lost." in result and "computed  T-exact/sum" in result
+    shown = done("claims", "show", "T-better/slow", "--claims", str(toy))
+    assert "small (the paper’s): confirmed " in shown and all(
+        f"seed {seed}: a " in shown for seed in range(3)
+    )
+    assert all(one.runs in shown for one in stored)
+    needs = "a network: about an hour on a GPU, a week without"
+    assert f"needs    {needs}" in done("claims", "show", "T-large/digits", "--claims", str(toy))
+    assert register.changed(papers(toy)["toy"], toy / "results") == []  # digests came with the first numbers
+    _pages_tell_it(done, toy)
+
+    again = done(*run)
+    assert "seed 0" not in again  # nothing is computed twice
+    assert kept.read(kept.path("toy", "small", toy / "results")) == stored
+
+
+def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
+    """README, the summary and the page of the paper."""
+    readme = done("claims", "--readme", "--claims", str(toy))
+    sums = (
+        "<br>[Sums are wrong](docs/claims/toy.md#sums-are-wrong): **not reproduced**. Fails in 1 of 1 decided"
+    )
+    assert f"{sums} computed statement. The text is lost.<br>" in readme
+    done("claims", "--markdown", str(toy / "docs"), "--claims", str(toy))
+    line = "| [Slow is behind](claims/toy.md#slow-is-behind) | **reproduced** | 🟩 1 of 1 |\n"
+    assert line in (toy / "docs/claims.md").read_text()
+    page = (toy / "docs" / "claims" / "toy.md").read_text()
+    failed = "| **refuted**: contradicts the paper (note 1) | = 5 | 4.00 |  | the paper’s, computed |"
+    assert f"{failed}\n\n1. They make four.\n" in page
+    assert "| **confirmed: ahead** | A ahead of B | " in page and "| the paper’s, small scale |" in page
+    assert "- paper scale. a network: about an hour on a GPU, a week without. Entries: T-large (1)." in page
+    assert page.index("## Slow is behind") < page.index("## Sums are wrong") < page.index("## Not run")
+
+
+def finished_seeds(store: Store) -> set[int]:
+    """The seeds of the toy's runs of which both strategies' runs are recorded."""
+    try:
+        runs = load(store.tracking_uri, "claims-toy-small").runs
+    except UserError:  # nothing was recorded yet
+        return set()
+    ended = Counter(run.seed for run in runs if run.status.finite)
+    return {seed for seed, strategies in ended.items() if strategies == 2}
+
+
+def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:
+    """The same numbers from runs in this process, in one go."""
+    paper = papers(toy)["toy"]
+    claim = paper.claims["T-better/slow"]
+    token = ALLOWED.set(True)
+    try:
+        picked = ClaimPlan(paper, "small", ()).picked(claim)
+    finally:
+        ALLOWED.reset(token)
+    return {
+        (claim.id, name, seed): measure.run(runs[0].experiment).curve[-1]["distance"]
+        for name, by_seed in picked.items()
+        for seed, runs in by_seed.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "--allow-code"), "claims.T-large/digits: value: fedfax means none of"),
+        (("show", "T-exact/sun"), "did you mean 'T-exact/sum'?"),
+        (("run", "--paper", "toi"), "did you mean 'toy'?"),
+        (("run", "--id", "T-none*"), "no claim of that name can run"),
+    ],
+)
+def test_mistakes_are_one_line_each(toy: Path, arguments: tuple[str, ...], words: str) -> None:
+    wrong = (toy / "toy.yaml").read_text().replace("strategy: fedfix", "strategy: fedfax")
+    (toy / "toy.yaml").write_text(wrong)
+    with pytest.raises(UserError) as raised:
+        command.main([*arguments, "--claims", str(toy)], standalone_mode=False)
+    [line] = raised.value.lines
+    assert words in line
+
+
+def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
+    said = CliRunner().invoke(command, ["--claims", str(toy), "show", "T-exact/sum"])
+    assert said.exit_code == 2
+    assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
+
+
+def test_pages_are_of_all_papers(toy: Path) -> None:
+    """Or one paper's would replace the summary of all."""
+    at = ["--claims", str(toy), "--paper", "toy", "--markdown", str(toy / "docs")]
+    said = CliRunner().invoke(command, at)
+    assert said.exit_code == 2 and "without --paper" in said.output
+    assert not (toy / "docs").exists()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_cost_of_a_larger_scale_has_its_command(
+    tmp_path: Path, toy: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    def seconds(runs: list[object]) -> float:
+        if missing:
+            raise FileNotFoundError("no such data")
+        return 7200.0
+
+    monkeypatch.setattr("benchmarks.runs.estimate.core_seconds", seconds)
+    monkeypatch.setattr("asyncfl.claims.command.cost.ESTIMATES", {})
+    at = ["--claims", str(toy), "--store", str(tmp_path / "store")]
+    said = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
+    [line] = [line for line in said.splitlines() if line.startswith("Toy et al.")]
+    assert line.split("  ")[-1].strip() == ("–, 8 runs unknown" if missing else "16.0 h")
+    assert "asyncfl claims run --paper toy --scale paper --id '*' --until-decided" in said
+
+
+@pytest.mark.slow
+def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
+    done: Callable[..., str], toy: Path, store: Store
+) -> None:
+    """Two strategies that differ by luck alone: three looks, each with fresh seeds; nothing is run twice."""
+    text = (toy / "toy.yaml").read_text()
+    alike = text.replace('{name: "sluggish:Slow", pause: 0.004}', "fedbuff")
+    alike = alike.replace('"sluggish:Slow"', "fedbuff").replace("looks: [3]", "looks: [2, 3, 5]")
+    (toy / "toy.yaml").write_text(alike)
+    at = ("--claims", str(toy), "--store", str(store.folder))
+    before = done("claims", "cost", *at)
+    assert "Toy et al.  small  1 of 1       " in before
+    run = ("claims", "run", *at, "--allow-code", "--until-decided")
+    ran = done(*run, "--workers", "2", "--hours", "1")
+    looks = [line.split(",")[0] for line in ran.splitlines() if " claim to " in line]
+    assert looks and looks == [f"claims-toy-small: 1 claim to {n} seeds" for n in (2, 3, 5)][: len(looks)]
+    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    seeds = [one.seed for one in stored if one.sample == "a"]
+    assert seeds == list(range((2, 3, 5)[len(looks) - 1]))
+    again = done(*run)
+    assert " claim to " not in again and "Toy et al.  small  0 of 1       0     –" in again
+
+
+def test_the_summary_waits_for_no_heavy_import(toy: Path) -> None:
+    """Torch, pandas, MLflow and scipy.stats take seconds; what is stored is summed up without them."""
+    program = (
+        "import sys\n"
+        "from asyncfl.claims.command.group import command\n"
+        "command.main(sys.argv[1:], standalone_mode=False)\n"
+        "print('heavy:', *{'torch', 'pandas', 'mlflow', 'scipy.stats'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--claims", str(toy)],
+        cwd=toy.parent,
+        env={**os.environ, "PYTHONPATH": PATH},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "heavy:"

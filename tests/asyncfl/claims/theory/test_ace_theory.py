@@ -1,0 +1,210 @@
+"""ACE's errors and theorems, derived anew: identities, dominance on quadratics, and what the paper's miss."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncfl.claims.theory import ace
+
+SEEDS = 40
+
+
+class Cache:
+    """Gradients of F_i = λ_i/2 (w − c_i)² with noise, cached and averaged, one arrival an iteration.
+
+    The arriving client then gets the new model. With a threshold it is ACED: gradients that arrived longer
+    ago are left out. Everybody is heard once before the first step. All for SEEDS seeds at once.
+    """
+
+    def __init__(self, order, *, lr, noise, curvature, centres, threshold=None, first=4.0):
+        stream, n = np.random.default_rng(0), len(centres)
+        start = np.full(SEEDS, first)
+
+        def draw(i, w):
+            return curvature[i] * (w - centres[i]) + noise * stream.normal(size=SEEDS)
+
+        table = np.array([draw(i, start) for i in range(n)])
+        heard, behind, held = np.zeros(n, int), np.zeros(n, int), np.zeros(n, int)
+        used, weights = np.zeros(n), []  # of each cached gradient; of those that were replaced
+        models, self.active, self.delay = [start], [], 0
+        for t, i in enumerate([None, *order]):
+            if i is not None:
+                table[i] = draw(i, models[held[i]])
+                weights.append(used[i])
+                used[i], heard[i], behind[i] = 0, t, held[i]
+            here = np.ones(n, bool) if threshold is None else t - heard <= threshold
+            used[here] += 1 / here.sum()
+            self.active.append(here.sum())
+            self.delay = max(self.delay, (t - behind[here]).max())
+            models.append(models[-1] - lr * table[here].mean(0))
+            held[slice(None) if i is None else i] = t + 1
+        self.active = np.array(self.active)
+        rounds = len(self.active)
+        self.models = np.array(models)[:-1]  # [T, S]
+        self.run = ace.Caching(
+            lr=lr,
+            rounds=rounds,
+            gap=gap(first, curvature, centres),
+            noise=noise**2,
+            delay=int(self.delay),
+            reuse=(np.square(weights).sum() + np.square(used).sum()) / rounds,
+            smoothness=curvature.max(),
+        )
+        self.slope = np.mean(
+            ((curvature[:, None, None] * (self.models - centres[:, None, None])).mean(0)) ** 2
+        )
+
+
+def gap(first, curvature, centres):
+    best = curvature @ centres / curvature.sum()
+    return np.mean(curvature / 2 * ((first - centres) ** 2 - (best - centres) ** 2))
+
+
+def orders(n, rounds):
+    stream = np.random.default_rng(1)
+    speed = np.arange(1, n + 1) / np.arange(1, n + 1).sum()
+    return {
+        "turns": np.arange(rounds) % n,
+        "uniform": stream.integers(n, size=rounds),
+        "by speed": stream.choice(n, rounds, p=speed),
+    }
+
+
+@pytest.mark.parametrize("order", ["turns", "uniform", "by speed"])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 100.0])
+def test_ace_theorem_dominates_whatever_the_heterogeneity(order, spread):
+    n, rounds = 8, 3000
+    curvature, centres = np.linspace(0.5, 1, n), spread * np.linspace(-1, 1, n)
+    schedule = orders(n, rounds)[order]
+    first = Cache(schedule, lr=1e-3, noise=1.0, curvature=curvature, centres=centres)  # to know the delay
+    cache = Cache(schedule, lr=1 / (8**0.5 * first.delay), noise=1.0, curvature=curvature, centres=centres)
+    bound = ace.ace(cache.run, n)
+    assert cache.slope <= bound < 60 * cache.slope
+
+
+@pytest.mark.parametrize("clients", [5, 20])
+def test_caching_does_not_divide_the_noise_by_the_clients(clients):
+    """In the long run E‖∇F‖² is ρLησ²/2, with ρ = 1 where clients take turns: in the paper, as if ρ = 1/n."""
+    lr, rounds = 2e-3, 15_000
+    same = {"curvature": np.ones(clients), "centres": np.zeros(clients), "first": 0.0}
+    cache = Cache(np.arange(rounds) % clients, lr=lr, noise=1.0, **same)
+    assert cache.run.reuse == pytest.approx(1, abs=0.01)
+    assert np.mean(cache.models[2000:] ** 2) == pytest.approx(lr / 2, rel=0.25)
+
+
+@pytest.mark.parametrize("threshold", [2, 6, 1000])
+def test_aced_theorem_dominates(threshold):
+    n, rounds = 8, 3000
+    curvature, centres = np.ones(n), np.linspace(-1, 1, n)
+    order = orders(n, rounds)["by speed"]
+    dissimilarity = np.max((centres - centres.mean()) ** 2)
+    world = {"noise": 0.5, "curvature": curvature, "centres": centres, "threshold": threshold}
+    first = Cache(order, lr=1e-3, **world)
+    cache = Cache(order, lr=1 / (4 * first.delay), **world)
+    bias = ace.partial_bias(cache.active, n, dissimilarity)
+    assert (bias == 0) == (threshold == 1000)
+    assert cache.slope <= ace.aced(cache.run, n, cache.active.min(), bias)
+
+
+@given(st.integers(2, 7), st.data())
+def test_partial_bias_is_the_worst_case(n, data):
+    deviations = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=n, max_size=n)))
+    deviations -= deviations.mean()
+    a = data.draw(st.integers(1, n))
+    bound = ace.partial_bias(np.array([a]), n, np.max(deviations**2))
+    assert deviations[:a].mean() ** 2 <= bound + 1e-12
+
+
+def test_steps_beyond_the_theorems_are_refused():
+    run = ace.Caching(lr=0.1, rounds=10, gap=1.0, noise=1.0, delay=10, reuse=1.0)
+    with pytest.raises(ValueError, match=r"step size 0.1 is above the theorem's 0.035"):
+        ace.ace(run, 5)
+    with pytest.raises(ValueError, match=r"step size 0.1 is above the theorem's 0.025"):
+        ace.aced(run, 5, 1, 0.0)
+
+
+def test_best_learning_rate():
+    run = ace.Caching(lr=1.0, rounds=10**10, gap=3.0, noise=2.0, delay=1, reuse=0.5, smoothness=2.0)
+    best = ace.learning_rate(run)
+    values = [ace.ace(replace(run, lr=best * factor), 5) for factor in (0.9, 1, 1.1)]
+    assert min(values) == values[1]
+    rounds = 500  # the paper's scaling, √(n/T)
+    paper = [
+        ace.learning_rate(replace(run, reuse=1 / n, rounds=rounds)) * (rounds / n) ** 0.5 for n in (10, 100)
+    ]
+    assert paper[0] == pytest.approx(paper[1])
+
+
+def test_active_clients():
+    order = np.random.default_rng(0).integers(100, size=4000)
+    cache = Cache(order, lr=1e-3, noise=0.0, curvature=np.ones(100), centres=np.zeros(100), threshold=10)
+    expected = 100 * (1 - (1 - 1 / 100) ** 11)  # heard in the last eleven iterations
+    assert cache.active[20:].mean() == pytest.approx(expected, abs=0.1)
+
+
+def test_where_ace_ends_after_dropouts():
+    curvature, centres = (
+        np.array([1.0, 0.5, 2.0, 1.5]),
+        np.array([[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.0, -4.0]]),
+    )
+    dropped = np.array([False, True, False, False])
+    w, table = np.zeros(2), -curvature[:, None] * centres  # gradients at w^0 = 0
+    last, held = table.copy(), np.zeros((4, 2))
+    for t in range(4000):
+        i = [0, 2, 3][t % 3]
+        table[i] = curvature[i] * (held[i] - centres[i])
+        w = w - 0.05 * table.mean(0)
+        held[i] = w
+    limit = ace.dropout_limit(curvature, centres, dropped, last)
+    np.testing.assert_allclose(w, limit, atol=1e-9)
+    nobody = ace.dropout_limit(curvature, centres, np.zeros(4, bool), last)
+    np.testing.assert_allclose(nobody, curvature @ centres / curvature.sum())
+    assert np.linalg.norm(limit - nobody) > 0.1
+
+
+def test_partial_bias_worked_by_hand():
+    # (1 + 1 + (2/3)² + 0)/4, times 3
+    assert ace.partial_bias(np.array([1, 2, 3, 5]), 5, 3.0) == pytest.approx(3 * 22 / 36)
+
+
+RUN = ace.Caching(lr=0.01, rounds=50, gap=3.0, noise=5.0, delay=4, reuse=0.7, smoothness=2.0)
+
+
+def test_theorems_worked_by_hand():
+    # 4·3/.5 + 5 (2·.7/50 + 14/6·.08²)
+    assert ace.ace(RUN, 6) == pytest.approx(24 + 0.14 + 0.448 / 6)
+    # 16/3 + 6·6/9 = 28/3 for 14/6, and 8·11
+    assert ace.aced(RUN, 6, 3, 11.0) == pytest.approx(24 + 0.14 + 0.032 * 28 / 3 + 88)
+    # L = 1 unless said: 24 + 5 (2·.7/100 + 14/6·.04²)
+    plain = ace.Caching(lr=0.01, rounds=50, gap=3.0, noise=5.0, delay=4, reuse=0.7)
+    assert ace.ace(plain, 6) == pytest.approx(24 + 0.07 + 0.112 / 6)
+    # 2·3/(.7·2·5·50)
+    assert ace.learning_rate(RUN) == pytest.approx((6 / 350) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "delay", "limit"),
+    [
+        (lambda run: ace.ace(run, 6), 0, 1 / 2),
+        (lambda run: ace.ace(run, 6), 1, 1 / 8**0.5),
+        (lambda run: ace.ace(run, 6), 5, 1 / (5 * 8**0.5)),
+        (lambda run: ace.aced(run, 6, 3, 11.0), 0, 1 / 2),
+        (lambda run: ace.aced(run, 6, 3, 11.0), 1, 1 / 4),
+        (lambda run: ace.aced(run, 6, 3, 11.0), 5, 1 / 20),
+    ],
+)
+def test_where_a_theorem_ends(theorem, delay, limit):
+    """ηL: at the limit and a hair above it."""
+    run = replace(RUN, delay=delay)
+    theorem(replace(run, lr=limit / 2))
+    with pytest.raises(ValueError, match="above the theorem's"):
+        theorem(replace(run, lr=limit / 2 * (1 + 1e-9)))
+
+
+def test_a_run_stays_as_it_is():
+    with pytest.raises(FrozenInstanceError):
+        RUN.noise = 0.0
+    assert ace.learning_rate(RUN) > 0

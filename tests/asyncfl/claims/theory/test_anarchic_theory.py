@@ -1,0 +1,295 @@
+"""Anarchic FL: bounds dominate what AFA-CD and AFA-CS do on quadratics, and fall as the corollaries say."""
+
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from asyncfl.claims.theory import anarchic
+from asyncfl.claims.theory.anarchic import AnarchicSetting
+
+CENTRES, NOISE, FIRST = np.array([1.0, -2.0, 3.0, -1.0, 0.5]), 0.5, 4.0  # f_i = (x − c_i)²/2, L = 1
+WORKERS = len(CENTRES)
+RUN = AnarchicSetting(
+    lr=1.0,
+    server_lr=1.0,
+    rounds=600,
+    gap=(FIRST - CENTRES.mean()) ** 2 / 2,
+    workers=WORKERS,
+    arrivals=2,
+    noise=NOISE**2,
+    dissimilarity=np.max((CENTRES - CENTRES.mean()) ** 2),
+)
+
+
+def largest(theorem, run, server_lr):
+    """The run with the largest η_L that the theorem allows."""
+    rates = (replace(run, lr=lr, server_lr=server_lr) for lr in np.logspace(0, -5, 400))
+    return next(r for r in rates if theorem(r).holds)
+
+
+def simulate(run, chances, *, memory, stream):
+    """x_t [T] and ‖G_t‖² [T]; every update from a model up to τ rounds old, after 1 to K steps."""
+    models, squares = [FIRST], []
+    slots = FIRST - CENTRES  # a first pass at x_0, without noise
+    for t in range(run.rounds):
+        who = stream.choice(WORKERS, run.arrivals, replace=False, p=chances)
+        if memory:  # a bounded delay needs everybody from time to time: the next in turn comes, too
+            who = np.unique([*who[1:], t % WORKERS])
+        fresh = np.zeros(WORKERS)
+        for i in who:
+            x = models[max(0, t - stream.integers(run.delay + 1))] if not memory else models[t]
+            steps = stream.integers(1, run.steps + 1)
+            total = 0.0
+            for _ in range(steps):
+                gradient = x - CENTRES[i] + run.noise**0.5 * stream.normal()
+                x, total = x - run.lr * gradient, total + gradient
+            fresh[i] = slots[i] = total / steps
+        mean = slots.mean() if memory else fresh.sum() / run.arrivals
+        squares.append(mean**2)
+        models.append(models[-1] - run.server_lr * run.lr * mean)
+    return np.array(models[:-1]), np.array(squares)
+
+
+def slope(run, chances, memory=False, seeds=8):
+    """(1/T) Σ E‖∇f(x_t)‖²."""
+    paths = [simulate(run, chances, memory=memory, stream=np.random.default_rng(s))[0] for s in range(seeds)]
+    return np.mean((np.array(paths) - CENTRES.mean()) ** 2)
+
+
+@pytest.mark.parametrize(("delay", "steps", "server_lr"), [(0, 1, 1.0), (4, 1, 2.0), (4, 5, 5.0)])
+@pytest.mark.parametrize("chances", [None, (0.9, 0.04, 0.03, 0.02, 0.01)])
+def test_theorem_2_dominates(delay, steps, server_lr, chances):
+    run = largest(anarchic.general, replace(RUN, delay=delay, steps=steps), server_lr)
+    assert slope(run, chances) <= anarchic.general(run).value
+
+
+@pytest.mark.parametrize(("delay", "steps", "server_lr"), [(0, 1, 1.0), (4, 1, 2.0), (4, 5, 5.0)])
+@pytest.mark.parametrize("noise", [0.0, NOISE**2])
+def test_theorem_3_dominates(delay, steps, server_lr, noise):
+    run = largest(anarchic.uniform, replace(RUN, delay=delay, steps=steps, noise=noise), server_lr)
+    assert slope(run, None) <= anarchic.uniform(run).value
+
+
+@pytest.mark.parametrize(("steps", "server_lr"), [(1, 1.0), (5, 5.0)])
+def test_theorem_4_dominates_without_noise(steps, server_lr):
+    """Condition (7) holds in every round then."""
+    run = largest(anarchic.silo, replace(RUN, delay=WORKERS, steps=steps, noise=0.0), server_lr)
+    models, squares = simulate(run, None, memory=True, stream=np.random.default_rng(0))
+    assert anarchic.loud(run, squares) == 1
+    assert np.mean((models - CENTRES.mean()) ** 2) <= anarchic.silo(run).value
+
+
+def test_condition_7_fails_near_a_stationary_point():
+    run = largest(anarchic.silo, replace(RUN, delay=WORKERS, rounds=4000), 1.0)
+    _, squares = simulate(run, None, memory=True, stream=np.random.default_rng(0))
+    early, late = squares[:20], squares[-1000:]
+    assert anarchic.loud(run, early) == 1
+    assert anarchic.loud(run, late) < 0.2
+
+
+def test_theorem_3_needs_the_condition_that_its_proof_does_not_state():
+    """Everybody, no delay, one local step: as printed, any ηη_L would do, and gradient descent diverges."""
+    run = replace(RUN, arrivals=WORKERS, lr=0.01, server_lr=250.0, rounds=100, noise=0.0)
+    *printed, missing = anarchic.uniform(run).conditions.values()
+    assert all(printed) and not missing
+    assert slope(run, None, seeds=1) > anarchic.uniform(run).value
+
+
+def test_a_single_worker_is_gradient_descent():
+    alone = replace(RUN, workers=1, arrivals=1, lr=0.01, noise=0.0, dissimilarity=0.0)
+    assert anarchic.uniform(replace(alone, server_lr=50.0)).holds
+    assert not anarchic.uniform(replace(alone, server_lr=51.0)).holds  # Lηη_L ≤ 1/2
+
+
+def test_floor_of_general_arrivals():
+    """4 α_G σ_G² → 6 σ_G² as rates vanish, and no further."""
+    run = replace(RUN, lr=1e-9, server_lr=1.0)
+    assert anarchic.general(run).dissimilarity == pytest.approx(6 * RUN.dissimilarity)
+    assert anarchic.uniform(run).dissimilarity < 1e-6
+    assert anarchic.silo(run).dissimilarity < 1e-6
+
+
+@pytest.mark.parametrize(("theorem", "clients"), [(anarchic.uniform, 2), (anarchic.silo, WORKERS)])
+def test_corollaries_2_and_3(theorem, clients):
+    """With η_L = 1/√T, η = √m or √M the bound falls as 1/√(mT) or 1/√(MT), whatever τ and K are."""
+    limits = []
+    for delay, steps in [(0, 1), (5, 10)]:
+        rounds = 10**14
+        lr, server_lr = anarchic.learning_rates(rounds, clients)
+        run = replace(
+            RUN, rounds=rounds, lr=lr, server_lr=server_lr, delay=delay, steps=steps, dissimilarity=0.0
+        )
+        bound = theorem(run)
+        assert bound.holds
+        limits.append(bound.value * (clients * rounds) ** 0.5)
+    assert limits[0] == pytest.approx(limits[1], rel=1e-3)
+
+
+def test_learning_rates_of_the_corollaries():
+    assert anarchic.learning_rates(100, 9) == pytest.approx((1 / 10, 3))
+
+
+def test_corollary_1_up_to_the_floor():
+    values = []
+    for rounds in (10**10, 10**14):
+        lr, server_lr = anarchic.learning_rates(rounds, RUN.arrivals)
+        bound = anarchic.general(replace(RUN, rounds=rounds, lr=lr, server_lr=server_lr, delay=3, steps=5))
+        values.append(bound.start + bound.noise)
+    assert values[0] / values[1] == pytest.approx(100, rel=1e-2)  # 1/√T
+
+
+def test_lower_bound_pair():
+    """Only worker 1 arrives: AFA-CD ends at −G, where ‖∇f‖² = 4G² = σ_G²."""
+    floor, g = anarchic.lower_bound(9.0)
+    x = 2.0
+    for _ in range(500):
+        x -= 0.05 * 2 * (x + g)
+    assert x == pytest.approx(-g)
+    assert (2 * x) ** 2 == pytest.approx(floor)
+    assert (2 * (x + g) - 2 * x) ** 2 == pytest.approx(9.0)  # ‖∇f_1 − ∇f‖² = σ_G²
+
+
+WORKED = AnarchicSetting(  # Lηη_L = 1/5, L²η_L² = 1/100
+    lr=1 / 20,
+    server_lr=2.0,
+    rounds=100,
+    gap=3.0,
+    workers=5,
+    arrivals=2,
+    noise=0.5,
+    dissimilarity=0.25,
+    delay=3,
+    steps=4,
+    smoothness=2.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "alpha_noise", "alpha_dissimilarity", "conditions"),
+    [
+        # 1/10 + 3·9/25/4 + 15/2·4/100; 3/2 + 45·16/100; 180·16·4/100 ≥ 1, 2/5 + 27/25 > 1
+        (anarchic.general, 0.67, 8.7, [False, False]),
+        # path 1/5 + 9/25 = .56, missing 3/8: .28 + .2 + .21·.6; 4.8 + .21·17.4; 6·21/100 > 1, …, .56 ≤ .8
+        (anarchic.uniform, 0.606, 8.454, [False, False, True]),
+        # stale 9·6/5 = 10.8, spread 12.9: .06 + .2·12.9; 4.8·12.9
+        (anarchic.silo, 2.64, 61.92, [False, False]),
+        # stale 9·16/25·6/5 = 6.912, spread 9.012: .06 + .2·9.012; 4.8·9.012
+        (lambda run: anarchic.silo(run, fresh=1), 1.8624, 43.2576, [False, False]),
+    ],
+    ids=["theorem 2", "theorem 3", "theorem 4", "theorem 4, one of them fresh"],
+)
+def test_bounds_worked_by_hand(theorem, alpha_noise, alpha_dissimilarity, conditions):
+    bound = theorem(WORKED)
+    assert bound.start == pytest.approx(1.2)  # 4·3/(2/20·100)
+    assert bound.noise == pytest.approx(4 * alpha_noise * 0.5)
+    assert bound.dissimilarity == pytest.approx(4 * alpha_dissimilarity * 0.25)
+    assert bound.value == pytest.approx(1.2 + 2 * alpha_noise + alpha_dissimilarity)
+    assert list(bound.conditions.values()) == conditions
+    assert bound.holds is False
+
+
+def test_without_delay_one_local_step_and_unit_smoothness_unless_said():
+    run = AnarchicSetting(1 / 20, 2.0, 100, 3.0, 2, 1, 0.5, 0.25)  # Lηη_L = 1/10, L²η_L² = 1/400
+    bound = anarchic.general(run)
+    assert bound.noise == pytest.approx(4 * (1 / 10 + 15 / 800) * 0.5)
+    assert bound.dissimilarity == pytest.approx(4 * (3 / 2 + 45 / 400) * 0.25)
+    assert list(bound.conditions.values()) == [True, True]  # 180/400 < 1, 1/5 ≤ 1
+
+
+@pytest.mark.parametrize(
+    ("workers", "alpha_noise", "alpha_dissimilarity"),
+    [
+        (1, 0.76, 4.8),  # none is missing: .56 + .2; 4.8
+        (2, 1.096, 14.544),  # one of two: .56 + .2 + .56·.6; 4.8 + .56·17.4
+    ],
+)
+def test_theorem_3_of_one_arrival(workers, alpha_noise, alpha_dissimilarity):
+    bound = anarchic.uniform(replace(WORKED, workers=workers, arrivals=1))
+    assert bound.noise == pytest.approx(4 * alpha_noise * 0.5)
+    assert bound.dissimilarity == pytest.approx(4 * alpha_dissimilarity * 0.25)
+
+
+@pytest.mark.parametrize("changed", [WORKED, anarchic.general(WORKED)], ids=["setting", "bound"])
+def test_settings_and_bounds_stay_as_they_are(changed):
+    with pytest.raises(FrozenInstanceError):
+        changed.noise = 0.0
+    assert anarchic.general(WORKED).noise == pytest.approx(4 * 0.67 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "squares", "share"),
+    [
+        # 3·2/(2·3) = 1 against 1/2 − 27/2·7/6·(1/6)² = 1/16
+        ({}, (15.99, 16.01, 17.0, 40.0), 3 / 4),
+        # against 1/2 − 4/9·7/16 = 11/36
+        ({"fresh": 1}, (3.272, 3.273, 17.0, 40.0), 3 / 4),
+        # against 1/2
+        ({"fresh": 3}, (1.99, 2.0, 17.0, 40.0), 3 / 4),
+    ],
+)
+def test_share_of_loud_rounds(fresh, squares, share):
+    run = replace(WORKED, workers=3, noise=2.0, delay=1, smoothness=1.0, lr=1 / 12)  # Lηη_L = 1/6
+    assert anarchic.loud(run, np.array(squares), **fresh) == share
+
+
+def exact(local, step, **fields):
+    """A setting in fractions with these KLη_L and Lηη_L."""
+    run = replace(WORKED, smoothness=2, **fields)
+    lr = Fraction(local) / run.steps / 2
+    return replace(run, lr=lr, server_lr=Fraction(step) / lr / 2)
+
+
+HAIR = 1 + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "which", "local", "step", "fields"),
+    [
+        # (1/30)² 180 (4+1) = 1
+        (anarchic.general, 0, "1/30", "1/99", {"delay": 4}),
+        # 2/8 + 3·16/64 = 1
+        (anarchic.general, 1, "1/99", "1/8", {"delay": 4}),
+        # K = 25: 6 (2·625 − 75 + 1) (1/84)² = 1
+        (anarchic.uniform, 0, "25/84", "1/99", {"steps": 25}),
+        # all take part: 120/60² (29+1) = 1
+        (anarchic.uniform, 1, "1/60", "1/99", {"delay": 29, "arrivals": 5}),
+        # path 1/44 + 16/44² = 15/484, missing 8/18: (120/60² + 4·15/484·8/18·(90/60² + 3)) (4+1) = 1
+        (anarchic.uniform, 1, "1/60", "1/44", {"delay": 4, "workers": 10}),
+        # 1/2 + 1/4 = 2·3/(2·4·1)
+        (anarchic.uniform, 2, "1/99", "1/2", {"delay": 1, "workers": 4}),
+        # three of four, no delay: 9/16 = 3·3/(2·4·2)
+        (anarchic.uniform, 2, "1/99", "9/16", {"delay": 0, "workers": 4, "arrivals": 3}),
+        # all take part: 1/4 + 4/16 = 1/2
+        (anarchic.uniform, 2, "1/99", "1/4", {"delay": 2, "arrivals": 5}),
+        # none is stale: 12/68 + (180 + 360/68)/15² = 1
+        (lambda run: anarchic.silo(run, fresh=5), 0, "1/15", "1/68", {}),
+        # stale 9·4/25·825/793: 12·32/793 + (60·1.44·825/793·3 + 180 + 360·32/793)/30² = 1
+        (lambda run: anarchic.silo(run, fresh=3), 0, "1/30", "32/793", {"delay": 2}),
+        # 27/2/36² (1+2) (2·2)² = 1/2
+        (lambda run: anarchic.silo(run, fresh=35), 1, "1/99", "2", {"delay": 2, "workers": 36}),
+    ],
+)
+def test_where_a_condition_ends(theorem, which, local, step, fields):
+    met = exact(Fraction(local) / HAIR, Fraction(step) / HAIR, **fields)
+    missed = exact(Fraction(local) * HAIR, Fraction(step) * HAIR, **fields)
+    assert list(theorem(met).conditions.values())[which]
+    assert not list(theorem(missed).conditions.values())[which]
+
+
+@pytest.mark.parametrize(
+    ("theorem", "run", "conditions"),
+    [
+        (anarchic.general, exact("1/30", "1/8", delay=4), [False, True]),
+        (anarchic.uniform, exact("25/84", "1/4", delay=2, steps=25, arrivals=5), [True, False, True]),
+        (anarchic.uniform, exact("1/60", "1/2", delay=1, workers=4), [True, False, True]),
+        (anarchic.uniform, exact("1/60", "1/99", delay=29, arrivals=5), [True, False, True]),
+        (lambda run: anarchic.silo(run, fresh=5), exact("1/15", "1/68"), [False, True]),
+        # 27/2/2² (1 + 1/3)/9 = 1/2
+        (lambda run: anarchic.silo(run, fresh=1), exact("1/99", "1/3", delay=1, workers=2), [False, False]),
+    ],
+)
+def test_at_the_bound(theorem, run, conditions):
+    """Theorem 2's first, Theorem 3's second and Theorem 4's are strict, the others are not."""
+    assert list(theorem(run).conditions.values()) == conditions

@@ -1,0 +1,204 @@
+"""`asyncfl baseline` and `asyncfl check` on real runs: what passes, what fails; and the suite `ci`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+from recorded import write_suite
+
+from asyncfl.commands import baseline, check
+from benchmarks.engine import Local
+from benchmarks.errors import UserError
+from benchmarks.runs.progress import Progress
+from benchmarks.runs.session import Session
+from benchmarks.speed import strategies
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
+from fl_core.schema import Tag
+from fl_core.strategies.strategy import Strategy
+from reports.gate import baseline as baselines
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
+PROGRAM = "from asyncfl.cli import main; main()"
+
+
+def run(suite: Path, store: Store) -> None:
+    """Compute and record a suite."""
+    Session(load(str(suite)), store).run(Local(2), lambda _: Progress())
+
+
+def invoke(command: object, *words: object) -> Result:
+    return CliRunner().invoke(command, list(map(str, words)))  # type: ignore[arg-type]
+
+
+def complaint(command: object, *words: object) -> str:
+    """What the user is told, in one line."""
+    error = invoke(command, *words).exception
+    assert isinstance(error, UserError), error
+    (line,) = error.lines
+    return line
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> None:
+    """And with that of nothing else: missing runs, another suite, other runs, no baseline at all."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    at_store = ("--store", store.folder)
+    assert complaint(baseline.command, suite, *at_store).startswith("suite 'small': 4 of 4 runs not ")
+    run(suite, store)
+    done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed")
+    assert (done.exit_code, done.output) == (0, f"Baseline of 4 runs: {file}\n")
+
+    junit, summary = tmp_path / "new" / "gate.xml", tmp_path / "new" / "gate.md"
+    done = invoke(check.command, suite, *at_store, "--baseline", file, "--junit", junit, "--summary", summary)
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("small: 8 checks, all as before.\n")
+    assert ET.parse(junit).getroot()[0].get("tests") == "8"
+    assert summary.read_text().startswith("## ✅ small: 8 checks, all as before.")
+
+    assert "no baseline of suite 'small' comes with asyncfl" in complaint(check.command, suite, *at_store)
+    (tmp_path / "longer").mkdir()
+    longer = write_suite(tmp_path / "longer", updates=80)
+    said = complaint(check.command, longer, *at_store, "--baseline", file)
+    assert said == complaint(
+        check.command, suite, "--set", "budget.updates=80", *at_store, "--baseline", file
+    )
+    assert "is a baseline of other runs: 4 of its 4 are not in suite 'small' as it is now" in said
+    done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed", "--update")
+    assert (done.exit_code, done.output) == (0, f"All as before.\nBaseline of 4 runs: {file}\n")
+    assert not baselines.read(file).accepted
+    other = write_suite(tmp_path, name="other")
+    said = complaint(check.command, other, *at_store, "--baseline", file)
+    assert said == f"{file}: is a baseline of suite 'small', not of 'other'"
+    elsewhere = ("--store", tmp_path / "elsewhere", "--baseline", file)
+    assert "nothing is recorded in" in complaint(check.command, suite, *elsewhere)
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_what_is_missing(tmp_path: Path, store: Store) -> None:
+    """Runs that are not recorded are named; one seed makes no baseline."""
+    run(write_suite(tmp_path, seeds=1), store)
+    more = write_suite(tmp_path, seeds=2)
+    said = complaint(baseline.command, more, "--store", store.folder)
+    assert said.startswith("suite 'small': 2 of 4 runs not recorded as finished, such as FedBuff")
+    one = write_suite(tmp_path, seeds=1)
+    assert "suite 'small' has one seed" in complaint(baseline.command, one, "--store", store.folder)
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that was filled before says nothing about what is checked out now, here or at the user's."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    about = {Tag.COMMIT: "", Tag.REPOSITORY: "a" * 40, Tag.VERSIONS: {}}
+    monkeypatch.setattr("benchmarks.runs.session.provenance", lambda: about)
+    run(suite, store)
+    invoke(baseline.command, suite, "--store", store.folder, "--out", file, "--no-speed")
+    assert baselines.read(file).repository == "a" * 40
+    warned = {}
+    for here in ("a" * 40, "a" * 40 + "+", "b" * 40, ""):
+        monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda *_, here=here: here)
+        done = invoke(check.command, suite, "--store", store.folder, "--baseline", file)
+        warned[here[:1]] = (
+            "the runs are of commit aaaaaaaaaaaa, not of bbbbbbbbbbbb" in done.output + done.stderr
+        )
+    assert warned == {"a": False, "b": True, "": False}
+
+
+def asyncfl(code: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command line of the sources in `code`."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(code)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def worsened(folder: Path) -> Path:
+    """A copy of the sources in which FedBuff makes half its step and ASGD burns time."""
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    home, step = folder / "fl_core" / "strategies", "server.step(self.server_lr * update.delta)"
+    for name, old, new in (
+        ("buffered/fedbuff", "memory.total / memory.count", "0.5 * memory.total / memory.count"),
+        ("every_arrival/asgd", f"        {step}", f"        sum(range(100_000))\n        {step}"),
+    ):
+        text = (home / f"{name}.py").read_text()
+        assert text.count(old) == 1
+        (home / f"{name}.py").write_text(text.replace(old, new))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
+    """Two strategies are spoilt in a copy of the sources: the gate names each, and what is wrong with it."""
+    text = write_suite(tmp_path, "{name: fedbuff, buffer: 2}, asgd, ace", seeds=3).read_text()
+    text = text.replace("target: 0.3", "target: 1, start: [3.0]").replace("evaluations: 4", "evaluations: 20")
+    (tmp_path / "small.yaml").write_text(text)
+    quiet = ("--quiet", "--no-report")
+    for store in ("before", "again"):
+        done = asyncfl(ROOT, tmp_path, "run", "small.yaml", "--store", store, *quiet)
+        assert done.returncode == 0, done.stderr
+    done = asyncfl(ROOT, tmp_path, "baseline", "small.yaml", "--store", "before", "--out", "base.json")
+    assert done.returncode == 0, done.stderr
+    against = ("--baseline", "base.json", "--junit", "gate.xml", "--summary", "gate.md")
+    done = asyncfl(ROOT, tmp_path, "check", "small.yaml", "--store", "again", *against)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("small: 15 checks, all as before.\n")
+
+    code = worsened(tmp_path / "code")
+    asyncfl(code, tmp_path, "run", "small.yaml", "--store", "after", *quiet)
+    done = asyncfl(code, tmp_path, "check", "small.yaml", "--store", "after", *against)
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed = {
+        (case.get("name", "").partition(":")[0], case.get("name", "").partition(": ")[2].partition(" ")[0])
+        for case in ET.parse(tmp_path / "gate.xml").iter("testcase")
+        if case.find("failure") is not None
+    }
+    assert {("ASGD", "Speed")} <= failed
+    assert {what for who, what in failed if who.startswith("FedBuff")} >= {"Final", "Updates", "Golden"}
+    assert not any(who == "ACE" for who, _ in failed)
+    assert re.search(r"FedBuff .* Updates to 1 ", done.stdout)
+    summary = (tmp_path / "gate.md").read_text()
+    assert "### Worse" in summary
+    assert "`asyncfl baseline small.yaml --out base.json --store after`" in summary
+
+
+def test_speed_is_a_median_of_ratios_to_the_yardstick_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is ten times slower for a while slows both, and one hiccup of seven is forgotten."""
+    seconds = iter([20, 40] + [2, 4] * 5 + [2, 400])
+    monkeypatch.setattr(strategies, "rate", lambda *_: (1 / next(seconds), 0.0))
+    planned = load("ci", ["strategies=[asgd]"]).runs()
+    assert strategies.ratios(strategies.first_of_each(planned)) == {"ASGD": 0.5}
+
+
+def test_the_suite_ci_covers_every_strategy() -> None:
+    """On two kinds of problem, under several seeds, in the execution that repeats bit for bit."""
+    suite = load("ci")
+    runs = suite.runs()
+    assert {run.experiment.strategy.name for run in runs} == Strategy.members().keys()
+    assert {run.experiment.scenario.problem.name for run in runs} == {"digits", "quadratic"}
+    assert len({run.scenario for run in runs}) >= 3
+    assert len({run.experiment.seed for run in runs}) >= 3
+    assert {run.execution for run in runs} == {"one_by_one"}
+
+
+def test_the_shipped_baseline_is_one_of_the_suite_ci() -> None:
+    """Of exactly its runs, all done, with the speed of every strategy."""
+    path, planned = baselines.shipped("ci"), load("ci").runs()
+    found = baselines.read(path)
+    baselines.must_fit(found, planned, path)
+    baselines.must_have_spread(found)
+    assert {one.status for one in found.runs} == {"done"}
+    assert found.speed.keys() == {run.strategy for run in planned}
