@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,8 @@ from fl_core.text import many
 
 if TYPE_CHECKING:
     from asyncfl.claims.verdicts.readings import Reading
+
+WIDTH = 44  # of a main result's words, so that the table fits 120 columns
 
 
 @click.group(invoke_without_command=True)
@@ -76,24 +79,21 @@ def _print(readings: list[Reading], detailed: bool) -> None:
 
     for mine in matrix.by_paper(outcomes(readings)):
         columns = matrix.columns(mine)
-        head = (mine[0].paper.title, "outcome", *map(matrix.title, columns), "show")
-        rows = [
-            (
-                outcome.result.words,
-                outcome.word,
-                *(matrix.count(matrix.cell(outcome, column)) for column in columns),
-                outcome.result.id,
-            )
-            for outcome in mine
-        ]
-        print_headed(head, rows)
+        rows: list[tuple[str, ...]] = []
+        for outcome in mine:
+            counts = [matrix.count(matrix.cell(outcome, column)) for column in columns]
+            first, *rest = wrap(outcome.result.words, WIDTH)
+            rows.append((first, matrix.SHORT.get(outcome.word, outcome.word), *counts, outcome.result.id))
+            rows += [(line, *[""] * (len(columns) + 2)) for line in rest]
+        print_text(mine[0].paper.title)
+        print_headed(("main result", "outcome", *map(matrix.initials, columns), "show"), rows)
         click.echo()
     for group in by_scale(readings) if detailed else ():
         if any(reading.ran for reading in group):
             click.echo(f"{group[0].paper.title} · {group[0].scale}")
             print_headed(table.HEADER, [table.line(reading) for reading in group])
             click.echo()
-    print_text(f"Cells: {matrix.LEGEND} All readings of one: asyncfl claims show ID.")
+    print_text(f"{matrix.LEGEND} All readings of one: asyncfl claims show ID.")
 
 
 def _write_pages(readings: list[Reading], folder: Path, results: Path) -> None:

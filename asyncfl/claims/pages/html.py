@@ -32,6 +32,8 @@ def render(readings: Sequence[Reading]) -> str:
         matrices=[(mine, matrix.columns(mine)) for mine in papers],
         matrix=matrix,
         found=_found,
+        number=number,
+        interval=interval,
         said=said,
         worded=worded,
         arranged=arranged,

@@ -54,9 +54,10 @@ HOW = """\
   reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
   stand-in. One rule holds for all papers: an arrangement that is a reading for one claim is a reading for
   all that use it.
-- In the matrix a column is an arrangement and a workload, and a square a reading: 🟩 holds, 🟥 fails, 🟦 no
+- In the matrix a column is an arrangement and a workload. *2/21* in a cell: 2 of 21 decided readings hold.
+  The squares beside it are readings, or, of more than five, their shares: 🟩 holds, 🟥 fails, 🟦 no
   difference, 🟢 holds in each of too few seeds, 🔴 fails in each of them, ⬜ undecided, or compatible with a
-  printed number and imprecise; beside them how many of the decided ones hold.
+  printed number and imprecise. A main result leads to all of its readings, each with effect and interval.
 - **Kinds of evidence** are never added up: an experiment; a printed number or theorem that could have
   failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What is true
   of our own code alone is a test, and no claim of theirs.
@@ -120,13 +121,20 @@ layers, and 10 TFLOP/s a GPU.
 
 
 def readme(readings: Sequence[Reading]) -> str:
-    """Return the main results of each paper: what became of them first, and a sentence of counts."""
-    rows = []
-    for mine in matrix.by_paper(outcomes(readings)):
+    """Return a short table for each paper: what became of each main result, and a finding of a few words."""
+    every = outcomes(readings)
+    words = Counter(outcome.word for outcome in every)
+    each = [f"{words[word]} {word}" for word in matrix.COLOURS if words[word]]
+    told = ", ".join(each).replace("depends", "depend")
+    parts = [f"Of {len(every)} main results: {told}. *In favour*, *against*: in each of too few seeds."]
+    for mine in matrix.by_paper(every):
         page = f"docs/claims/{mine[0].paper.name}.md"
-        texts = [f"**{outcome.word}**: {_link(outcome, page)}. {matrix.counts(outcome)}" for outcome in mine]
-        rows.append((f"[{mine[0].paper.title}]({page})", "<br>".join(texts)))
-    return f"{_table(('Paper', 'Main results'), rows)}\n\nEvery reading: [{PAGE}]({PAGE}).\n"
+        rows = [
+            (_link(outcome, page), f"{matrix.COLOURS[outcome.word]} {outcome.word}", matrix.finding(outcome))
+            for outcome in mine
+        ]
+        parts.append(_table((f"[{mine[0].paper.title}]({page})", "Outcome", "Readings"), rows))
+    return _joined([*parts, f"Every reading, with effect and interval: [{PAGE}]({PAGE})."])
 
 
 def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
@@ -162,9 +170,9 @@ def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
     columns = matrix.columns(mine)
     rows = []
     for outcome in mine:
-        cells = [matrix.cell(outcome, column) for column in columns]
-        counts = [f"{matrix.squares(cell)} {matrix.count(cell)}".strip() if cell else "" for cell in cells]
-        rows.append((_link(outcome, page), f"**{outcome.word}**", *counts))
+        cells = (matrix.cell(outcome, column) for column in columns)
+        counts = (f"{matrix.bar(cell)}\xa0{matrix.count(cell)}" if cell else "" for cell in cells)
+        rows.append((_link(outcome, page), f"{matrix.COLOURS[outcome.word]} {outcome.word}", *counts))
     return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
 
 

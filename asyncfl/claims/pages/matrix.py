@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import inf, isfinite
 
 from asyncfl.claims.claim import Arrangement, Evidence, Workload
 from asyncfl.claims.pages.table import ARRANGED, ORDER
-from asyncfl.claims.verdicts.main import DECIDED, Outcome
+from asyncfl.claims.verdicts.main import DECIDED, MainWord, Outcome
 from asyncfl.claims.verdicts.readings import Reading
 from asyncfl.claims.verdicts.rules import Word
 from asyncfl.claims.verdicts.tables import Table, tables
 from fl_core.text import many
 from reports import numbers
 
-LEGEND = "how many of the decided readings hold, by arrangement and workload."
+SHORT: dict[MainWord, str] = {"reproduced on stand-ins": "on stand-ins", "depends on the reading": "depends"}
+LEGEND = "2/21: 2 of 21 decided readings hold with this arrangement; * on a stand-in."
 Column = tuple[Arrangement, Workload]
 COLUMNS: tuple[Column, ...] = (
     ("paper", "paper"),
@@ -51,6 +52,21 @@ OPEN: dict[Word, str] = {
     "compatible": "compatible, imprecise",
     "undecided": "undecided",
 }
+FEW: dict[Word, str] = {
+    "leans for": "in favour",
+    "leans against": "against",
+    "compatible": "compatible",
+    "undecided": "undecided",
+}
+COLOURS: dict[MainWord, str] = {
+    "reproduced": "🟩",
+    "reproduced on stand-ins": "🟩",
+    "depends on the reading": "🟨",
+    "not reproduced": "🟥",
+    "undecided": "⬜",
+    "not run": "⬜",
+}
+BAR = 5  # squares, at most
 OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
 KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
 
@@ -73,6 +89,11 @@ def title(column: Column) -> str:
     return ARRANGED[arrangement] if workload == "paper" else f"{ARRANGED[arrangement]}, stand-in"
 
 
+def initials(column: Column) -> str:
+    """The head of a column in a word, with a star for a stand-in."""
+    return f"{column[0]}{'*' if column[1] == 'stand-in' else ''}"
+
+
 def cell(outcome: Outcome, column: Column) -> list[Reading]:
     """The readings of a main result that have run with this arrangement and workload."""
     there = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
@@ -81,16 +102,60 @@ def cell(outcome: Outcome, column: Column) -> list[Reading]:
 
 
 def count(readings: Sequence[Reading]) -> str:
-    """How many of the decided readings hold."""
+    """How many of the decided readings hold, such as 2/21; else how many are open."""
     decided = [reading for reading in readings if reading.word in DECIDED]
     if not decided:
-        return f"{len(readings)} undecided" if readings else "–"
-    return f"{sum(reading.word == 'confirmed' for reading in decided)} of {len(decided)}"
+        return f"{len(readings)} open" if readings else "–"
+    return f"{sum(reading.word == 'confirmed' for reading in decided)}/{len(decided)}"
 
 
-def squares(readings: Sequence[Reading]) -> str:
-    """A coloured square for each reading."""
-    return "".join(SQUARES[reading.word] for reading in readings)
+def bar(readings: Sequence[Reading]) -> str:
+    """A coloured square for each reading; of more than five, their shares, with a square for each colour."""
+    there = Counter(SQUARES[reading.word] for reading in readings)
+    drawn = dict.fromkeys(there, 1)
+    while sum(drawn.values()) < min(BAR, len(readings)):
+        drawn[max(there, key=lambda square: there[square] / drawn[square])] += 1
+    return "".join(square * n for square, n in drawn.items())
+
+
+def state(readings: Sequence[Reading]) -> str:
+    """What all decided readings of a cell say: `hold`, `fail`, `differ`, or `open` where there are none."""
+    words = {reading.word for reading in readings if reading.word in DECIDED}
+    if not words:
+        return "open"
+    return "differ" if words > {"confirmed"} else "hold" if words == {"confirmed"} else "fail"
+
+
+def typical(readings: Sequence[Reading]) -> Reading | None:
+    """The reading with the median effect, of the commonest kind and metric; None without an experiment.
+
+    Only decided ones count where there are any.
+    """
+    alike: dict[tuple[str, tuple[str, ...]], list[Reading]] = {}
+    decided = [reading for reading in readings if reading.word in DECIDED]
+    for reading in decided or readings:
+        if not reading.claim.computed and isfinite(reading.verdict.found):
+            metrics = tuple(metric.name for metric in reading.claim.metrics)
+            alike.setdefault((reading.claim.kind, metrics), []).append(reading)
+    most = sorted(max(alike.values(), key=len, default=[]), key=lambda reading: reading.verdict.found)
+    return most[(len(most) - 1) // 2] if most else None
+
+
+def finding(outcome: Outcome) -> str:
+    """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open."""
+    parts = []
+    for evidence, what in KINDS.items():
+        mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
+        if mine:
+            words = _words(mine)
+            (first, n), *rest = Counter(words[reading.word] for reading in mine).most_common(3)
+            total = len(mine) if evidence == "experiment" else many(len(mine), what)
+            parts.append([f"{first} in {n} of {total}", *(f"{word} in {k}" for word, k in rest)])
+    texts = [", ".join(part if len(parts) == 1 else part[:1]) for part in parts]
+    there = Counter(reading.word for reading in outcome.readings)
+    corners = f" ({', '.join(outcome.corners)})" if outcome.corners else ""
+    waiting = ", ".join(f"{there[word]} {said}" for word, said in FEW.items() if there[word])
+    return "; ".join(filter(None, ["; ".join(texts) + corners, waiting]))
 
 
 def counts(outcome: Outcome) -> str:
@@ -151,11 +216,15 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
         slack = [numbers.number(end, 2) for end in ends if isfinite(end)]
         said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
         return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
-    compared = all(reading.claim.kind == "better" for reading in mine)
-    words = AHEAD if compared else HOLDS
+    words = _words(mine)
     counts = Counter(words[reading.word] for reading in mine).most_common()
-    what = "decided comparison" if compared else f"decided {KINDS[evidence]}"
+    what = "decided comparison" if words is AHEAD else f"decided {KINDS[evidence]}"
     (first, n), *rest = counts
     texts = [f"{first} in {n} of {many(len(mine), what)}", *(f"{word} in {k}" for word, k in rest)]
     corners = ", ".join(outcome.corners)
     return f"{', '.join(texts)}{f' ({corners})' if corners else ''}"
+
+
+def _words(readings: Iterable[Reading]) -> Mapping[Word, str]:
+    """How decisions are told: of comparisons alone, who is ahead."""
+    return AHEAD if all(reading.claim.kind == "better" for reading in readings) else HOLDS

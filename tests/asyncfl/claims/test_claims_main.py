@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
 from asyncfl.claims.claim import Claim
+from asyncfl.claims.command.group import command
 from asyncfl.claims.files import MainResult, Paper, papers
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.verdicts.main import Outcome, outcomes
@@ -181,3 +183,15 @@ def test_ace_against_fedbuff_is_told_with_its_numbers(shipped: list[Outcome]) ->
     assert matrix.sentence(one).startswith(
         "Behind in 24 of 26 decided comparisons, ahead in 2 (the shortest delays)"
     )
+
+
+def test_front_pages_are_short(shipped: list[Outcome]) -> None:
+    """15 words in the README, a few characters in a cell of the matrix, 120 columns in the terminal."""
+    for one in shipped:
+        assert len(matrix.finding(one).split()) <= 15
+        for column in matrix.COLUMNS:
+            cell = matrix.cell(one, column)
+            assert len(f"{matrix.bar(cell)} {matrix.count(cell)}") <= 12
+            assert {*matrix.bar(cell)} == {matrix.SQUARES[reading.word] for reading in cell}
+    lines = CliRunner().invoke(command, []).output.splitlines()
+    assert max(map(len, lines)) <= 120

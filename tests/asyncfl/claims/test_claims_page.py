@@ -115,14 +115,16 @@ def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[R
     entries = set(re.findall(r'<li id="([^"]+)"', text))
     rows = re.findall(r'<tr data-main="([^"]+)">(.*?)</tr>', text, re.DOTALL)
     found = outcomes(everything)
+    mark = r'<a class="[a-z-]+" href="#([^"]+)" title="[^"]+" aria-label'
     assert [id_ for id_, _ in rows] == [outcome.result.id for outcome in found]
     assert text.index(rows[-1][0]) < text.index('id="entries"')
     for outcome, (_, row) in zip(found, rows, strict=True):
         assert f">{outcome.word}</b>" in row
-        marked = Counter(unquote(href) for href in re.findall(r'href="#([^"]+)"', row))
+        marked = Counter(map(unquote, re.findall(mark, row)))
         judged = [one for one in outcome.readings if one.word not in {"not run", "reported"}]
         assert marked == Counter(f"{one.claim.id}@{one.scale}" for one in judged)
-        assert marked.keys() <= entries
+        shown = re.findall(r'class="effect" href="#([^"]+)"', row)
+        assert {unquote(href) for href in shown} <= marked.keys() <= entries
 
 
 def test_rows_have_what_matters_first(everything: list[Reading]) -> None:
