@@ -129,10 +129,7 @@ def readme(readings: Sequence[Reading]) -> str:
     parts = [f"Of {len(every)} main results: {told}. *In favour*, *against*: in each of too few seeds."]
     for mine in matrix.by_paper(every):
         page = f"docs/claims/{mine[0].paper.name}.md"
-        rows = [
-            (_link(outcome, page), f"{matrix.COLOURS[outcome.word]} {outcome.word}", matrix.finding(outcome))
-            for outcome in mine
-        ]
+        rows = [(_link(outcome, page), matrix.short(outcome), matrix.finding(outcome)) for outcome in mine]
         parts.append(_table((f"[{mine[0].paper.title}]({page})", "Outcome", "Readings"), rows))
     return _joined([*parts, f"Every reading, with effect and interval: [{PAGE}]({PAGE})."])
 
@@ -172,7 +169,7 @@ def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
     for outcome in mine:
         cells = (matrix.cell(outcome, column) for column in columns)
         counts = (f"{matrix.bar(cell)}\xa0{matrix.count(cell)}" if cell else "" for cell in cells)
-        rows.append((_link(outcome, page), f"{matrix.COLOURS[outcome.word]} {outcome.word}", *counts))
+        rows.append((_link(outcome, page), matrix.short(outcome), *counts))
     return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
 
 

@@ -137,8 +137,14 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
         if not reading.claim.computed and isfinite(reading.verdict.found):
             metrics = tuple(metric.name for metric in reading.claim.metrics)
             alike.setdefault((reading.claim.kind, metrics), []).append(reading)
-    most = sorted(max(alike.values(), key=len, default=[]), key=lambda reading: reading.verdict.found)
+    most: list[Reading] = max(alike.values(), key=len, default=[])
+    most = sorted(most, key=lambda reading: reading.verdict.found)
     return most[(len(most) - 1) // 2] if most else None
+
+
+def short(outcome: Outcome) -> str:
+    """The word of a main result, abbreviated, after its colour."""
+    return f"{COLOURS[outcome.word]}\xa0{SHORT.get(outcome.word, outcome.word)}"
 
 
 def finding(outcome: Outcome) -> str:
