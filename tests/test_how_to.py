@@ -281,4 +281,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_readme_fits_on_three_screens() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    """Beside the tables of main results, one row each."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len([line for line in lines if not line.startswith("| ")]) <= 120

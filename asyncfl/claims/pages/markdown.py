@@ -124,9 +124,9 @@ def readme(readings: Sequence[Reading]) -> str:
     """Return a short table for each paper: what became of each main result, and a finding of a few words."""
     every = outcomes(readings)
     words = Counter(outcome.word for outcome in every)
-    each = [f"{words[word]} {word}" for word in matrix.COLOURS if words[word]]
-    told = ", ".join(each).replace("depends", "depend")
-    parts = [f"Of {len(every)} main results: {told}. *In favour*, *against*: in each of too few seeds."]
+    counts = [f"{words[word]} {word}" for word in matrix.COLOURS if words[word]]
+    summary = ", ".join(counts).replace("depends", "depend")
+    parts = [f"Of {len(every)} main results: {summary}. *In favour*, *against*: in each of too few seeds."]
     for mine in matrix.by_paper(every):
         page = f"docs/claims/{mine[0].paper.name}.md"
         rows = [(_link(outcome, page), matrix.short(outcome), matrix.finding(outcome)) for outcome in mine]
