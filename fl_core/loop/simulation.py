@@ -205,10 +205,14 @@ class Simulation:
         return bool(heap) and heap[0][0] == self.state.now and heap[0][1] is ARRIVAL
 
     def _drop_abandoned(self) -> None:
-        """Remove jobs that will never arrive from the head of the queue."""
-        heap = self.state.queue.heap
-        while heap and heap[0][1] is ARRIVAL and not heap[0][-1].arrives(heap[0][0]):
-            heappop(heap)
+        """Remove jobs that will never arrive, and alarms that were moved, from the head of the queue."""
+        state, heap = self.state, self.state.queue.heap
+        while heap:
+            time, kind, *_, item = heap[0]
+            if (kind is TICK and time != state.alarm) or (kind is ARRIVAL and not item.arrives(time)):
+                heappop(heap)
+            else:
+                return
 
     def _tick(self) -> Event:
         state = self.state

@@ -200,17 +200,14 @@ class Server(Generic[M]):
         state.collected.append(job)
 
     def wake(self, at: int) -> None:
-        """Set the alarm; the strategy's `tick` is called when it rings.
+        """Set the alarm, in place of a pending one; the strategy's `tick` is called when it rings.
 
         Args:
             at: Ticks, later than now.
 
         Raises:
-            RuntimeError: An alarm is pending already.
             ValueError: `at` is not later than now.
         """
-        if self._state.alarm is not None:
-            raise RuntimeError("server.wake: an alarm is pending already; set the next one in tick")
         if at <= self._state.now:
             raise ValueError(f"server.wake: tick {at} is not later than now, {self._state.now}")
         self._state.alarm = at

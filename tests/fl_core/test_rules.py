@@ -328,24 +328,30 @@ def test_6_draw() -> None:
     assert first_draws(True) == first_draws(False)
 
 
-def test_7_one_alarm_that_carries_no_update() -> None:
-    """A second alarm, or one that does not lie ahead, is an error of the strategy."""
+@pytest.mark.parametrize(
+    ("moves", "rings"),
+    [({}, [3]), ({2: 6}, [6]), ({1: 2}, [2]), ({1: 8, 2: 3}, [3]), ({1: 2, 4: 7, 5: 6}, [2, 6])],
+    ids=str,
+)
+def test_7_one_alarm_that_carries_no_update(moves: dict[int, int], rings: list[int]) -> None:
+    """A second alarm takes the place of a pending one, earlier or later; it must lie ahead."""
 
     def begin(server: Server) -> None:
         with pytest.raises(ValueError, match="is not later than now"):
             server.wake(0)
         server.wake(3)
-        with pytest.raises(RuntimeError, match="pending already"):
-            server.wake(4)
+
+    def receive(server: Server, update: Update) -> None:
+        if server.now in moves:
+            server.wake(moves[server.now])
 
     rang: list[int] = []
-    strategy = Scripted(
-        on_begin=begin, on_tick=lambda server: rang.append(server.now), on_next=lambda server: []
-    )
-    simulation, seen = play(strategy, scenario(time=9))
-    assert rang == [3]
-    assert [(e.kind, e.client, e.stepped) for e in seen] == [(Kind.TICK, None, False)]
-    assert (simulation.status, simulation.server.updates) == ("done", 0)
+    ring, idle = (lambda server: rang.append(server.now)), (lambda server: list(server.idle))
+    strategy = Scripted(on_begin=begin, on_receive=receive, on_tick=ring, on_next=idle)
+    simulation, seen = play(strategy, scenario([1], time=9))
+    assert rang == rings == [e.time for e in seen if e.kind is Kind.TICK]
+    assert (simulation.status, simulation.server.updates) == ("done", 9)
+    assert not any(e.stepped or e.client is not None for e in seen if e.kind is Kind.TICK)
 
 
 def test_8_dismiss() -> None:

@@ -3,14 +3,21 @@
 McMahan, Moore, Ramage, Hampson, Agüera y Arcas: Communication-efficient learning of deep networks from
 decentralized data. AISTATS 2017, Algorithm 1: θ ← θ + η_g Σ d_i Δ_i over the clients of a round. The
 choice of clients and their weights d_i is a part of its own: `sampling`.
+
+As deployed (Bonawitz et al.: Towards federated learning at scale: system design. MLSys 2019), the server asks
+more clients than it needs, say 1.3 m, ends the round when m have answered or at a deadline, averages what has
+arrived and tells the others to stop: `sample: 13` of the sampling with `take: 10`, and `deadline`. A round
+without an answer is abandoned, and the next one is from the same model.
 """
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny, model_validator
+from torch import Tensor
 
-from fl_core.parts import FieldError
+from fl_core.parts import Count, FieldError, Length
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -26,6 +33,8 @@ class FedAvg(Strategy):
     title: ClassVar[str] = "FedAvg"
 
     sampling: SerializeAsAny[Sampling] = Full()  # the clients of a round, and their weights
+    take: Count | None = None  # m, answers that end a round, with later ones discarded; None: all
+    deadline: Length | None = None  # virtual time after which a round ends, with later answers discarded
 
     @model_validator(mode="before")
     @classmethod
@@ -42,38 +51,70 @@ class FedAvg(Strategy):
     def linear(self) -> Literal[True] | str:
         return self.sampling.linear
 
+    @property
+    def waits_for_all(self) -> bool:
+        """True if a round ends when all its clients have answered."""
+        return self.take is None and self.deadline is None
+
+    def times(self) -> tuple[Fraction, ...]:
+        return () if self.deadline is None else (self.deadline,)
+
     def refuses(self, scenario: Scenario) -> str | None:
+        law = scenario.timing.durations
+        if not self.waits_for_all and scenario.arrangement is not None:
+            return "take, deadline: rounds that end early are incompatible with an arrangement"
+        if self.deadline is not None and law.constant and not law.per_step:
+            fastest = min(law.means(scenario.problem.clients, seed=0))
+            if self.deadline < fastest:
+                return f"deadline: no client is done by then; the fastest takes {float(fastest):g}"
         return self.sampling.refuses(scenario)
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        return self.sampling.participation()
+        return self.sampling.participation() if self.waits_for_all else None
 
     def begin(self, server: Server) -> None:
         self.sampling.begin(server)
         server.memory.round = {}  # d_i
-        server.memory.total, server.memory.share = server.zeros(), 0.0
+        self.clear(server)
+
+    def clear(self, server: Server) -> None:
+        """Begin a round without answers."""
+        server.memory.total, server.memory.share, server.memory.count = server.zeros(), 0.0, 0
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         weight = memory.round.get(update.client, float(server.p[update.client]))
         memory.total += weight * update.delta
         memory.share += weight
+        memory.count += 1
         self.end_round(server)
 
     def lost(self, server: Server, client: int) -> None:
-        if server.memory.share:  # else none has answered: the next round is from the same model
-            self.end_round(server)
+        self.end_round(server)
 
     def end_round(self, server: Server) -> None:
-        """Step if all clients of the round have answered."""
+        """End the round if all its clients have answered, or enough of them."""
+        if server.in_flight == 0 or server.memory.count == self.take:
+            self.tick(server)
+
+    def tick(self, server: Server) -> None:
+        if server.memory.count:
+            server.step(self.server_lr * self.direction(server))
+            self.clear(server)
+        for job in list(server.jobs):
+            server.dismiss(job)
+
+    def direction(self, server: Server) -> Tensor:
+        """Return Σ d_i Δ_i of the round [d]."""
         memory = server.memory
-        if server.in_flight == 0:
-            # A sampled round's weights are unbiased; a round that an arrangement sent is averaged.
-            server.step(self.server_lr * memory.total / (1 if memory.round else memory.share))
-            memory.total, memory.share = server.zeros(), 0.0
+        # A sampled round's weights are unbiased; one that an arrangement sent, or that ends early, is averaged.
+        unbiased = memory.round and self.waits_for_all
+        return memory.total / (1 if unbiased else memory.share)
 
     def next(self, server: Server) -> Iterable[int]:
         if server.in_flight:
             return ()
         server.memory.round = self.sampling.weights(server)
+        if self.deadline is not None and server.memory.round:
+            server.wake(server.now + server.ticks(self.deadline))
         return server.memory.round
