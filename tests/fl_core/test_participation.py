@@ -58,13 +58,14 @@ def routed(routing: Any, **fields: Any) -> dict[str, Any]:
 
 
 FREE = ("afa_cd", "afa_cs", "ringleader")  # whoever is free works, whatever the concurrency
-ALIKE = ("asgrad", "fedast", "favas", "fedavg", "mifa", "quafl")  # whatever the concurrency
+ALIKE = ("asgrad", "fedast", "favas", "fedavg", "fedstale", "mifa", "quafl")  # whatever the concurrency
 INTERRUPTED = ("malenia", "rennala")
-CHOSEN = (*FREE, *ALIKE, *INTERRUPTED, "ringmaster", "generalized_asyncsgd")
+CHOSEN = (*FREE, *ALIKE, *INTERRUPTED, "mindflayer", "ringmaster", "generalized_asyncsgd")
 DRAWN = [name for name in Strategy.members() if name not in CHOSEN]
 
 # The first of each sends its clients out as the others do, for whom nothing need be counted.
-LIKE = {"aced": "ace", "afa_cs": "afa_cd", "ringleader": "afa_cd", "mifa": "fedavg", "quafl": "favas"}
+LIKE = {"aced": "ace", "afa_cs": "afa_cd", "ringleader": "afa_cd", "quafl": "favas"}
+LIKE |= {"fedstale": "fedavg", "mifa": "fedavg"}
 LIKE |= {name: "asgd" for name in DRAWN if name not in ("ace", "aced", "asgd")}
 
 
@@ -83,6 +84,7 @@ COUNTABLE = [
     {"name": "fedbuff_c", "concurrency": 8},
     {"name": "fedfix", "period": 2},
     {"name": "malenia", "batch": 20},
+    {"name": "mindflayer", "trials": 11, "allotted": "1/2"},
     {"name": "ace", "start": "when_all_heard", "concurrency": 3},
     *({"name": "mifa", "start": start} for start in ("next_round", "zeros")),
     {"name": "ringmaster", "max_delay": 3},
@@ -94,6 +96,7 @@ COUNTABLE_IF_CONSTANT = [
     *leaders(*FREE, *ALIKE),
     routed([8, 1, 1, 1, 1, 1, 1, 1]),
     *(pure(buffer) for buffer in (1, 8)),
+    {"name": "mindflayer", "trials": 11},
     *({"name": "fedbuff_c", "buffer": buffer} for buffer in (1, 3, 8)),
     {"name": "fedfix", "period": 2},
     {"name": "fedfix", "period": 2, "weights": "exponential"},
@@ -109,6 +112,7 @@ WITHOUT = [
     {"name": "fedfix", "growth": "1/100"},
     sampled("fastest", window=8),
     sampled("highest_loss"),
+    *({"name": "fedavg", **fields} for fields in ({"take": 5}, {"deadline": 3})),
 ]
 
 

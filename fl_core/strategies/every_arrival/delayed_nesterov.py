@@ -62,4 +62,6 @@ class DelayedNesterov(Strategy):
 
     def next(self, server: Server) -> Iterable[int | Send]:
         clients = cast(Iterable[int], super().next(server))
-        return [Send(client, steps=server.memory.steps[client]) for client in clients] if self.dylu else clients
+        return (
+            [Send(client, steps=server.memory.steps[client]) for client in clients] if self.dylu else clients
+        )

@@ -99,17 +99,17 @@ class FedAvg(Strategy):
 
     def tick(self, server: Server) -> None:
         if server.memory.count:
-            server.step(self.server_lr * self.direction(server))
+            server.step(self.delta(server))
             self.clear(server)
         for job in list(server.jobs):
             server.dismiss(job)
 
-    def direction(self, server: Server) -> Tensor:
-        """Return Σ d_i Δ_i of the round [d]."""
+    def delta(self, server: Server) -> Tensor:
+        """Return η_g Σ d_i Δ_i of the round [d]."""
         memory = server.memory
-        # A sampled round's weights are unbiased; one that an arrangement sent, or that ends early, is averaged.
+        # A sampled round's weights are unbiased; an arrangement's round, or one cut short, is averaged.
         unbiased = memory.round and self.waits_for_all
-        return memory.total / (1 if unbiased else memory.share)
+        return self.server_lr * memory.total / (1 if unbiased else memory.share)
 
     def next(self, server: Server) -> Iterable[int]:
         if server.in_flight:

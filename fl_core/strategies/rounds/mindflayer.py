@@ -1,15 +1,15 @@
 """MindFlayer SGD: Rennala with a time allotted to each gradient, after which it is abandoned and begun anew.
 
 Maranjyan, Shaikh Omar, Richtárik: MindFlayer SGD: efficient parallel SGD in the presence of heterogeneous and
-random worker compute times. UAI 2025 (arXiv 2410.04285): at x^k client i makes B_i trials, each for a time t_i at
-most; when all have made theirs, x ← x − (γ/B) Σ of the gradients that came, where B = Σ p_i B_i is how many of
-them to expect.
+random worker compute times. UAI 2025 (arXiv 2410.04285): at x^k client i makes B_i trials, each of a time t_i
+at most; when all are made, x ← x − (γ/B) Σ of the gradients that came, of which B = Σ p_i B_i are expected.
 
-Read in the abstract, and in reviews that cite its algorithm. Here t_i is a multiple of the client's mean time; the
-S trials of a round are dealt out one by one, each to the client that would be the first to end it, so that with
-t_i = τ_i fixed this is Rennala; and p_i, which the paper takes as known, is how often trials succeeded so far.
+Read in the abstract, and in reviews that cite its algorithm. Here t_i is a multiple of the client's mean
+time. Trials of a round are dealt out one by one, each to the client that would be first to end it: with fixed
+times t_i = τ_i this is Rennala. p_i, which the paper knows, is how often trials have succeeded so far.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from heapq import heapify, heapreplace
@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar
 
 from fl_core.parts import Count, Length, Tune, TuneAmong
 from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
+from fl_core.server.jobs import Job, Update
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation
 from fl_core.strategies.strategy import Strategy
@@ -48,43 +48,78 @@ class MindFlayer(Strategy):
         """Shares ∝ B_i where trials of all clients are equally likely to end in time."""
         durations = scenario.timing.durations
         alike = durations.constant or durations.memoryless
-        return (lambda server: self.deal(range(server.n), self.limits(server))) if alike else None
+        return self.shares if alike else None
+
+    def shares(self, server: Server) -> list[int]:
+        """Return B_i [n], with all clients present."""
+        trials = self.deal(range(server.n), self.limits(server))
+        return [trials.get(client, 0) for client in range(server.n)]
 
     def begin(self, server: Server) -> None:
         memory = server.memory
-        memory.total = server.zeros()
-        memory.left = {}  # client → trials of this round that are left
-        memory.limits = self.limits(server)  # t_i in ticks
-        memory.gradients, memory.rounds = 0, 0  # so far: B is gradients a round
+        memory.limits = self.limits(server)
+        memory.left = {}  # trials of this round to be made, of each client
+        memory.total, memory.gradients, memory.rounds = server.zeros(), 0, 0
 
     def limits(self, server: Server) -> list[int]:
         """Return t_i [n] in ticks."""
         return [ceil(self.allotted * time * server.ticks(Fraction(1))) for time in server.mean_time]
 
-    def deal(self, clients: Sequence[int], limits: Sequence[int]) -> list[int]:
-        """Return B_i [n]: each trial goes to the client that would be the first to end it."""
-        trials = [0] * len(limits)
+    def deal(self, clients: Sequence[int], limits: Sequence[int]) -> dict[int, int]:
+        """Return B_i of each client that has any: a trial is for the client that would be first to end it."""
         ends = [(limits[client], client) for client in clients]
         heapify(ends)
+        trials = Counter[int]()
         for _ in range(self.trials):
             end, client = ends[0]
             trials[client] += 1
             heapreplace(ends, (end + limits[client], client))
-        return trials
+        return dict(trials)
 
     def receive(self, server: Server, update: Update) -> None:
         server.memory.total += update.delta
         server.memory.gradients += 1
-        self.end_round(server)
+        self.end_trial(server)
 
     def lost(self, server: Server, client: int) -> None:
-        self.end_round(server)
+        self.end_trial(server)
 
     def tick(self, server: Server) -> None:
         for job in list(server.jobs):
-            if job.began is not None and server.now - job.began >= server.memory.limits[job.client]:
+            if self.limit(server, job) <= server.now:
                 server.dismiss(job)
-        self.end_round(server)
+        self.end_trial(server)
 
-    def end_round(self, server: Server) -> None:
-        """Step if all trials of the round are made."""
+    def end_trial(self, server: Server) -> None:
+        """Step if no trial of the round is left."""
+        memory = server.memory
+        if server.in_flight or self.free(server):
+            return
+        memory.rounds += 1
+        expected = memory.gradients / memory.rounds  # B
+        server.step(self.server_lr * memory.total / expected if expected else None)
+        memory.total, memory.left = server.zeros(), {}
+
+    def next(self, server: Server) -> list[int]:
+        memory = server.memory
+        if server.idle and not server.in_flight and not self.free(server):
+            memory.left = self.deal(server.idle, memory.limits)
+        sends = self.free(server)
+        for client in sends:
+            memory.left[client] -= 1
+        ends = [self.limit(server, job) for job in server.jobs]
+        ends += [server.now + memory.limits[client] for client in sends]
+        if ends and min(ends) > server.now:  # else the alarm rings at the end of this tick
+            server.wake(min(ends))
+        return sends
+
+    def free(self, server: Server) -> list[int]:
+        """Return the idle clients that have a trial left."""
+        busy = {job.client for job in server.jobs}
+        left = server.memory.left.items()
+        return [i for i, trials in left if trials and i not in busy and server.present[i]]
+
+    def limit(self, server: Server, job: Job) -> int:
+        """Return the tick at which a job is abandoned."""
+        assert job.began is not None  # it was sent to a client that was present and idle
+        return job.began + server.memory.limits[job.client]

@@ -8,7 +8,8 @@ appendix F.3.3.
 Both algorithms start with a first pass: every client computes U_i at w^0, then w^1 = w^0 − η u^0. The code of
 Maranjyan and Richtárik (arXiv 2509.22860) has the same algorithm as IA²SGD: `start: when_all_heard`. It sends
 as usual, so that early clients compute at w^0 again, and makes its first step at the arrival after the one
-that fills the table.
+that fills the table. DuDe-ASGD (Wang, Sun, Wai, Zhang, arXiv 2405.16966, 2024) is the incremental form, a
+year and a half earlier, as far as its abstract tells.
 
 Where several updates arrive in one server iteration, all of them enter the table before its mean is taken.
 """

@@ -1,13 +1,12 @@
 """FedStale: rounds of FedAvg, corrected by each client's last update; with β = 1 it is FedVARP.
 
-Rodio, Neglia: FedStale: leveraging stale client updates in federated learning. arXiv 2405.04171, 2024: θ ← θ +
-η_g [Σ_S d_i (Δ_i − β h_i) + β Σ_i p_i h_i] over the clients S of a round, then h_i ← Δ_i for i in S, from h_i = 0.
-β = 0 is FedAvg, β = 1 FedVARP (Jhunjhunwala, Sharma, Nagarkatti, Joshi: FedVARP: tackling the variance due to
-partial client participation in federated learning. UAI 2022).
+Rodio, Neglia: FedStale: leveraging stale client updates in federated learning. arXiv 2405.04171, 2024: θ ← θ
++ η_g [Σ_S d_i (Δ_i − β h_i) + β Σ_i p_i h_i] over the clients S of a round, then h_i ← Δ_i for i in S, from
+h_i = 0. β = 0 is FedAvg, β = 1 FedVARP (Jhunjhunwala, Sharma, Nagarkatti, Joshi: FedVARP: tackling the
+variance due to partial client participation in federated learning. UAI 2022).
 
-As in the authors' code, d_i is p_i over the chance of taking part, where a client has such a chance: it is that
-of the sampling. With all available clients in a round d_i is p_i over the sum of p of the round, since the
-chance of being available is not known here.
+In the authors' code d_i is p_i over the client's chance to take part. So it is with uniform sampling. Where
+all who are available take part, that chance is not known here: d_i is p_i over the sum of p of the round.
 """
 
 from dataclasses import replace
@@ -42,9 +41,9 @@ class FedStale(FedAvg):
         memory.change += float(server.p[client]) * (update.delta - old)
         super().receive(server, replace(update, delta=update.delta - self.beta * old))
 
-    def direction(self, server: Server) -> Tensor:
+    def delta(self, server: Server) -> Tensor:
         memory = server.memory
-        direction = super().direction(server) + self.beta * memory.stale
+        delta = super().delta(server) + self.server_lr * self.beta * memory.stale
         memory.stale += memory.change
         memory.change = server.zeros()
-        return direction
+        return delta

@@ -104,7 +104,7 @@ class ACEDirect(Patient):
 
 
 class ACEIncremental(Patient):
-    """arXiv 2511.19066, Algorithm a.5: clients send how their gradient changed."""
+    """arXiv 2511.19066, Algorithm a.5, as DuDe-ASGD (2405.16966): clients send how gradients changed."""
 
     def begin(self) -> None:
         super().begin()
