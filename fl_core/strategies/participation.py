@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
+from fl_core.scenario import Scenario
 from fl_core.server.server import Server
 from fl_core.theory import participation
 
@@ -23,3 +24,16 @@ def by_speed(server: Server) -> list[float]:
 def drawn(jobs: int) -> Participation:
     """Return the law for `jobs` in flight, clients drawn uniformly from the idle, exponential times."""
     return lambda server: participation.drawn(server.mean_time, jobs)
+
+
+def by_replacement(concurrency: int | None, scenario: Scenario) -> Participation | None:
+    """Return the law where a client is sent to whenever an update arrives: its sender, or one drawn."""
+    if concurrency is None or concurrency >= scenario.problem.clients:
+        return by_speed
+    return drawn(concurrency) if scenario.timing.durations.memoryless else None
+
+
+def buffered(concurrency: int | None, buffer: int, scenario: Scenario) -> Participation | None:
+    """Return `by_replacement`, or None where senders wait until the buffer is full."""
+    waits = concurrency is None and buffer > 1
+    return None if waits else by_replacement(concurrency, scenario)

@@ -12,7 +12,7 @@ from fl_core.parts import Count, Part, Rate, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.participation import Participation, by_speed, drawn
+from fl_core.strategies.participation import Participation, by_replacement
 from fl_core.text import counted
 
 
@@ -81,9 +81,7 @@ class Strategy(Part):
         its update arrives, or, with a `concurrency`, to one that is drawn. It is asked where nothing but the
         strategy decides who works: `Experiment.participation`.
         """
-        if self.concurrency is None or self.concurrency >= scenario.problem.clients:
-            return by_speed
-        return drawn(self.concurrency) if scenario.timing.durations.memoryless else None
+        return by_replacement(self.concurrency, scenario)
 
     def times(self) -> tuple[Fraction, ...]:
         """Return lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""

@@ -204,8 +204,7 @@ class Seeds:
         change = means[1] - means[0]
         gain = sign * change
         finding = Finding.WORSE if gain < -tolerance else Finding.BETTER if gain > tolerance else Finding.SAME
-        signed = [metric.text(value) for value in (change, -sign * tolerance)]
-        signed = [text if text.startswith("−") else f"+{text}" for text in signed]
+        signed = [("−" if v < 0 else "+") + metric.text(abs(v)) for v in (change, -sign * tolerance)]
         return self._check(what, finding, *map(metric.with_unit, means), *signed)
 
     def reach(self, target: float, tolerance: float) -> GateCheck:

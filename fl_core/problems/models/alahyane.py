@@ -19,7 +19,6 @@ class AlahyaneCNN(Convolutional):
 
     name: ClassVar[str] = "alahyane_cnn"
     least: ClassVar[int] = 8
-    pooled_steps: ClassVar[int] = 1000
 
     dropout: float = Field(0.25, ge=0, lt=1)  # share of units left out in training
 

@@ -11,6 +11,7 @@ class Convolutional(Model):
     """Base of networks for images of a minimum height and width."""
 
     least: ClassVar[int]
+    pooled_steps: ClassVar[int] = 1000
     channels_last: ClassVar[bool] = True
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
@@ -20,7 +21,7 @@ class Convolutional(Model):
         return None
 
 
-class McMahanCNN(Model):
+class McMahanCNN(Convolutional):
     """Two 5×5 convolutions and a layer of 512, 1.66 M parameters (McMahan et al., AISTATS 2017, §3).
 
     conv 32 – pool 2 – conv 64 – pool 2 – 512 – classes, ReLU between; the convolutions keep height and width:
@@ -28,14 +29,7 @@ class McMahanCNN(Model):
     """
 
     name: ClassVar[str] = "cnn"
-    pooled_steps: ClassVar[int] = 1000
-    channels_last: ClassVar[bool] = True
-
-    def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
-        if len(shape) != 3 or min(shape[1:]) < 4:
-            size = "×".join(map(str, shape))
-            return f"model cnn halves height and width twice: it needs images of 4×4 or more, not {size}"
-        return None
+    least: ClassVar[int] = 4
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, width = shape
@@ -56,7 +50,6 @@ class FraboniCNN(Convolutional):
 
     name: ClassVar[str] = "fraboni_cnn"
     least: ClassVar[int] = 18
-    pooled_steps: ClassVar[int] = 1000
 
     layers: Literal[2, 3] = 3  # convolutions
 
@@ -86,7 +79,6 @@ class AnarchicCNN(Convolutional):
 
     name: ClassVar[str] = "afl_cnn"
     least: ClassVar[int] = 16
-    pooled_steps: ClassVar[int] = 1000
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, width = shape
@@ -108,7 +100,6 @@ class CNN7(Convolutional):
 
     name: ClassVar[str] = "cnn7"
     least: ClassVar[int] = 14
-    pooled_steps: ClassVar[int] = 1000
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, width = shape
@@ -128,7 +119,6 @@ class SmallCNN(Convolutional):
 
     name: ClassVar[str] = "small_cnn"
     least: ClassVar[int] = 13
-    pooled_steps: ClassVar[int] = 1000
     channels_last: ClassVar[bool] = False
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:

@@ -22,7 +22,6 @@ class ResNet18(Convolutional):
     name: ClassVar[str] = "resnet18"
     channels_last: ClassVar[bool] = False  # GroupNorm loses what the convolutions gain
     least: ClassVar[int] = 8
-    pooled_steps: ClassVar[int] = 1000
 
     norm: str = "group"  # GroupNorm; BatchNorm is refused
     groups: Count = 32  # of channels, in every GroupNorm; a divisor of 64
@@ -72,7 +71,6 @@ class ResNet8(Convolutional):
     name: ClassVar[str] = "resnet8"
     channels_last: ClassVar[bool] = False
     least: ClassVar[int] = 8
-    pooled_steps: ClassVar[int] = 1000
 
     width: Count = Field(16, multiple_of=8)  # channels of the first block
 

@@ -12,7 +12,7 @@ from fl_core.parts import Count, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.participation import Participation
+from fl_core.strategies.participation import Participation, buffered
 from fl_core.strategies.strategy import Strategy
 
 
@@ -26,9 +26,7 @@ class CA2FL(Strategy):
     concurrency: Count | None = 20  # M_c, jobs kept in flight
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Shares as of any strategy, unknown if clients wait for a step."""
-        waits = self.concurrency is None and self.buffer > 1
-        return None if waits else super().participation(scenario)
+        return buffered(self.concurrency, self.buffer, scenario)
 
     def begin(self, server: Server) -> None:
         server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client

@@ -16,7 +16,7 @@ from fl_core.parts import Count, Rate, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.participation import Participation
+from fl_core.strategies.participation import Participation, buffered
 from fl_core.strategies.strategy import Strategy
 
 
@@ -37,9 +37,7 @@ class FADAS(Strategy):
     rule: Literal["paper", "code"] = "paper"  # the paper's step, or that of the authors' code
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Shares as of any strategy, unknown if clients wait for a step."""
-        waits = self.concurrency is None and self.buffer > 1
-        return None if waits else super().participation(scenario)
+        return buffered(self.concurrency, self.buffer, scenario)
 
     def begin(self, server: Server) -> None:
         memory = server.memory

@@ -13,7 +13,7 @@ from fl_core.parts import Count, Share, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.participation import Participation
+from fl_core.strategies.participation import Participation, buffered
 from fl_core.strategies.strategy import Strategy
 
 
@@ -29,9 +29,7 @@ class FedBuff(Strategy):
     scaling: Literal["inverse_root", "none"] = "inverse_root"  # by staleness: 1/√(1+τ), or not
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Shares as of any strategy, unknown if clients wait for a step."""
-        waits = self.concurrency is None and self.buffer > 1
-        return None if waits else super().participation(scenario)
+        return buffered(self.concurrency, self.buffer, scenario)
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()
