@@ -9,18 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asyncfl.claims.computed.fraboni_schedules import equal, hardware
 from asyncfl.claims.theory import schemes
 from fl_core.theory import weights
 
 TIMES = st.lists(st.fractions(Fraction(1, 4), 3, max_denominator=4), min_size=2, max_size=4)
-
-
-def hardware(clients, percent):
-    return [1 - Fraction(percent, 100) * Fraction(i, clients - 1) for i in range(clients)]
-
-
-def equal(clients):
-    return [Fraction(1, clients)] * clients
 
 
 def oldest_update(times, rounds):
