@@ -19,7 +19,7 @@ class Constants:
 
     smoothness: float  # L of F: the largest |eigenvalue| of ∇²F(w)
     client_smoothness: float  # the largest L of a client
-    noise: float  # σ² = Σ p_i E‖g_i − ∇F_i(w)‖² for mini-batches of the run's size
+    noise_variance: float  # σ² = Σ p_i E‖g_i − ∇F_i(w)‖² for mini-batches of the run's size
     dissimilarity: float  # σ_G² = Σ p_i ‖∇F_i(w) − ∇F(w)‖²
     worst_dissimilarity: float  # ζ² = max_i ‖∇F_i(w) − ∇F(w)‖²
 
@@ -48,7 +48,7 @@ def constants(
     return Constants(
         smoothness=smoothness(whole, model, rng),
         client_smoothness=max(smoothness(gradient, model, rng) for gradient in clients),
-        noise=float(world.p @ np.array(spread)),
+        noise_variance=float(world.p @ np.array(spread)),
         dissimilarity=float(share @ apart),
         worst_dissimilarity=float(apart.max()),
     )

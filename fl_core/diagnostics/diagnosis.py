@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from torch import Tensor
@@ -93,14 +94,7 @@ class Diagnosis:
 
     def _constants(self, model: Tensor, version: int) -> dict[str, float]:
         rng = stream(self.simulation.experiment.seed, "diagnostics", version)
-        measured = constants(self.simulation.world, model, self.simulation.local.batch, rng)
-        return {
-            "smoothness": measured.smoothness,
-            "client_smoothness": measured.client_smoothness,
-            "noise_variance": measured.noise,
-            "dissimilarity": measured.dissimilarity,
-            "worst_dissimilarity": measured.worst_dissimilarity,
-        }
+        return asdict(constants(self.simulation.world, model, self.simulation.local.batch, rng))
 
 
 def due(every: int | None, version: int) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from fl_core.problems.partitions.partition import Partition
 from fl_core.recording.recorder import run
+from fl_core.scenario import Scenario
 from fl_core.schema import Status
 from fl_core.streams import stream
 from fl_core.testing.scene import CLIENTS, experiment, must, scenario
@@ -60,10 +61,7 @@ def lengths_are_exponential_where_it_says_so(law: Durations) -> None:
 
 def runs_go_through_under_these_durations(law: Durations) -> None:
     """Asynchronous SGD spends its budget, and a second run has equal arrivals."""
-    described = experiment(scenario(durations=law.model_dump(mode="json")))
-    first = run(described)
-    must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
-    must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")
+    _ends_and_repeats(scenario(durations=law.model_dump(mode="json")))
 
 
 def absences_follow_one_another(law: Availability) -> None:
@@ -81,7 +79,11 @@ def absences_follow_one_another(law: Availability) -> None:
 
 def runs_go_through_with_these_absences(law: Availability) -> None:
     """Asynchronous SGD ends as done, and a second run has equal arrivals."""
-    described = experiment(scenario(availability=law.model_dump(mode="json")))
+    _ends_and_repeats(scenario(availability=law.model_dump(mode="json")))
+
+
+def _ends_and_repeats(where: Scenario) -> None:
+    described = experiment(where)
     first = run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")

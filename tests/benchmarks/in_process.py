@@ -1,13 +1,22 @@
-"""A worker in the process of the test: what its jobs tell is kept, and it stops when the test says so."""
+"""A worker in the process of the test: what its jobs tell is kept, and it stops when the test says so.
+
+And what is computed by it, delivered as a session does.
+"""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
+
+from recorded import write_suite
 
 from benchmarks.pool.job import Message, PoolJob
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
-from benchmarks.suite.suite import Task
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.suite.suite import PlannedRun, Task, load, tasks
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.experiment import Place
+from benchmarks.tracking.outbox import Outbox, OutboxRecord
+from benchmarks.tracking.store import Store
 
 T = TypeVar("T")
 
@@ -49,3 +58,35 @@ def compute(task: Task, outbox: Outbox, about: dict[str, Any] | None = None) -> 
     worker = InProcess()
     job_of(task, outbox, about or {}).compute(worker)
     return worker.finished[task.key]
+
+
+def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> list[Task]:
+    """The tasks of a small suite."""
+    return tasks(load(str(write_suite(folder, strategies, seeds=seeds))).runs())
+
+
+def places(found: list[Task]) -> dict[str, Place]:
+    """What a session announces."""
+    return {task.key: task.place for task in found if isinstance(task, PlannedRun)}
+
+
+def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> None:
+    """Compute what MLflow does not have of a small suite, and deliver it as a session does."""
+    found = small(folder, seeds=seeds, strategies=strategies)
+    outbox = Outbox(store.outbox)
+    delivery = Delivery(store, outbox)
+    finished = delivery.finished("small")
+    delivery.announce("small", "Three clients.", places(found))
+    for task in found:
+        if task.key not in finished:
+            compute(task, outbox)
+            delivery.send()
+    delivery.close()
+    assert not delivery.refused and not delivery.away
+
+
+def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
+    """What was left in the outbox."""
+    record = outbox.get(task.suite, task.key)
+    assert record is not None
+    return record

@@ -13,15 +13,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from in_process import compute
+from in_process import compute, deliver, places, small
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
-from benchmarks.suite.suite import PlannedRun, Task, load, tasks
+from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
-from benchmarks.tracking.experiment import Place
 from benchmarks.tracking.groups import mean_curve, reached
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -31,32 +30,6 @@ from fl_core.metrics import LOSS
 from reports.figures import look
 from reports.records.store import load as load_report
 from reports.records.summary import summarise_cell
-
-
-def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> list[Task]:
-    """The tasks of a small suite."""
-    return tasks(load(str(write_suite(folder, strategies, seeds=seeds))).runs())
-
-
-def places(found: list[Task]) -> dict[str, Place]:
-    """What a session announces."""
-    simulated = [task for task in found if isinstance(task, PlannedRun)]
-    return {task.key: task.place for task in simulated}
-
-
-def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> None:
-    """Compute what MLflow does not have of a small suite, and deliver it as a session does."""
-    found = small(folder, seeds=seeds, strategies=strategies)
-    outbox = Outbox(store.outbox)
-    delivery = Delivery(store, outbox)
-    finished = delivery.finished("small")
-    delivery.announce("small", "Three clients.", places(found))
-    for task in found:
-        if task.key not in finished:
-            compute(task, outbox)
-            delivery.send()
-    delivery.close()
-    assert not delivery.refused and not delivery.away
 
 
 def groups(store: Store, view: int = ViewType.ACTIVE_ONLY) -> dict[str, Run]:

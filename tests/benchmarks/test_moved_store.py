@@ -8,36 +8,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from in_process import compute
+from in_process import deliver
 from mlflow import MlflowClient
 from mlflow.artifacts import list_artifacts
-from recorded import runs, write_suite
+from recorded import runs
 
 from asyncfl.commands.group import asyncfl
-from benchmarks.suite.suite import PlannedRun, load, tasks
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.places import local_path, place, settle
 from benchmarks.tracking.store import Store
 from reports.records.schedules import schedules
 from reports.records.store import load as load_report
 
 CURVE = "curve.parquet"
-
-
-def deliver(folder: Path, store: Store, *, seeds: int) -> None:
-    """Compute and deliver what MLflow does not have of a small suite."""
-    found = tasks(load(str(write_suite(folder, "fedbuff, asgd", seeds=seeds))).runs())
-    outbox = Outbox(store.outbox)
-    delivery = Delivery(store, outbox)
-    finished = delivery.finished("small")
-    meant = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
-    delivery.announce("small", "", meant)
-    for task in found:
-        if isinstance(task, PlannedRun) and task.key not in finished:
-            compute(task, outbox)
-    delivery.close()
-    assert not delivery.refused and not delivery.away
 
 
 def report(store: Store) -> tuple[int, str, str]:

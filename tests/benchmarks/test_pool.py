@@ -4,16 +4,13 @@ import ast
 import multiprocessing
 import os
 import signal
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from patience import PATIENCE
-from toy import Count, Counted, Deadly, Parts, Saving, Sociable, Sum
+from toy import Count, Counted, Deadly, Parts, Saving, Sociable, Sum, finals, told
 
-from benchmarks.pool.job import DEATHS, Died, Final, GivenUp, Message, PoolJob
+from benchmarks.pool.job import DEATHS, Died, GivenUp, Message
 from benchmarks.pool.local import LocalPool
 
 ROOT = Path(__file__).parents[2]
@@ -24,21 +21,6 @@ pytestmark = pytest.mark.usefixtures("fork_server")
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return tmp_path / "results" / "workers.log"
-
-
-def told(pool: LocalPool[Any]) -> Iterator[tuple[PoolJob, Message]]:
-    """All messages until every job has ended."""
-    end = time.monotonic() + PATIENCE
-    while pool.busy:
-        assert time.monotonic() < end
-        yield from pool.messages(1.0)
-
-
-def finals(pool: LocalPool[Any]) -> dict[str, Message]:
-    """The last message of each job, by key; it is the only one."""
-    found = [(job.key, message) for job, message in told(pool) if isinstance(message, Final)]
-    assert len(found) == len(dict(found))
-    return dict(found)
 
 
 def test_every_job_is_computed_and_tells_of_itself(log: Path) -> None:

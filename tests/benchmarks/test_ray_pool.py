@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import PATIENCE
-from toy import Count, Counted, Deadly, Saving, Sociable, Sum
+from toy import Count, Counted, Deadly, Saving, Sociable, Sum, finals, told
 
 from benchmarks.errors import UserError
 from benchmarks.pool.job import DEATHS, Died, Final, GivenUp, Message, PoolJob
@@ -38,21 +37,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     yield found
     ray.shutdown()
     found.shutdown()
-
-
-def told(pool: RayPool[Any]) -> Iterator[tuple[PoolJob, Message]]:
-    """All messages until every job has ended."""
-    end = time.monotonic() + PATIENCE
-    while pool.busy:
-        assert time.monotonic() < end
-        yield from pool.messages(1.0)
-
-
-def finals(pool: RayPool[Any]) -> dict[str, Message]:
-    """The last message of each job, by key; it is the only one."""
-    found = [(job.key, message) for job, message in told(pool) if isinstance(message, Final)]
-    assert len(found) == len(dict(found))
-    return dict(found)
 
 
 @pytest.mark.usefixtures("cluster")

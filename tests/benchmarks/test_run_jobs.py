@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from in_process import InProcess, compute
+from in_process import InProcess, compute, record_of
 from recorded import write_suite
 
 from benchmarks.runs import attempt, progress
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Advanced, BegunAnew, Finished
 from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
-from benchmarks.tracking.outbox import Outbox, OutboxRecord
+from benchmarks.tracking.outbox import Outbox
 from fl_core.recording import recorder as measure
 from fl_core.schema import Tag
 
@@ -26,12 +26,6 @@ def suite_tasks(folder: Path, **suite: object) -> list[Task]:
 
 def one_run(folder: Path, **suite: object) -> PlannedRun:
     return next(task for task in suite_tasks(folder, **suite) if isinstance(task, PlannedRun))
-
-
-def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
-    record = outbox.get(task.suite, task.key)
-    assert record is not None
-    return record
 
 
 def done(folder: Path, outbox: Outbox) -> PlannedRun:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import InProcess
+from in_process import InProcess, record_of
 from patience import PATIENCE
 from recorded import held, runs, tables, write_suite
 from test_session import session
@@ -18,8 +18,8 @@ from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, BegunAnew
 from benchmarks.runs.progress import Board, TaskMessage
-from benchmarks.suite.suite import PlannedRun, Task, load, tasks
-from benchmarks.tracking.outbox import Outbox, OutboxRecord
+from benchmarks.suite.suite import PlannedRun, load, tasks
+from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest
@@ -62,12 +62,6 @@ def together(
 def capacities(worker: InProcess) -> list[int]:
     """How many runs could go on side by side, as far as that was told."""
     return [message.jobs for _, message in worker.told if isinstance(message, Capacity)]
-
-
-def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
-    record = outbox.get(task.suite, task.key)
-    assert record is not None
-    return record
 
 
 def assert_as_alone(outbox: Outbox, task: PlannedRun) -> None:

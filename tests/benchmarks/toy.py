@@ -1,13 +1,16 @@
-"""Jobs of a pool that compute nothing of use: they count, die, save themselves, and go on side by side."""
+"""Jobs that compute nothing of use, in a pool: they count, die, save themselves, and go on side by side."""
 
 import os
 import signal
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from patience import PATIENCE
+
+from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import Capacity, Final, Message, PoolJob, Worker
 
 
@@ -166,3 +169,18 @@ class Sociable(Count):
                 left = max(0, left - 1)
         for job in opened:
             worker.tell(job, Sum(0, os.getpid(), beside=len(opened)))
+
+
+def told(pool: Pool[Any, Any]) -> Iterator[tuple[PoolJob, Message]]:
+    """All messages until every job has ended."""
+    end = time.monotonic() + PATIENCE
+    while pool.busy:
+        assert time.monotonic() < end
+        yield from pool.messages(1.0)
+
+
+def finals(pool: Pool[Any, Any]) -> dict[str, Message]:
+    """The last message of each job, by key; it is the only one."""
+    found = [(job.key, message) for job, message in told(pool) if isinstance(message, Final)]
+    assert len(found) == len(dict(found))
+    return dict(found)

@@ -14,29 +14,16 @@ class ResNet18(Convolutional):
     """ResNet-18, 3×3 stem, no max-pooling, GroupNorm (He et al., CVPR 2016; Hsieh et al., ICML 2020).
 
     torchvision's network except for the stem, made for images 32×32. The code published with ACE uses
-    BatchNorm, refused here: a server would have to average running statistics, which are not gradient steps
-    (that code's ACE does not send them, its CA2FL turns them into negative variances), and the output for a
-    data point would depend on the rest of its mini-batch.
+    BatchNorm, not offered here: a server would have to average running statistics, which are not gradient
+    steps (that code's ACE does not send them, its CA2FL turns them into negative variances), and the output
+    for a data point would depend on the rest of its mini-batch.
     """
 
     name: ClassVar[str] = "resnet18"
     channels_last: ClassVar[bool] = False  # GroupNorm loses what the convolutions gain
     least: ClassVar[int] = 8
 
-    norm: str = "group"  # GroupNorm; BatchNorm is refused
     groups: Count = 32  # of channels, in every GroupNorm; a divisor of 64
-
-    @field_validator("norm")
-    @classmethod
-    def _only_groups(cls, norm: str) -> str:
-        if norm == "batch":
-            raise ValueError(
-                "model resnet18: BatchNorm keeps running statistics, which are no gradient steps and which "
-                "no server here averages; norm must be 'group'"
-            )
-        if norm != "group":
-            raise ValueError(f"model resnet18: norm must be 'group', not '{norm}'")
-        return norm
 
     @field_validator("groups")
     @classmethod
