@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from benchmarks.errors import UserError
     from fl_core.arrangements.arrangement import Arrangement
+    from fl_core.coding.coding import Coding
     from fl_core.experiment import Experiment
     from fl_core.local.work import LocalWork
     from fl_core.metrics import Metric
@@ -69,6 +70,7 @@ __all__ = [  # noqa: RUF022 - by their use
     "Strategy",
     "Sampling",
     "LocalWork",
+    "Coding",
     "Problem",
     "Partition",
     "Model",
@@ -97,6 +99,7 @@ HOMES = {
     "benchmarks.errors": "UserError",
     "asyncfl.functions": "Simulated compare curves figures report results run simulate tune",
     "fl_core.arrangements.arrangement": "Arrangement",
+    "fl_core.coding.coding": "Coding",
     "fl_core.experiment": "Experiment",
     "fl_core.local.work": "LocalWork",
     "fl_core.metrics": "Metric",

@@ -26,6 +26,7 @@ TITLES = {
     "availability": "Availability laws",
     "arrangements": "Arrangements",
     "local": "Local work",
+    "codings": "Codings of updates and models",
     "suites": "Shipped suites",
 }
 

@@ -32,6 +32,7 @@ FAMILIES = {
     "availability": "fl_core.timing.availability:Availability",
     "arrangements": "fl_core.arrangements.arrangement:Arrangement",
     "local": "fl_core.local.work:LocalWork",
+    "codings": "fl_core.coding.coding:Coding",
 }
 
 

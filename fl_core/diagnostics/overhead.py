@@ -16,7 +16,14 @@ def overhead(simulation: Simulation) -> dict[str, int]:
     kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
     own = {name: local[name] for name in simulation.local.kept_by_clients}
     clients = tensor_bytes(kept) + tensor_bytes(own)
-    return {"server": tensor_bytes(memory) + tensor_bytes(local) - clients, "clients": clients}
+    up, down = tensor_bytes(simulation.state.uplink), tensor_bytes(simulation.state.downlink)
+    known_up, known_down = (
+        bool(coding and coding.receiver_keeps) for coding in (simulation.uplink, simulation.downlink)
+    )
+    return {
+        "server": tensor_bytes(memory) + tensor_bytes(local) - clients + down + known_up * up,
+        "clients": clients + up + known_down * down,
+    }
 
 
 def tensor_bytes(value: Any) -> int:

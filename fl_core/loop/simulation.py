@@ -11,6 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from torch import Tensor
 
+from fl_core.coding.coding import Coding
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
@@ -51,6 +52,7 @@ class Simulation:
         self.experiment = experiment
         self.world = world = world or scenario.problem.world(seed)
         self.strategy, self.local = strategy, strategy.local
+        self.uplink, self.downlink = strategy.uplink, strategy.downlink
         self.arrangement = scenario.arrangement
         self.sender = self.arrangement or strategy
         self.budget = scenario.budget
@@ -176,6 +178,8 @@ class Simulation:
         state.updates += 1
         update = Update.from_job(job, staleness, state.now)
         self.arrived = job
+        if job.finite and self.uplink is not None:
+            self._code(self.uplink, job, update)
         if not job.finite:  # (14)
             self.strategy.lost(server, client)
         elif update.steps:  # (19)
@@ -185,6 +189,15 @@ class Simulation:
             self._begin_next(client)
         self._settle()
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
+
+    def _code(self, coding: Coding, job: Job, update: Update) -> None:
+        """Replace what a client sends by what the server receives (21)."""
+        client, sends = job.client, self.strategy.sends
+        rng, remembered = self.server.stream("uplink", client, job.index), self.state.uplink
+        received, kept = coding.send(getattr(update, sends), remembered.get(client), rng)
+        setattr(update, sends, received)
+        if kept is not None:
+            remembered[client] = kept
 
     def _hand_over(self, update: Update | None) -> None:
         """Give an update to the strategy, at once or with its server iteration's (20); None if refused."""
@@ -248,6 +261,8 @@ class Simulation:
         while len(queue) and queue.peek()[0] == 0:  # clients absent from time 0 on are sent no job
             _, _, client, returns = queue.pop()
             self._leave(client, returns)
+        if self.downlink is not None and self.downlink.receiver_keeps:
+            self.state.downlink = dict.fromkeys(range(self.server.n), self.state.model)  # which all know
         self.local.begin(self.server)
         self.strategy.begin(self.server)
         self._freeze_broadcast()
@@ -302,12 +317,13 @@ class Simulation:
         state, client = self.state, send.client
         version = state.version if send.version is None else send.version
         index = state.indices[client]
+        start = state.versions[version] if send.start is None else self._copied(send.start)
         factors = self.local.lr_factors
         job = Job(
             client,
             index,
             version,
-            state.versions[version] if send.start is None else self._copied(send.start),
+            start if self.downlink is None else self._coded(self.downlink, client, index, start),
             state.broadcasts[version],
             send.steps or self.local.count(self.server, client, index),
             state.local_lr * factors[client] if factors else state.local_lr,
@@ -325,6 +341,14 @@ class Simulation:
         state.roster.engage(client)
         if state.roster.present[client]:
             self._begin(job)
+
+    def _coded(self, coding: Coding, client: int, index: int, model: Tensor) -> Tensor:
+        """Return what a client receives of a model [d] (21)."""
+        rng, remembered = self.server.stream("downlink", client, index), self.state.downlink
+        received, kept = coding.send(model, remembered.get(client), rng)
+        if kept is not None:
+            remembered[client] = kept
+        return received
 
     def _copied(self, start: Tensor) -> Tensor:
         """Return a copy of a model that the strategy sends and may go on writing into (18)."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
+from fl_core.coding.coding import bytes_of
 from fl_core.diagnostics.diagnosis import Diagnosis, Diagnostics
 from fl_core.diagnostics.overhead import overhead
 from fl_core.diagnostics.staleness import by_client, predicted
@@ -154,7 +155,7 @@ class Recorder:
         self.record = Record()
         self.of_clients = simulation.experiment.scenario.problem.client_metrics()
         model, budget = simulation.server.model, simulation.budget
-        self.update_bytes = model.shape[-1] * model.element_size()
+        self.update_bytes = bytes_of(model, simulation.uplink)
         count, unit = simulation.experiment.scenario.evaluations, simulation.lengths.clock.unit
         self.iteration_marks = Marks(budget.iterations, count)
         self.update_marks = Marks(budget.updates, count)

@@ -28,6 +28,8 @@ class ServerState:
     local_lr: float  # η_l
     memory: Any = field(default_factory=SimpleNamespace)  # the strategy's
     local: Any = field(default_factory=SimpleNamespace)  # the local work's
+    uplink: dict[int, Tensor] = field(default_factory=dict)  # client → what its coding remembers [d]
+    downlink: dict[int, Tensor] = field(default_factory=dict)  # client → what the server's remembers [d]
     roster: Roster
     flight: dict[int, list[Job]] = field(default_factory=dict)  # client → its jobs, the first in service
     in_flight: int = 0  # how many jobs `flight` holds

@@ -6,14 +6,18 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
+from fl_core.coding.coding import Coding
+from fl_core.coding.feedback import EF14
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
-from fl_core.parts import Count, Part, Rate, Tune
+from fl_core.parts import Count, FieldError, Part, Rate, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, by_replacement
 from fl_core.text import counted
+
+LINKS = ("uplink", "downlink")
 
 
 class Strategy(Part):
@@ -28,11 +32,14 @@ class Strategy(Part):
     title: ClassVar[str]  # as its paper spells it
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
     reads_losses: ClassVar[bool] = False  # whether updates carry the training losses of the clients
+    sends: ClassVar[Literal["delta", "gradient"]] = "delta"  # what of an update a client sends
 
     local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l, the clients' learning rate
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g, the server's learning rate
     concurrency: Count | None = None  # jobs kept in flight; None: all clients that are due
     local: SerializeAsAny[LocalWork] = SGD()  # what a client does with a model
+    uplink: SerializeAsAny[Coding] | None = None  # how updates are coded; None: sent as they are
+    downlink: SerializeAsAny[Coding] | None = None  # how models are coded; None: sent as they are
 
     @model_validator(mode="after")
     def _receives(self) -> Self:
@@ -43,9 +50,24 @@ class Strategy(Part):
             )
         return self
 
+    @model_validator(mode="after")
+    def _can_be_coded(self) -> Self:
+        if isinstance(self.downlink, EF14):
+            raise FieldError(
+                "downlink",
+                "ef14 adds what it left out to the next message, and two models are no model; ef21 fits",
+            )
+        reads = type(self.local).receive is not LocalWork.receive
+        if self.uplink and self.sends == "gradient" and reads:
+            raise FieldError(
+                "uplink",
+                f"{self.reference()} has its clients send gradients, {self.local.reference()} needs deltas",
+            )
+        return self
+
     def label(self) -> str:
         """Return the title, and the hyper-parameters that differ from the paper's defaults."""
-        own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {"concurrency"}
+        own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {"concurrency", *LINKS}
         settings = ", ".join(
             f"{key} {v.label() if isinstance(v, Part) else counted(v) if isinstance(v, tuple) else v}"
             for key, v in self.changed().items()

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fl_core.coding.coding import Coding
+from fl_core.coding.feedback import EF14
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
@@ -60,6 +62,7 @@ def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
         Strategy: of_strategies.CHECKS,
         Sampling: (rounds_go_through,),
         LocalWork: (jobs_go_through,),
+        Coding: (*of_laws.CODINGS, messages_go_through),
         Durations: of_laws.DURATIONS,
         Availability: of_laws.AVAILABILITY,
         Partition: of_laws.PARTITIONS,
@@ -93,8 +96,19 @@ def rounds_go_through(sampling: Sampling) -> None:
 
 def jobs_go_through(local: LocalWork) -> None:
     """Asynchronous SGD with this local work repeats, and is the same in stacks and when resumed."""
+    _goes_through(local=local)
+
+
+def messages_go_through(coding: Coding) -> None:
+    """So does asynchronous SGD whose updates, or models, are coded."""
+    _goes_through(uplink=coding)
+    if not isinstance(coding, EF14):
+        _goes_through(downlink=coding)
+
+
+def _goes_through(**fields: Part) -> None:
     described = experiment(scenario())
-    strategy = described.strategy.model_copy(update={"local": local})
+    strategy = described.strategy.model_copy(update=fields)
     of_strategies.a_run_repeats_bit_for_bit(strategy)
     of_strategies.is_the_same_in_stacks(described.model_copy(update={"strategy": strategy}))
     of_strategies.is_the_same_when_resumed(strategy)

@@ -1,9 +1,11 @@
-"""Required of every law: of durations, of availability, and of the partition of labelled data."""
+"""Required of every law: of durations, availability, the partition of labelled data, and what is received."""
 
 from itertools import islice
 
 import numpy as np
+import torch
 
+from fl_core.coding.coding import Coding
 from fl_core.problems.partitions.partition import Partition
 from fl_core.recording.recorder import run
 from fl_core.scenario import Scenario
@@ -99,6 +101,26 @@ def data_are_dealt_out_as_promised(partition: Partition) -> None:
     must(held.min() >= 0 and held.max() < len(labels), "it deals out data points that do not exist")
 
 
+def messages_have_the_mean_and_variance_that_it_says(coding: Coding) -> None:
+    """A vector is left as it is, nothing is received of zeros, and ω bounds the variance where it says so."""
+    vector, random = (
+        torch.randn(40, generator=torch.Generator().manual_seed(0), dtype=torch.double),
+        stream(0, "conformance"),
+    )
+    whole = vector.clone()
+    must(not coding.code(torch.zeros(40), random).any(), "zeros are received as other numbers")
+    omega = coding.variance(len(vector))
+    drawn = torch.stack([coding.code(vector, random) for _ in range(DRAWS // 10 if omega else 1)])
+    must(torch.equal(vector, whole), "it writes into the vector that is sent")
+    must(coding.bytes(len(vector), 8) > 0, "no bytes are sent")
+    if omega:
+        apart = float((drawn.mean(0) - vector).norm() / vector.norm())
+        bound = ERRORS * (omega / len(drawn)) ** 0.5
+        must(apart <= bound, f"the mean of what is received is off by {apart:.2g} of the vector's length")
+        variance = float((drawn - vector).square().sum(1).mean() / vector.square().sum())
+        must(variance <= 1.05 * omega, f"the variance is {variance:.3g}, not at most {omega:.3g}, of ‖v‖²")
+
+
 DURATIONS = (
     lengths_do_not_depend_on_the_order_of_asking,
     lengths_have_the_means_that_it_says,
@@ -106,4 +128,5 @@ DURATIONS = (
     runs_go_through_under_these_durations,
 )
 AVAILABILITY = (absences_follow_one_another, runs_go_through_with_these_absences)
+CODINGS = (messages_have_the_mean_and_variance_that_it_says,)
 PARTITIONS = (data_are_dealt_out_as_promised,)

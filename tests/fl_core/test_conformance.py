@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fl_core.arrangements.arrangement import Arrangement
+from fl_core.coding.coding import Coding
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
@@ -26,7 +27,7 @@ from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
 
 FAMILIES: tuple[type[Part], ...] = (
-    *(Strategy, Sampling, LocalWork, Arrangement),
+    *(Strategy, Sampling, LocalWork, Coding, Arrangement),
     *(Problem, Partition, Durations, Availability),
 )
 MEMBERS = [member for family in FAMILIES for member in family.members().values()]
@@ -52,6 +53,7 @@ PARTS = [
     *fitting(Strategy),
     *fitting(Sampling),
     *fitting(LocalWork),
+    *fitting(Coding),
     *fitting(Durations),
     *fitting(Availability),
     *fitting(Partition),

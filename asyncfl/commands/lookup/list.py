@@ -16,6 +16,7 @@ KINDS = (
     "availability",
     "arrangements",
     "local",
+    "codings",
     "suites",
 )
 
@@ -32,7 +33,8 @@ def command(kind: str | None, name: str | None) -> None:
 
     \b
     Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
-    durations, availability, arrangements, local (local work), suites.
+    durations, availability, arrangements, local (local work),
+    codings (of updates and models), suites.
     """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.errors import UserError
     from benchmarks.reference.catalogue import FAMILIES, entries

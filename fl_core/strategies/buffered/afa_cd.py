@@ -5,7 +5,7 @@ x − η η_L (1/m) Σ G_i, where G_i is the mean of the worker's stochastic gra
 steps. The algorithm box prints η, all proofs use η η_L.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from fl_core.parts import Count, Tune
 from fl_core.scenario import Scenario
@@ -20,6 +20,7 @@ class AFACD(Strategy):
 
     name: ClassVar[str] = "afa_cd"
     title: ClassVar[str] = "AFA-CD"
+    sends: ClassVar[Literal["delta", "gradient"]] = "gradient"
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
 

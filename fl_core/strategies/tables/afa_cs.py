@@ -23,6 +23,7 @@ class AFACS(TableStrategy):
 
     name: ClassVar[str] = "afa_cs"
     title: ClassVar[str] = "AFA-CS"
+    sends: ClassVar[Literal["delta", "gradient"]] = "gradient"
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
     start: Literal["zeros", "first_pass"] = "zeros"  # how the memory begins

@@ -1,0 +1,213 @@
+"""Codings against real messages of bits, closed forms, and slow references written from the papers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from fl_core.coding.coding import Coding, bytes_of
+from fl_core.coding.dense import QSGD, Float16
+from fl_core.coding.feedback import EF14, EF21
+from fl_core.coding.sparse import RandomK, TopK
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import run
+from fl_core.strategies.strategy import Strategy
+from fl_core.streams import stream
+from fl_core.testing.scene import CENTRES, CLIENTS, LOCAL_LR, experiment, scenario
+
+RNG = np.random.default_rng(0)
+
+
+def vector(d: int, dtype: torch.dtype = torch.double) -> torch.Tensor:
+    return torch.from_numpy(RNG.standard_normal(d) * RNG.exponential(size=d)).to(dtype)
+
+
+def bits(numbers: list[int], width: int) -> str:
+    return "".join(format(number, f"0{width}b") if width else "" for number in numbers)
+
+
+@pytest.mark.parametrize(("width", "bucket", "d"), [(2, None, 17), (4, 5, 17), (8, 16, 33), (16, None, 5)])
+def test_qsgd_is_the_papers_and_as_long_as_its_bits(width: int, bucket: int | None, d: int) -> None:
+    """Each number by the paper's definition; a message of signs, levels and norms has the bytes it says."""
+    coding, v = QSGD(bits=width, bucket=bucket), vector(d)
+    received = coding.code(v, stream(3, "uplink", 1, 2))
+    noise, s = stream(3, "uplink", 1, 2).random(d), 2 ** (width - 1) - 1
+    expected, message, norms = [], "", 0
+    for start in range(0, d, bucket or d):
+        part = v[start : start + (bucket or d)].tolist()
+        norm = math.sqrt(sum(x * x for x in part))
+        norms += 1
+        for place, x in enumerate(part, start):
+            level = math.floor(abs(x) / norm * s)
+            level += noise[place] >= 1 - (abs(x) / norm * s - level)  # with probability s|x|/‖v‖ − l
+            expected.append(norm * math.copysign(1, x) * level / s)
+            message += bits([int(x < 0)], 1) + bits([level], width - 1)
+    assert received.tolist() == pytest.approx(expected, rel=1e-12)
+    assert coding.bytes(d, 8) == math.ceil(len(message) / 8) + 8 * norms
+
+
+@pytest.mark.parametrize("coding", [QSGD(bits=2), QSGD(bits=4), QSGD(bits=3, bucket=7)])
+def test_variance_of_qsgd_is_its_closed_form_and_within_lemma_3_1(coding: QSGD) -> None:
+    v, s = vector(20), coding.levels
+    variance = 0.0
+    for part in torch.split(v, coding.bucket or 20):
+        scaled = part.abs() / part.norm() * s
+        up = scaled - scaled.floor()
+        variance += float((part.norm() / s) ** 2 * (up * (1 - up)).sum())
+    drawn = torch.stack([coding.code(v, stream(0, "uplink", k)) for k in range(4000)])
+    squares = (drawn - v).square().sum(1)
+    assert abs(float(squares.mean()) - variance) < 5 * float(squares.std()) / 4000**0.5
+    assert bool(((drawn.mean(0) - v).abs() <= 5 * drawn.std(0) / 4000**0.5 + 1e-12).all())
+    n = coding.bucket or 20
+    assert coding.variance(20) == min(n / s**2, math.sqrt(n) / s)
+    assert variance <= coding.variance(20) * float(v.square().sum())
+
+
+@pytest.mark.parametrize("share", [0.05, 0.25, 1.0])
+def test_random_k_is_unbiased_with_variance_d_over_k_less_1(share: float) -> None:
+    v, coding = vector(20), RandomK(share=share)
+    k = math.ceil(share * 20)
+    drawn = torch.stack([coding.code(v, stream(0, "uplink", j)) for j in range(4000)])
+    assert ((drawn != 0).sum(1) == k).all()
+    squares = (drawn - v).square().sum(1)
+    assert abs(float(squares.mean()) - (20 / k - 1) * float(v.square().sum())) < (
+        5 * float(squares.std()) / 4000**0.5 + 1e-9
+    )
+    assert bool(((drawn.mean(0) - v).abs() <= 5 * drawn.std(0) / 4000**0.5 + 1e-12).all())
+    assert coding.bytes(20, 4) == 4 * k + 8
+
+
+@pytest.mark.parametrize(("share", "d"), [(0.1, 33), (0.01, 1000), (0.9, 33), (1.0, 5), (0.5, 1)])
+def test_top_k_keeps_the_largest_and_is_as_long_as_its_bits(share: float, d: int) -> None:
+    v, coding = vector(d), TopK(share=share)
+    v[d // 2] = v[0]  # equal ones: the first
+    k = math.ceil(round(share * d, 9))
+    order = sorted(range(d), key=lambda i: (-abs(float(v[i])), i))[:k]
+    received = coding.code(v, stream(0, "uplink"))
+    assert received.nonzero().flatten().tolist() == sorted(order)
+    assert torch.equal(received[order], v[order])
+    assert float((received - v).square().sum()) <= (1 - k / d) * float(v.square().sum()) + 1e-12
+    places = 0 if k == d else min(len(bits(order, math.ceil(math.log2(d)))), d)
+    assert coding.bytes(d, 4) == 4 * k + math.ceil(places / 8)
+
+
+def test_float16_is_the_nearest_and_stays_finite() -> None:
+    v = torch.tensor([1.0 + 2**-11, -1e9, 3e-8, 65504.0], dtype=torch.double)
+    assert Float16().code(v, stream(0, "uplink")).tolist() == [1.0, -65504.0, 2**-24 * 1, 65504.0]
+    assert bytes_of(v, Float16()) == 8
+    assert bytes_of(v, None) == 32
+
+
+@pytest.mark.parametrize("inner", [TopK(share=0.1), RandomK(share=0.2), QSGD(bits=2)])
+def test_ef14_loses_nothing(inner: Coding) -> None:
+    """All that was sent is what was received and what is still remembered (Stich et al., 2018)."""
+    coding, memory, d = EF14(coding=inner), None, 30
+    sent, received = torch.zeros(d, dtype=torch.double), torch.zeros(d, dtype=torch.double)
+    for step in range(50):
+        v = vector(d)
+        got, memory = coding.send(v, memory, stream(0, "uplink", step))
+        sent, received = sent + v, received + got
+        assert torch.allclose(received + memory, sent, atol=1e-12)
+
+
+@pytest.mark.parametrize("inner", [TopK(share=0.1), RandomK(share=0.2), QSGD(bits=3)])
+def test_ef21_comes_as_near_as_it_should(inner: Coding) -> None:
+    """For a constant vector the distance shrinks by 1 − δ at each message (Richtárik et al., 2021)."""
+    coding, memory, v = EF21(coding=inner), None, vector(30)
+    delta = 1 / (1 + inner.variance(30)) if inner.variance(30) else math.ceil(0.1 * 30) / 30
+    ends = []
+    for seed in range(1 if isinstance(inner, TopK) else 300):
+        memory = None
+        for step in range(12):
+            received, memory = coding.send(v, memory, stream(seed, "uplink", step))
+        ends.append(float((received - v).square().sum() / v.square().sum()))
+    assert np.mean(ends) <= (1 - delta) ** 12 + 5 * np.std(ends) / len(ends) ** 0.5
+
+
+def coded(strategy: str = "asgd", **links: Any) -> Experiment:
+    fields = {"name": strategy, "local_lr": LOCAL_LR, **links}
+    return experiment(scenario(noise=0.0, updates=600), Strategy.model_validate(fields))
+
+
+def test_a_run_hands_over_what_is_received() -> None:
+    """By hand: what arrives is C(Δ + e) of the client's own message, from a model that was coded, too."""
+    described = coded(uplink={"name": "ef14", "coding": {"name": "qsgd", "bits": 3}}, downlink="float16")
+    simulation, memory = Simulation(described), dict[int, torch.Tensor]()
+    server, model = simulation.server, simulation.server.model
+    for _ in simulate(simulation):
+        job = simulation.arrived
+        assert job is not None and job.delta is not None
+        assert torch.equal(job.start, job.start.half().double())
+        whole = job.delta + memory.get(job.client, 0.0)
+        rng = stream(1, "uplink", job.client, job.index)
+        received = QSGD(bits=3).code(whole, rng) / (1 + QSGD(bits=3).variance(2))
+        memory[job.client] = whole - received
+        model = model + received
+        assert torch.allclose(server.model, model, atol=1e-12)
+
+
+def test_with_ef21_downlink_clients_start_from_what_both_ends_know() -> None:
+    simulation = Simulation(coded(downlink={"name": "ef21", "coding": {"name": "top_k", "share": 0.5}}))
+    known = dict.fromkeys(range(CLIENTS), simulation.server.model)
+    versions = {0: simulation.server.model}
+    for event in simulate(simulation):
+        versions[event.version] = simulation.server.model
+        job = simulation.arrived
+        assert job is not None
+        apart = versions[job.version] - known[job.client]
+        known[job.client] = known[job.client] + apart * (apart.abs() == apart.abs().max())
+        assert torch.allclose(job.start, known[job.client], atol=1e-12)
+
+
+def test_error_feedback_removes_the_bias_of_top_k() -> None:
+    """One of two numbers is sent: without feedback ASGD ends elsewhere."""
+    best = np.array(CENTRES).mean(0)
+    ends = {}
+    for name, link in {
+        "none": {"name": "top_k", "share": 0.5},
+        "ef14": {"name": "ef14", "coding": {"name": "top_k", "share": 0.5}},
+        "ef21": {"name": "ef21", "coding": {"name": "top_k", "share": 0.5}},
+    }.items():
+        described = coded("fedavg", uplink=link, local_lr=0.02)
+        simulation = Simulation(described.model_copy(update={"scenario": scenario(noise=0.0, updates=2400)}))
+        for _ in simulate(simulation):
+            pass
+        ends[name] = float(np.linalg.norm(simulation.server.model.numpy() - best))
+    assert ends["ef14"] < 0.05 > ends["ef21"]
+    assert ends["none"] > 0.3
+
+
+def test_bytes_are_counted_as_sent() -> None:
+    record = run(coded(uplink={"name": "qsgd", "bits": 2}))
+    assert record.curve[-1]["uploads_bytes"] == 600 * (1 + 8)
+    ef21 = run(coded("fedavg", uplink={"name": "ef21"}))
+    assert ef21.kept_bytes["clients"] == CLIENTS * 2 * 8
+    assert ef21.kept_bytes["server"] == CLIENTS * 2 * 8 + 2 * 8  # and the sum of a round
+    assert run(coded("fedavg", uplink={"name": "ef14"})).kept_bytes["server"] == 2 * 8
+
+
+def test_without_coding_an_identity_says_nothing_of_it() -> None:
+    plain, eight = coded(), coded(uplink="qsgd")
+    assert not {"uplink", "downlink"} & plain.identity()["strategy"].keys()
+    assert eight.identity()["strategy"]["uplink"] == {"name": "qsgd", "version": 1}
+    assert eight.strategy.label() == "ASGD (uplink qsgd)"
+
+
+@pytest.mark.parametrize(
+    ("links", "why"),
+    [
+        ({"downlink": "ef14"}, "two models are no model"),
+        ({"uplink": {"name": "ef14", "coding": "ef21"}}, "choose one of them"),
+        ({"strategy": "afa_cd", "uplink": "qsgd", "local": "scaffold"}, "scaffold needs deltas"),
+        ({"uplink": {"name": "qsgd", "bits": 1}}, "greater than or equal to 2"),
+    ],
+)
+def test_what_cannot_be_is_refused(links: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        coded(**links)
