@@ -1,6 +1,13 @@
-"""The interface of codings: a vector is encoded, sent and decoded in one call, and its bytes are counted."""
+"""The interface of codings: a vector is encoded, sent and decoded in one call, and its bytes are counted.
 
-from typing import ClassVar
+Error feedback makes good by later messages what a message C leaves out. `ef14`: e is what was left out so
+far, C(v + e) is sent (Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS 2018). `ef21`: both
+ends keep g, C(v − g) is sent, and g ← g + C(v − g) is received (Richtárik, Sokolov, Fatkhullin, NeurIPS
+2021). Both need a C that brings every vector nearer: an unbiased coding is used as C/(1 + ω), by which
+random-k sends the numbers as they are.
+"""
+
+from typing import ClassVar, Literal
 
 import numpy as np
 from torch import Tensor
@@ -15,7 +22,10 @@ class Coding(Part):
     """
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.coding",)
-    receiver_keeps: ClassVar[bool] = False  # whether what the sender remembers is known to the receiver
+
+    # What the sender does about what a message leaves out: forgets it, adds it to the next one, or sends by
+    # how much the vector differs from what was received so far
+    feedback: Literal["none", "ef14", "ef21"] = "none"
 
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
         """Return what is received of a vector [d]: encoded, then decoded; the vector is left as it is."""
@@ -37,14 +47,23 @@ class Coding(Part):
     def send(
         self, vector: Tensor, memory: Tensor | None, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Return what is received of a vector [d], and what the sender remembers of it, if anything.
+        """Return what is received of a vector [d], and what the sender remembers, e or g [d].
 
         Args:
             vector: What is to be sent.
-            memory: What was remembered of the last vector [d]; None before the first.
+            memory: What was remembered at the last message; None before the first.
             rng: The message's random stream.
         """
-        return self.code(vector, rng), None
+        if self.feedback == "none":
+            return self.code(vector, rng), None
+        nearer = 1 + self.variance(len(vector))
+        if self.feedback == "ef14":
+            whole = vector if memory is None else vector + memory
+            received = self.code(whole, rng) / nearer
+            return received, whole - received
+        known = vector.new_zeros(len(vector)) if memory is None else memory
+        received = known + self.code(vector - known, rng) / nearer
+        return received, received.clone()  # whoever receives it may write into it
 
 
 def bytes_of(vector: Tensor, coding: Coding | None) -> int:

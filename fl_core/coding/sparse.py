@@ -25,7 +25,7 @@ class Sparse(Coding):
 
 
 class TopK(Sparse):
-    """Top-k, the numbers of largest size (Alistarh et al., NeurIPS 2018, "The convergence of sparsified …").
+    """Top-k, the numbers of largest size (Alistarh et al., NeurIPS 2018).
 
     Among equals the first. With the numbers their places are sent, each in ⌈log2 d⌉ bits, or as a map of d
     bits where this is shorter.

@@ -261,7 +261,7 @@ class Simulation:
         while len(queue) and queue.peek()[0] == 0:  # clients absent from time 0 on are sent no job
             _, _, client, returns = queue.pop()
             self._leave(client, returns)
-        if self.downlink is not None and self.downlink.receiver_keeps:
+        if self.downlink is not None and self.downlink.feedback == "ef21":
             self.state.downlink = dict.fromkeys(range(self.server.n), self.state.model)  # which all know
         self.local.begin(self.server)
         self.strategy.begin(self.server)

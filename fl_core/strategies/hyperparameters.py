@@ -36,7 +36,8 @@ def default_of(strategy: Strategy, key: str) -> Any:
     head, dot, name = key.partition(".")
     field = type(strategy).model_fields.get(head)
     if dot and field is not None and name == "name":
-        return field.get_default().reference()
+        default = field.get_default()
+        return default and default.reference()
     if dot:
         field = type(getattr(strategy, head)).model_fields.get(name)
     return None if field is None or field.is_required() else _number(field.get_default())

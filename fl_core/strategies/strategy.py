@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import SerializeAsAny, model_validator
 
 from fl_core.coding.coding import Coding
-from fl_core.coding.feedback import EF14
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
 from fl_core.parts import Count, FieldError, Part, Rate, Tune
@@ -52,7 +51,7 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _can_be_coded(self) -> Self:
-        if isinstance(self.downlink, EF14):
+        if self.downlink and self.downlink.feedback == "ef14":
             raise FieldError(
                 "downlink",
                 "ef14 adds what it left out to the next message, and two models are no model; ef21 fits",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fl_core.coding.coding import Coding
-from fl_core.coding.feedback import EF14
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
@@ -102,7 +101,7 @@ def jobs_go_through(local: LocalWork) -> None:
 def messages_go_through(coding: Coding) -> None:
     """So does asynchronous SGD whose updates, or models, are coded."""
     _goes_through(uplink=coding)
-    if not isinstance(coding, EF14):
+    if coding.feedback != "ef14":
         _goes_through(downlink=coding)
 
 

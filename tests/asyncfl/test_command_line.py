@@ -242,6 +242,7 @@ def test_list_names_every_part_with_its_line(asyncfl: AsyncFL) -> None:
         "AVAILABILITY",
         "ARRANGEMENTS",
         "LOCAL",
+        "CODINGS",
         "SUITES",
     ]
     strategies = dict(line.split(maxsplit=1) for line in kinds["STRATEGIES"].splitlines())

@@ -10,6 +10,8 @@ import torch
 
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.coding.coding import Coding
+from fl_core.coding.dense import QSGD
+from fl_core.coding.sparse import TopK
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
@@ -54,6 +56,8 @@ PARTS = [
     *fitting(Sampling),
     *fitting(LocalWork),
     *fitting(Coding),
+    TopK(feedback="ef14"),
+    QSGD(feedback="ef21"),
     *fitting(Durations),
     *fitting(Availability),
     *fitting(Partition),
