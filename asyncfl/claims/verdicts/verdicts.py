@@ -83,15 +83,15 @@ def looks(claim: Claim, values: Values) -> list[Look]:
 def _of_plan(look: Look, plan: Looks, at: int) -> Look:
     """A look whose p-values count for the whole plan."""
     tests = {name: (plan.p(p, at), word) for name, (p, word) in look.tests.items()}
-    return replace(look, tests=tests, needed=partial(_seeds, look.needed, plan))
+    return replace(look, tests=tests, needed=partial(_seeds, look.needed, plan, at))
 
 
-def _seeds(needed: Callable[[float], int | None], plan: Looks, level: float) -> int | None:
-    """Seeds that would decide: those of the first look with enough; the number needed where none has."""
+def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: float) -> int | None:
+    """Seeds that would decide: those of the first later look with enough, or else the number."""
     seeds = None
-    for at, there in enumerate(plan.seeds):
-        seeds = needed(1 - (1 - level) * plan.share(at))
-        if seeds is None or seeds <= there:
+    for later in range(min(at + 1, len(plan.seeds) - 1), len(plan.seeds)):
+        seeds, there = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
+        if seeds is None or (seeds <= there and later > at):
             return None if seeds is None else there
     return seeds
 
