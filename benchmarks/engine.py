@@ -79,7 +79,7 @@ def engine(name: str, address: str | None, workers: int | None) -> Engine:
             raise UserError(f"--address {address}: is for --engine ray")
         return Local(workers or device.processes())
     if find_spec("ray") is None:
-        raise UserError("--engine ray: needs the package ray: pip install 'asyncfl-bench[ray]'")
+        raise UserError("--engine ray: needs the package ray: pip install ray")
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")  # Ray prints its nodes' logs to the terminal
     from benchmarks.pool.ray_pool import connect
 

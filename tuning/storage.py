@@ -132,7 +132,7 @@ def _postgres(url: str) -> Storage:
             return Storage(shown, storage, locks)
     except ModuleNotFoundError:
         raise UserError(
-            f"--storage {shown}: needs the package psycopg: pip install 'asyncfl-bench[postgresql]'"
+            f"--storage {shown}: needs the package psycopg: pip install 'psycopg[binary]'"
         ) from None
 
 

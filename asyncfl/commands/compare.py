@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--suite",
     metavar="SUITE",
     shell_complete=completion.suites,
-    help="Which suite.  [default: the only one that is recorded]",
+    help="Which suite, by its name or its file.  [default: the only one that is recorded]",
 )
 @click.option(
     "--metric",
@@ -97,11 +97,13 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
 
 def load(store: Store, suite: str | None) -> RecordedSuite:
     """The suite's runs; the only suite's where none is named. UserError if there are none."""
+    from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.database import reading
     from reports.records import store as records
 
     store.must_exist()
     uri = store.tracking_uri
+    suite = suite and recorded_name(suite)
     if suite is not None and (named := records.load(uri, suite)).runs:
         return named
     with reading(uri) as client:

@@ -205,7 +205,7 @@ def _suite_settings(settings: Sequence[str]) -> list[str]:
 
 
 def _show(what: TunedFile, path: Path) -> None:
-    from benchmarks.tables import print_table
+    from benchmarks.tables import print_headed
 
     rows = []
     for entry in what.tuned:
@@ -218,13 +218,13 @@ def _show(what: TunedFile, path: Path) -> None:
         )
         rows.append((entry.scenario, entry.strategy, value, before, ", ".join(parameters)))
     said = f"{what.objective}, {what.metric}"
-    print_table(("scenario", "strategy", said, "before", "parameters"), rows)
+    print_headed(("scenario", "strategy", said, "untuned", "parameters"), rows)
     click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
     click.echo(f"Tuned values: {path}")
 
 
 def _show_plan(campaign: Campaign, workers: int) -> None:
-    from benchmarks.tables import print_table
+    from benchmarks.tables import print_headed
     from fl_core.text import duration
     from tuning.estimate import core_seconds
 
@@ -240,7 +240,7 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
         )
         for study in campaign.studies
     ]
-    print_table(("scenario", "strategy", "trials", "space"), rows)
+    print_headed(("scenario", "strategy", "trials", "space"), rows)
     for run, source in campaign.reused:
         click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
     seeds = ", ".join(map(str, study.seeds))

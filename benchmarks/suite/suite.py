@@ -1,6 +1,6 @@
 """Suites: a YAML file that expands to runs, the product of its grid, its strategies and its seeds.
 
-Beside them, a centralised baseline of each of its problems.
+Beside them, a centralised baseline of each of its problems, on the first seeds.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from fl_core.sources import named
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
 NOT_IN_POOLED_TRAINING = {"partition", "target"}
+BASELINES = 3  # seeds with a baseline, which is one line in a report and takes as long as many small runs
 
 
 @dataclass(frozen=True)
@@ -244,10 +245,13 @@ Task = PlannedRun | PooledTask
 
 def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
     """All tasks of a suite, seed by seed: comparisons grow evenly, and consecutive runs share a world."""
-    # A user's own problem may have no baseline.
-    baselines = [PooledTask(run.suite, run.problem, run.seed) for run in runs if run.problem.has_baseline]
     places = _places(run.problem for run in runs)
     seeds = _places(run.seed for run in runs)
+    baselines = [
+        PooledTask(run.suite, run.problem, run.seed)
+        for run in runs
+        if run.problem.has_baseline and seeds[repr(run.seed)] < BASELINES
+    ]
     simulated = sorted(runs, key=lambda run: (seeds[repr(run.seed)], places[repr(run.problem)]))
     return [*{task.key: task for task in baselines}.values(), *simulated]
 

@@ -47,7 +47,7 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
     local: dict[str, Any] = fields.pop("local")
     parts = {key: part.label() for key, part in strategy if isinstance(part, Part) and key != "local"}
     work = {"local work": local.pop("name")}
-    work |= {f"local {key}" if key in fields else key: value for key, value in local.items()}
+    work |= {f"local {key}": value for key, value in local.items()}
     for key, value in {**work, **fields, **parts}.items():
         if key != "name" and value is not None and value is not False:
             yield key.replace("_", " "), labels.value(value)

@@ -18,7 +18,7 @@ class SGD(LocalWork):
 
     name: ClassVar[str] = "sgd"
 
-    momentum: Share = 0.0  # v ← momentum v + g, y ← y − η_l v, with v = 0 at the start of every job
+    momentum: Share = 0.0  # of the client: v ← momentum v + g, y ← y − η_l v, with v = 0 at each job's start
     weight_decay: float = Field(0.0, ge=0)  # g ← g + weight_decay y
     clip: Rate | None = None  # the largest norm of a gradient
 

@@ -75,7 +75,8 @@ def says_what_it_is(part: Part) -> None:
     first = (inspect.getdoc(type(part)) or "").partition("\n")[0]
     must(
         len(first) > SHORTEST and first.endswith("."),
-        f"{type(part).__name__} needs a docstring: a first line that says what it is, with a full stop",
+        f"{type(part).__name__} needs a docstring: a first line of more than {SHORTEST} characters, "
+        "with a full stop",
     )
     must(bool(part.label()), "its label is empty")
 

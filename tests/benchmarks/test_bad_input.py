@@ -63,8 +63,8 @@ KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "table": (with_table, b"column\n1\n", "f.csv"),
     "numbers": (kept.read, ",".join(kept.COLUMNS).encode(), "f.csv"),
     "tuned": (
-        lambda path: tuned.load(path, "quickstart"),
-        (SHIPPED / "tuned/quickstart.yaml").read_bytes(),
+        lambda path: tuned.load(path, "mnist_weights"),
+        (SHIPPED / "tuned/mnist_weights.yaml").read_bytes(),
         "f.yaml",
     ),
     "baseline": (baseline.read, (SHIPPED / "baselines/ci.json").read_bytes(), "f.json"),
@@ -174,23 +174,23 @@ def with_values(folder: Path, text: str, **values: Any) -> Path:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"no.such": 1}, "no.such: FedAvg has no such parameter"),
-        ({"local_lr.x": 1}, "local_lr.x: FedAvg has no such parameter; did you mean 'local_lr'?"),
-        ({"local.x": 1}, "local.x: FedAvg has no such parameter"),
-        ({"name": "fedbuff"}, "name: FedAvg has no such parameter"),
-        ({"local": "prox"}, "local: FedAvg has no such parameter"),
+        ({"no.such": 1}, "no.such: OURS has no such parameter"),
+        ({"local_lr.x": 1}, "local_lr.x: OURS has no such parameter; did you mean 'local_lr'?"),
+        ({"local.x": 1}, "local.x: OURS has no such parameter"),
+        ({"name": "fedbuff"}, "name: OURS has no such parameter"),
+        ({"local": "prox"}, "local: OURS has no such parameter"),
         ({"local_lr": "fast"}, "local_lr: must be a number, not 'fast'"),
         ({"local_lr": -1}, "local_lr: must be greater than 0, not -1"),
         ({"c": "x"}, "c: must be a number, not 'x'"),
     ],
 )
 def test_tuned_parameters_that_a_strategy_refuses(tmp_path: Path, values: dict[str, Any], said: str) -> None:
-    path = with_values(tmp_path, (SHIPPED / "tuned/quickstart.yaml").read_text(), **values)
-    suite = load("quickstart", tuned=path)
+    path = with_values(tmp_path, (SHIPPED / "tuned/mnist_weights.yaml").read_text(), **values)
+    suite = load("mnist_weights", tuned=path)
     with pytest.raises(UserError) as caught:
         suite.runs()
     (line,) = caught.value.lines
-    assert line.startswith(f"{path}: ") and said in line
+    assert line.startswith(f"{path}: ") and said.replace("OURS", "Async FedAvg (weights identical)") in line
 
 
 def test_a_long_line_loses_its_middle() -> None:

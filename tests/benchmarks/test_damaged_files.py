@@ -16,7 +16,7 @@ from benchmarks.suite import tuned
 from reports.gate import baseline
 from tuning.storage import open_storage
 
-SHIPPED = Path(kept.__file__).parents[1]
+SHIPPED = Path(tuned.__file__).parents[1]
 
 
 def rewritten_baseline(path: Path) -> Callable[[], object]:
@@ -26,8 +26,8 @@ def rewritten_baseline(path: Path) -> Callable[[], object]:
 
 
 def rewritten_tuned(path: Path) -> Callable[[], object]:
-    tuned.write(path, tuned.load(SHIPPED / "tuned/quickstart.yaml", "quickstart").spec)
-    return lambda: tuned.load(path, "quickstart").spec
+    tuned.write(path, tuned.load(SHIPPED / "tuned/mnist_weights.yaml", "mnist_weights").spec)
+    return lambda: tuned.load(path, "mnist_weights").spec
 
 
 KINDS = {"baseline.json": rewritten_baseline, "tuned.yaml": rewritten_tuned}

@@ -17,9 +17,7 @@ def test_local_is_worker_processes() -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)
-    with pytest.raises(
-        UserError, match=r"^--engine ray: needs the package ray: pip install 'asyncfl-bench\[ray\]'$"
-    ):
+    with pytest.raises(UserError, match=r"^--engine ray: needs the package ray: pip install ray$"):
         engine("ray", None, None)
 
 

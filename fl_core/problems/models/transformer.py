@@ -74,10 +74,7 @@ class Transformer(Model):
 
     def lacks(self) -> str | None:
         if find_spec("transformers") is None:
-            return (
-                f"model {self.reference()} needs the package transformers: "
-                "pip install 'asyncfl-bench[transformers]'"
-            )
+            return f"model {self.reference()} needs the package transformers: pip install transformers"
         return None
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:

@@ -25,7 +25,13 @@ def what_holds(results: Results) -> str:
     holding = [contrast for contrast in contrasts if contrast.holds]
     if holding:
         first = [next((each for each in holding if each.question is question), None) for question in Question]
-        return " ".join(_sentence(contrast, results) for contrast in first if contrast)
+        sentences, before = [], None
+        for contrast in filter(None, first):
+            place = _place(contrast, results, "In ", ", ")
+            same = place and contrast.scenario is before
+            sentences.append(_sentence(contrast, "There, " if same else place))
+            before = contrast.scenario
+        return " ".join(sentences)
     nothing = "No difference between two strategies is shown"
     if not (needed := seeds_to_show(contrasts)):
         return f"{nothing}."
@@ -54,8 +60,7 @@ def how_tested(results: Results) -> str:
     )
 
 
-def _sentence(contrast: Contrast, results: Results) -> str:
-    place = _place(contrast, results, "In ", ", ")
+def _sentence(contrast: Contrast, place: str) -> str:
     said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
     p = "p < 0.001" if contrast.p < 0.001 else f"p = {numbers.number(contrast.p, 2)}"
     return f"{place}{said} ({many(contrast.effect.n, 'seed')}, {p})."

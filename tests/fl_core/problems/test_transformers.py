@@ -198,9 +198,7 @@ def test_a_machine_without_the_library(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(transformer, "find_spec", lambda _: None)
     problem = Posts(model=tiny(name), clients=3, partition="iid")
     for call in (lambda: problem.check(0), lambda: problem.world(0)):
-        with pytest.raises(
-            InvalidProblemError, match=r"pip install 'asyncfl-bench\[transformers\]'"
-        ) as refused:
+        with pytest.raises(InvalidProblemError, match="pip install transformers") as refused:
             call()
         assert "\n" not in str(refused.value)
 
