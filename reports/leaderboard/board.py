@@ -14,7 +14,7 @@ from benchmarks.errors import UserError
 from fl_core.schema import Status
 from reports.leaderboard import results
 from reports.leaderboard.profiles import ratios, score
-from reports.leaderboard.results import SCENARIO
+from reports.leaderboard.rules import SCENARIO
 from reports.statistics.standings import Finals, by_rank
 
 POPULATION = ["timing", "partition"]

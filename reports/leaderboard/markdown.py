@@ -12,7 +12,7 @@ from fl_core.text import many, natural
 from reports import numbers
 from reports.leaderboard.board import Leaderboard
 from reports.leaderboard.profiles import LATEST
-from reports.leaderboard.results import SCENARIO
+from reports.leaderboard.rules import SCENARIO
 from reports.tables import markdown
 
 HOW = """\

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from reports.leaderboard.results import SCENARIO
+from reports.leaderboard.rules import SCENARIO
 
 LATEST = 4.0  # the factor up to which a profile counts
 

@@ -13,10 +13,10 @@ from benchmarks.errors import UserError
 from benchmarks.suite.tuned import TunedEntry
 from fl_core import reading
 from fl_core.schema import JOINT, MODEL_NAME, TIME, Name, Status, Total
+from reports.leaderboard.rules import SCENARIO
 from reports.records.records import RecordedRun, RecordedSuite
 from reports.records.summary import time_to_target
 
-SCENARIO = ["problem", "partition", "timing"]  # the last with arrangement, and whatever else tells them apart
 COLUMNS = [
     *SCENARIO,
     "strategy",

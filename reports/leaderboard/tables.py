@@ -1,0 +1,115 @@
+"""The kept tables of a version: designs of trials, their points, final runs; one of each for a workload."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.errors import UserError
+from fl_core import reading
+from reports.leaderboard.rules import FILE, SCENARIO, Rules, digest
+
+RUN = [*SCENARIO, "strategy", "seed", "status"]
+MEASURES = [
+    "time_easy",  # virtual time; inf if the target was never met
+    "time_hard",
+    "updates",  # of clients, until the hard target or the end
+    "bytes",  # that these uploaded
+    "accuracy",  # at the end, of the metric that ranks
+]
+DESIGN = [*RUN, "point", *MEASURES]
+FINALS = [*RUN, "ruleset", *MEASURES, "worst_client"]
+POINTS = ["problem", "strategy", "point", "values"]  # the last a JSON mapping of parameters
+TEXTS = (*SCENARIO, "strategy", "status", "ruleset", "values")
+ORDER = [*SCENARIO, "strategy", "ruleset", "point", "seed"]
+DIGITS = 9
+
+TUNED, ONE_SETTING = "tuned", "one_setting"
+RULESETS = (TUNED, ONE_SETTING)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The results of one workload, or of several together, and the rules under which they were made."""
+
+    rules: Rules
+    design: pd.DataFrame
+    points: pd.DataFrame
+    finals: pd.DataFrame
+
+    @classmethod
+    def load(cls, folder: Path) -> Tables:
+        """Return all tables of a version's folder; UserError where there are none."""
+        rules = Rules.load(folder)
+        names = {"design": DESIGN, "points": POINTS, "finals": FINALS}
+        tables = {name: _joined(folder, name, columns) for name, columns in names.items()}
+        return cls(rules, **tables)
+
+    def save(self, folder: Path, workload: str) -> None:
+        """Write the three tables of a workload."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, columns in (("design", DESIGN), ("points", POINTS), ("finals", FINALS)):
+            table = getattr(self, name)[columns].sort_values([key for key in ORDER if key in columns])
+            table.to_csv(folder / f"{workload}-{name}.csv", index=False, float_format=f"%.{DIGITS}g")
+
+    def of(self, *strategies: str) -> Tables:
+        """Return the tables of some strategies alone."""
+        kept = {
+            name: table[table["strategy"].isin(strategies)].reset_index(drop=True)
+            for name in ("design", "points", "finals")
+            for table in [getattr(self, name)]
+        }
+        return replace(self, **kept)
+
+    @cached_property
+    def entries(self) -> tuple[str, ...]:
+        """The strategies, in the order of the alphabet."""
+        return tuple(sorted(set(self.points["strategy"])))
+
+    @cached_property
+    def scenarios(self) -> pd.MultiIndex:
+        """The scenarios of the rules whose workloads have tables, in the order of the rules."""
+        frames = self.rules.frames
+        return pd.MultiIndex.from_tuples(
+            [place for place in frames.index if place[0] in set(self.design["problem"])], names=SCENARIO
+        )
+
+
+def values(points: pd.DataFrame, problem: str, strategy: str) -> pd.DataFrame:
+    """Return the parameters of a strategy's points on a problem, a column each."""
+    own = points[(points["problem"] == problem) & (points["strategy"] == strategy)]
+    own = own.set_index("point").sort_index()
+    return pd.DataFrame([json.loads(text) for text in own["values"]], index=own.index)
+
+
+def altered(folder: Path, rules: Rules) -> list[str]:
+    """Return the tables that are missing, or are not as the rules' digests have them."""
+    there = {path.name: digest(path) for path in folder.glob("*.csv")}
+    return sorted(name for name in rules.files | there if rules.files.get(name) != there.get(name))
+
+
+def _joined(folder: Path, name: str, columns: list[str]) -> pd.DataFrame:
+    paths = sorted(folder.glob(f"*-{name}.csv"))
+    if not paths:
+        raise UserError(f"{folder}: beside {FILE} there is no WORKLOAD-{name}.csv")
+    return pd.concat([_read(path, columns) for path in paths], ignore_index=True)
+
+
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(BytesIO(reading.content(path)), keep_default_na=True)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
+    if missing := [name for name in columns if name not in table]:
+        raise UserError(f"{path}: this is no table of the leaderboard: there is no column '{missing[0]}'")
+    try:
+        return table[columns].astype(
+            {name: str if name in TEXTS else int if name in ("seed", "point") else float for name in columns}
+        )
+    except ValueError as error:
+        raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
