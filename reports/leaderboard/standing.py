@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,7 @@ class Standing:
 
     def _resampled(
         self, rng: np.random.Generator, seeds: bool, scenarios: bool
-    ) -> Iterator[tuple[Array, ...]]:
+    ) -> Iterator[tuple[Any, Any, Any]]:
         """Yield places of final and design seeds, shared by all entries, and how often scenarios count."""
         n, many = self._reference.shape[1], self.costs.design.shape[-1]
         count = len(self.costs.scenarios)
