@@ -1,28 +1,32 @@
 """A scenario: a problem, a timing, possibly an arrangement, and a budget; the same for all strategies."""
 
+from fractions import Fraction
 from typing import Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
 from fl_core.arrangements.arrangement import Arrangement
-from fl_core.parts import Count, Frozen, Length
+from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.text import many
 from fl_core.timing.availability import Always, Availability
 from fl_core.timing.durations import Durations, Fixed, means
+from fl_core.timing.network.network import Network
 
 
 class Timing(Frozen):
-    """A duration law and an availability law, shared by all strategies of a scenario."""
+    """How long jobs take, when clients are present, and their links; the same for all strategies."""
 
     durations: SerializeAsAny[Durations] = Fixed()  # the law of how long jobs take
     availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
+    network: Network | None = None  # the links over which models and updates travel; none: in no time
+    unit: Length = Fraction(1)  # seconds in a unit of virtual time, for what is in Mbit/s or seconds
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
-        if self.availability == Always():
-            return self.durations.label()
-        return f"{self.durations.label()}, {self.availability.label()}"
+        available = "" if self.availability == Always() else self.availability.label()
+        links = self.network.label() if self.network else ""
+        return ", ".join(filter(None, [self.durations.label(), available, links]))
 
 
 class Budget(Frozen):
@@ -65,5 +69,10 @@ class Scenario(Frozen):
 
     @model_validator(mode="after")
     def _times_fit_the_clients(self) -> Self:
-        means(self.timing.durations, self.problem.clients, seed=0)  # ValueError if they do not
+        timing, n = self.timing, self.problem.clients
+        means(timing.durations, n, seed=0)  # ValueError if they do not
+        if timing.network is not None:
+            timing.network.check(n)
+            if timing.durations.together:
+                raise FieldError("timing", "time counted in server iterations has no seconds for a network")
         return self

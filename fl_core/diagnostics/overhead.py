@@ -1,12 +1,7 @@
 """The memory that a strategy and its local work keep: bytes at the server and at the clients."""
 
-from types import SimpleNamespace
-from typing import Any
-
-from torch import Tensor
-
 from fl_core.loop.simulation import Simulation
-from fl_core.server.state import attributes
+from fl_core.server.state import attributes, tensor_bytes
 
 
 def overhead(simulation: Simulation) -> dict[str, int]:
@@ -22,14 +17,3 @@ def overhead(simulation: Simulation) -> dict[str, int]:
         "server": tensor_bytes(memory) + tensor_bytes(local) - clients + both[0] * up + down,
         "clients": clients + up + both[1] * down,
     }
-
-
-def tensor_bytes(value: Any) -> int:
-    """Return the bytes of all tensors in nested dicts, lists and namespaces."""
-    if isinstance(value, Tensor):
-        return value.numel() * value.element_size()
-    if isinstance(value, SimpleNamespace):
-        value = vars(value)
-    if isinstance(value, dict):
-        return sum(map(tensor_bytes, value.values()))
-    return sum(map(tensor_bytes, value)) if isinstance(value, list | tuple) else 0

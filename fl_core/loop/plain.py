@@ -7,12 +7,13 @@ from typing import Any
 
 from torch import Tensor
 
-from fl_core.loop.events import EventQueue, Kind
+from fl_core.loop.events import JOBS, EventQueue, Kind
 from fl_core.loop.simulation import Simulation
 from fl_core.schema import Status
 from fl_core.server.jobs import Job, Update
 from fl_core.server.roster import Roster
 from fl_core.server.state import attributes
+from fl_core.timing.network.link import Link
 
 KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
 
@@ -36,11 +37,12 @@ def plain(simulation: Simulation) -> dict[str, Any]:
         "roster": state.roster.state(),
         "flight": {client: [number[id(job)] for job in queue] for client, queue in state.flight.items()},
         "queue": [
-            (time, int(kind), client, number[id(item)] if kind is Kind.ARRIVAL else item)
+            (time, int(kind), client, number[id(item)] if kind in JOBS else item)
             for time, kind, client, item in state.queue.items()
-            if kind is not Kind.ARRIVAL or item.arrives(time)
+            if kind not in JOBS or item.expected(time)
         ],
         "gathered": [values(update) for update in state.gathered],
+        "links": {way: [link.state() for link in links] for way, links in state.links.items()},
         "jobs": [values(job) for job in jobs],
     }
     return {name: checked(value, name) for name, value in data.items()}
@@ -61,7 +63,7 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
     jobs = [Job(**job) for job in data["jobs"]]
     queue = EventQueue()
     for time, kind, client, item in data["queue"]:
-        queue.push(time, Kind(kind), client, jobs[item] if kind == Kind.ARRIVAL else item)
+        queue.push(time, Kind(kind), client, jobs[item] if kind in JOBS else item)
     restored = {
         **data,
         "memory": _memory(simulation, data["memory"]),
@@ -71,9 +73,17 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
         "flight": {client: [jobs[place] for place in places] for client, places in data["flight"].items()},
         "queue": queue,
         "gathered": [Update(**update) for update in data["gathered"]],
+        "links": {
+            way: [
+                Link.restored(fresh.capacity, link)
+                for fresh, link in zip(links, data["links"][way], strict=True)
+            ]
+            for way, links in simulation.state.links.items()
+        },
     }
     for field in fields(simulation.state):
         setattr(simulation.state, field.name, restored[field.name])
+    simulation.server.mean_time = simulation.mean_times()
     for absences, read in zip(simulation.absences, simulation.state.absences_read, strict=True):
         next(islice(absences, read, read), None)  # what was read already
 

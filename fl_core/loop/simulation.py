@@ -7,25 +7,29 @@ It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, l
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from heapq import heappop
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from torch import Tensor
 
-from fl_core.coding.coding import Coding
+from fl_core.coding.coding import Coding, bytes_of
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.ends import Ends
-from fl_core.loop.events import Kind
+from fl_core.loop.events import JOBS, Kind
+from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
+from fl_core.loop.transfers import Transfers
 from fl_core.problems.problem import World
 from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.roster import Roster
 from fl_core.server.server import Server
+from fl_core.server.state import tensor_bytes
+from fl_core.timing.clock import MICRO
 from fl_core.timing.durations import Lengths
 
-ARRIVAL, PRESENCE, TICK = Kind
+PHASE, ARRIVAL, PRESENCE, TICK = Kind
 
 
 class Event(NamedTuple):
@@ -59,7 +63,7 @@ class Simulation:
         self.together = scenario.timing.durations.together
         self.refuses = scenario.non_finite == "refuse"
         timing, n = scenario.timing, self.world.n
-        exact_times = (*strategy.times(), *timing.availability.times())
+        exact_times = (*strategy.times(), *timing.availability.times(), *((MICRO,) if timing.network else ()))
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
         self.ends = Ends(self.budget, self.lengths.clock, strategy)
         self.absences = [timing.availability.absences(client, n, seed) for client in range(n)]
@@ -69,12 +73,16 @@ class Simulation:
             local_lr=strategy.local_lr,
             indices=[0] * n,
             absences_read=[0] * n,
+            spent=[[0] * n for _ in range(3)],
         )
+        tick = timing.unit * self.lengths.clock.unit  # seconds
+        self.transfers = Transfers(timing.network, self.state, n, seed, tick) if timing.network else None
+        self.service = Service(self.state, self.lengths, self.transfers)
         self.server = Server(
             self.state,
             p=self.world.p,
             sizes=self.world.sizes,
-            mean_time=self._mean_times(),
+            mean_time=self.mean_times(),
             clock=self.lengths.clock,
             seed=seed,
             history=self.arrangement.history if self.arrangement else 1,
@@ -102,13 +110,26 @@ class Simulation:
         """The share of the budget that is used up."""
         return self.ends.share(self.state)
 
-    def _mean_times(self) -> tuple[Fraction, ...]:
-        """Return τ_i, each client's mean job length [n]; at the usual K if the law is per step (10)."""
-        if not self.lengths.law.per_step:
-            return self.lengths.means
-        half = Fraction(int(self.local.dynamic), 2)
-        pairs = enumerate(zip(self.lengths.means, self.world.sizes, strict=True))
-        return tuple(mean * (self.local.usual(client, int(size)) + half) for client, (mean, size) in pairs)
+    def mean_times(self) -> tuple[Fraction, ...]:
+        """Return τ_i, each client's mean job length [n]; at the usual K if the law is per step (10).
+
+        With a network its transfers are part of it, as long as they take while no link is shared (21).
+        """
+        means = list(self.lengths.means)
+        if self.lengths.law.per_step:
+            half = Fraction(int(self.local.dynamic), 2)
+            for client, size in enumerate(self.world.sizes):
+                means[client] *= self.local.usual(client, int(size)) + half
+        if self.transfers is not None:
+            sizes, unit = self._bytes(self.state.model, self.state.version), self.lengths.clock.unit
+            for client in range(self.world.n):
+                means[client] += self.transfers.alone(client, sizes) * unit
+        return tuple(means)
+
+    def _bytes(self, start: Tensor, version: int) -> dict[str, int]:
+        """Return what a job sends in each direction: a model and a version's broadcast, an update (21)."""
+        extras = tensor_bytes(self.state.broadcasts.get(version))
+        return {"down": bytes_of(start, self.downlink) + extras, "up": bytes_of(start, self.uplink)}
 
     def events(self) -> Iterator[Event | ComputeRequest]:
         """Yield each event after it happened, and a `ComputeRequest` whenever a result is missing.
@@ -141,15 +162,24 @@ class Simulation:
                 event = self._arrive(item)
                 if start is not model and start._version != before:
                     self._refuse_writing("update.start")
-            elif kind is TICK:
-                event = self._tick()
-            elif state.roster.present[client]:
-                self._leave(client, returns=item)
+            elif (other := self._happen(kind, client, item)) is None:
                 continue
             else:
-                event = self._come_back(client)
+                event = other
             self._check(model, writes)
             yield event
+
+    def _happen(self, kind: Kind, client: int, item: Any) -> Event | None:
+        """Let an event happen that is no arrival; return None if no strategy is told."""
+        if kind is TICK:
+            return self._tick()
+        if kind is PHASE:
+            self.service.go_on(item)
+        elif self.state.roster.present[client]:
+            self._leave(client, returns=item)
+        else:
+            return self._come_back(client)
+        return None
 
     def _check(self, model: Tensor, writes: int) -> None:
         """Raise RuntimeError if the version before the event, or the new version, was written into (3)."""
@@ -164,15 +194,15 @@ class Simulation:
         )
 
     def _computable(self) -> Iterator[Job]:
-        """Yield jobs in service whose result is missing, earliest arrival first."""
+        """Yield jobs in service whose result is missing, earliest first."""
         for time, kind, _, job in self.state.queue.earliest():
-            if kind is ARRIVAL and job.delta is None and job.arrives(time):
+            if kind in JOBS and job.delta is None and job.expected(time):
                 yield job
 
     def _arrive(self, job: Job) -> Event:
         """Turn a job in flight into an update."""
         state, server, client = self.state, self.server, job.client
-        state.serving -= 1
+        self.service.end(job)
         staleness = state.version - job.version  # (3)
         state.land(job, last_update_version=state.version if job.finite else -1)
         state.updates += 1
@@ -222,7 +252,7 @@ class Simulation:
         state, heap = self.state, self.state.queue.heap
         while heap:
             time, kind, *_, item = heap[0]
-            if (kind is TICK and time != state.alarm) or (kind is ARRIVAL and not item.arrives(time)):
+            if (kind is TICK and time != state.alarm) or (kind in JOBS and not item.expected(time)):
                 heappop(heap)
             else:
                 return
@@ -264,6 +294,9 @@ class Simulation:
         if self.downlink is not None and self.downlink.feedback == "ef21":
             self.state.downlink = dict.fromkeys(range(self.server.n), self.state.model)  # which all know
         self.local.begin(self.server)
+        if self.transfers:  # how long they take depends on what is broadcast
+            self._freeze_broadcast()
+            self.server.mean_time = self.mean_times()
         self.strategy.begin(self.server)
         self._freeze_broadcast()
         if self.strategy.first_pass:  # (16)
@@ -274,17 +307,7 @@ class Simulation:
     def _settle(self) -> None:
         """Carry out what the strategy did: abandoned jobs, the new version's broadcast, sends, the alarm."""
         state = self.state
-        if state.dismissed:  # (8)
-            for job in state.dismissed:
-                state.serving -= job.began is not None and not job.waits
-                state.wasted += job.delta is not None
-                self._begin_next(job.client)
-            state.dismissed.clear()
-        if state.collected:  # (19)
-            for job in state.collected:
-                if not job.dismissed:
-                    self._collect(job)
-            state.collected.clear()
+        self._end_services()
         if state.stepped:
             self._freeze_broadcast()
         for send in self._sends():
@@ -295,6 +318,22 @@ class Simulation:
         if state.alarm is not None and state.alarm != state.alarm_queued:
             state.queue.push(state.alarm, TICK, -1, None)
             state.alarm_queued = state.alarm
+        if self.transfers:
+            self.transfers.settle()
+
+    def _end_services(self) -> None:
+        """Abandon the jobs that were dismissed (8), and cut those that were collected (19)."""
+        state = self.state
+        for job in state.dismissed:
+            state.wasted += job.delta is not None
+            self.service.abandon(job)
+        for job in state.dismissed:
+            self._begin_next(job.client)
+        for job in state.collected:
+            if not job.dismissed:
+                self.service.collect(job)
+        state.dismissed.clear()
+        state.collected.clear()
 
     def _sends(self) -> Iterable[int | Send]:
         """Return the clients that work next, and their versions.
@@ -330,6 +369,7 @@ class Simulation:
             state.now,
             send.length,
             send.waits,
+            self._bytes(start, version),
             with_loss=self.strategy.reads_losses,
         )
         state.indices[client] = index + 1
@@ -366,28 +406,9 @@ class Simulation:
             self._begin(queue[0])
 
     def _begin(self, job: Job) -> None:
-        state, client = self.state, job.client
-        length = self.lengths(client, job.index, job.steps) if job.length is None else max(1, job.length)
-        job.began, job.ends = state.now, state.now + length
-        if kept := self.local.client_state(self.server, client):
+        if kept := self.local.client_state(self.server, job.client):
             job.client_state = {key: value.clone() for key, value in kept.items()}
-        if not job.waits:
-            state.serving += 1
-            state.queue.push(job.ends, ARRIVAL, client, job)
-
-    def _collect(self, job: Job) -> None:
-        """Cut a job to the steps finished by now, its length split evenly over K, and let it arrive (19)."""
-        state, now = self.state, self.state.now
-        assert job.began is not None and job.ends is not None
-        if job.ends == now and not job.waits:
-            return  # it arrives now in any case
-        if now < job.ends:
-            job.steps = job.steps * (now - job.began) // (job.ends - job.began)
-            state.wasted += job.delta is not None
-            job.delta = job.gradient = job.loss = None
-        state.serving += job.waits
-        job.ends, job.waits = now, False
-        state.queue.push(now, ARRIVAL, job.client, job)
+        self.service.begin(job)
 
     def _schedule_absence(self, client: int) -> None:
         """Queue the client's next departure, together with its return time."""

@@ -6,6 +6,8 @@ from fl_core.loop.events import EventQueue
 from fl_core.schema import Status
 from fl_core.server.jobs import Update
 from fl_core.server.state import ServerState
+from fl_core.timing.network.link import Link
+from fl_core.timing.network.network import Way
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -24,6 +26,14 @@ class RunState(ServerState):
     gone: list[int] = field(default_factory=list)  # clients that are away for good
     alarm_queued: int | None = None  # the tick of the last alarm put into the queue
     non_finite: int = 0  # updates that were not finite
+    sent: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(map(str, Way), 0)
+    )  # bytes, by direction
+    # Ticks that jobs of each client that left flight took for download, computation and upload
+    spent: list[list[int]]
+    links: dict[str, list[Link]] = field(
+        default_factory=dict
+    )  # by direction, for each cell; none: no network
     gathered: list[Update] = field(default_factory=list)  # of this server iteration, more of which arrive
     started: bool = False
     status: Status = Status.RUNNING

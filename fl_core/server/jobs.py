@@ -37,10 +37,14 @@ class Job:
     steps: int  # K; for a collected job, the steps finished by then
     lr: float  # η_l
     sent: int  # ticks
-    length: int | None = None  # ticks, if the sender fixed it
+    length: int | None = None  # ticks of computation, once service began, or if the sender fixed them
     waits: bool = False  # after its K steps, until it is collected
-    began: int | None = None  # ticks; None while it waits in the client's queue
+    bytes: dict[str, int] = field(default_factory=dict)  # of what is sent, "down" to the client and "up"
+    began: int | None = None  # ticks, when its download begins; None while it waits in the client's queue
+    computes: int | None = None  # ticks, when its first step begins
     ends: int | None = None  # ticks, when its steps are finished
+    leaves: int | None = None  # ticks, when its update is sent
+    until: int | None = None  # ticks, when its present phase ends; None where other transfers end before
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
@@ -49,9 +53,16 @@ class Job:
     loss: float | None = None  # mean training loss over the steps
     finite: bool = True
 
-    def arrives(self, time: int) -> bool:
-        """Return whether the job arrives at a tick: never if dismissed, before its end if collected."""
-        return self.ends == time and not self.dismissed
+    def expected(self, time: int) -> bool:
+        """Return whether a phase of the job ends at a tick, and was not put off or given up since."""
+        return self.until == time and not self.dismissed
+
+    def spent(self, now: int) -> tuple[int, int, int]:
+        """Return the ticks of download, computation and upload, latencies included, that are over by now."""
+        assert self.began is not None
+        dates = (now if date is None else min(date, now) for date in (self.computes, self.ends, self.leaves))
+        computes, ends, leaves = dates
+        return computes - self.began, ends - computes, now - leaves
 
 
 @dataclass(slots=True, eq=False)

@@ -16,6 +16,17 @@ def attributes(memory: Any) -> dict[str, Any]:
     return {field.name: getattr(memory, field.name) for field in named} | getattr(memory, "__dict__", {})
 
 
+def tensor_bytes(value: Any) -> int:
+    """Return the bytes of all tensors in nested dicts, lists and namespaces."""
+    if isinstance(value, Tensor):
+        return value.numel() * value.element_size()
+    if isinstance(value, SimpleNamespace):
+        value = vars(value)
+    if isinstance(value, dict):
+        return sum(map(tensor_bytes, value.values()))
+    return sum(map(tensor_bytes, value)) if isinstance(value, list | tuple) else 0
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class ServerState:
     """The model, the clients, the jobs in flight, and the memory of strategy and local work."""

@@ -1,0 +1,98 @@
+"""The service of jobs at clients: download, computation, upload (docs/architecture.md, rule 21)."""
+
+from fl_core.loop.events import Kind
+from fl_core.loop.state import RunState
+from fl_core.loop.transfers import Transfers
+from fl_core.server.jobs import Job
+from fl_core.timing.durations import Lengths
+from fl_core.timing.network.network import Way
+
+
+class Service:
+    """What happens to a job from `began` to its arrival; without a network, computation and nothing else."""
+
+    def __init__(self, state: RunState, lengths: Lengths, transfers: Transfers | None) -> None:
+        self.state, self.lengths, self.transfers = state, lengths, transfers
+
+    def begin(self, job: Job) -> None:
+        """Begin a job's download."""
+        state = self.state
+        if job.length is None:
+            job.length = self.lengths(job.client, job.index, job.steps)
+        job.began, job.length = state.now, max(1, job.length)
+        state.serving += not job.waits
+        if self.transfers:
+            self.transfers.start(job, Way.DOWN)
+        else:
+            self._compute(job)
+
+    def go_on(self, job: Job) -> None:
+        """Let a job whose download is complete compute, and one whose steps are finished upload."""
+        assert self.transfers is not None
+        job.until = None
+        if job.ends is None:
+            self.transfers.stop(job, Way.DOWN)
+            self._compute(job)
+        else:
+            self.transfers.start(job, Way.UP)
+        self.transfers.settle()
+
+    def end(self, job: Job) -> None:
+        """Take note that a job's update arrived."""
+        state = self.state
+        if self.transfers:
+            self.transfers.stop(job, Way.UP)
+        state.sent[Way.UP] += job.bytes[Way.UP]
+        state.serving -= 1
+        self._account(job)
+
+    def abandon(self, job: Job) -> None:
+        """Take a job out of service before its arrival (8)."""
+        if job.began is None:
+            return
+        if self.transfers:
+            self.transfers.abandon(job)
+        self.state.serving -= not job.waits
+        self._account(job)
+
+    def collect(self, job: Job) -> None:
+        """Cut a job to the steps finished by now, its length split evenly over K, and send them back (19)."""
+        state, now = self.state, self.state.now
+        assert job.length is not None
+        if job.leaves is not None and job.leaves <= now:
+            return  # its update is on its way
+        if job.ends is None or now < job.ends:
+            if job.ends is None and self.transfers:
+                self.transfers.abandon(job)
+            job.computes = now if job.computes is None else min(job.computes, now)
+            job.steps = job.steps * (now - job.computes) // job.length
+            state.wasted += job.delta is not None
+            job.delta = job.gradient = job.loss = None
+            job.ends = now
+        state.serving += job.waits
+        job.waits = False
+        self._send_back(job, now)
+
+    def _compute(self, job: Job) -> None:
+        """Begin the steps of a job whose download is complete."""
+        state = self.state
+        assert job.length is not None
+        state.sent[Way.DOWN] += job.bytes[Way.DOWN]
+        job.computes = state.now + self._latency(job)
+        job.ends = job.computes + job.length
+        if not job.waits:
+            self._send_back(job, job.ends)
+
+    def _send_back(self, job: Job, at: int) -> None:
+        """Let a job's update be sent at a tick."""
+        job.leaves, job.until = at, at + self._latency(job)
+        kind = Kind.PHASE if self.transfers else Kind.ARRIVAL
+        self.state.queue.push(job.until, kind, job.client, job)
+
+    def _latency(self, job: Job) -> int:
+        return self.transfers.latency[job.client] if self.transfers else 0
+
+    def _account(self, job: Job) -> None:
+        """Add to the client's account what the job's phases took."""
+        for ticks, spent in zip(job.spent(self.state.now), self.state.spent, strict=True):
+            spent[job.client] += ticks

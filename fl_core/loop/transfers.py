@@ -1,0 +1,80 @@
+"""Downloads and uploads in progress: over which links they go, and when they end."""
+
+from fractions import Fraction
+from math import inf
+
+from fl_core.loop.events import Kind
+from fl_core.loop.state import RunState
+from fl_core.server.jobs import Job
+from fl_core.timing.network.link import GRAIN, Link
+from fl_core.timing.network.network import MBIT, Network, Way, grains
+
+
+class Transfers:
+    """The transfers of n clients; what changes, the links, is in the state.
+
+    A client has at most one job in service, and so one transfer. A start or a stop may change when others
+    end: `settle` puts that into the queue, once for each event.
+    """
+
+    def __init__(self, network: Network, state: RunState, n: int, seed: int, tick: Fraction) -> None:
+        self.tick = tick  # seconds
+        self.latency = [round(seconds / self.tick) for seconds in network.latencies(n, seed)]
+        self._cells = network.shared.cells
+        self._capacity = {way: network.capacity(way) for way in Way}
+        self._mbits = {way: network.rates(way, n, seed) for way in Way}
+        self._rates = {way: [grains(rate, self.tick) for rate in rates] for way, rates in self._mbits.items()}
+        self._state = state
+        self._touched: dict[tuple[Way, int], Link] = {}
+        state.links = {str(way): [self.link(way) for _ in range(self._cells)] for way in Way}
+
+    def link(self, way: Way) -> Link:
+        """Return a shared link without transfers."""
+        return Link(grains(self._capacity[way], self.tick))
+
+    def start(self, job: Job, way: Way) -> None:
+        """Begin a job's download or upload."""
+        rate, left = self._rates[way][job.client], job.bytes[way] * GRAIN
+        self._link(job.client, way).start(job.client, rate, left, self._state.now)
+
+    def stop(self, job: Job, way: Way) -> int:
+        """End a job's download or upload, complete or not; return the bytes that are sent."""
+        left = self._link(job.client, way).stop(job.client, self._state.now)
+        return job.bytes[way] - -(-left // GRAIN)
+
+    def abandon(self, job: Job) -> None:
+        """End a job in whatever transfer it is in; what is sent of it counts."""
+        for way in Way:
+            if job.client in self._link(job.client, way).transfers:
+                self._state.sent[way] += self.stop(job, way)
+
+    def settle(self) -> None:
+        """Put the ends of transfers that changed into the queue."""
+        state = self._state
+        for (way, _), link in self._touched.items():
+            kind = Kind.PHASE if way is Way.DOWN else Kind.ARRIVAL
+            for client, tick in link.changed.items():
+                job = state.flight[client][0]
+                if tick is not None and tick != job.until:
+                    state.queue.push(tick, kind, client, job)
+                job.until = tick
+            link.changed.clear()
+        self._touched.clear()
+
+    def alone(self, client: int, sizes: dict[str, int]) -> Fraction:
+        """Return the ticks of a client's transfers, latencies included, while it is alone on its links.
+
+        Args:
+            client: 0 … n − 1.
+            sizes: Bytes, by direction.
+        """
+        ticks = Fraction(2 * self.latency[client])
+        for way in Way:
+            rate = min(self._mbits[way][client], self._capacity[way])
+            ticks += 0 if rate == inf else sizes[way] / (Fraction(rate) * MBIT * self.tick)
+        return ticks
+
+    def _link(self, client: int, way: Way) -> Link:
+        cell = client % self._cells
+        link = self._touched[way, cell] = self._state.links[way][cell]
+        return link

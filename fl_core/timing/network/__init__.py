@@ -1,0 +1,1 @@
+"""How long bytes take: links of clients, and links that they share."""

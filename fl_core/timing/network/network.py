@@ -1,0 +1,80 @@
+"""How long bytes take to clients and back: their links, and the links that they share."""
+
+from collections.abc import Sequence
+from enum import StrEnum, auto
+from fractions import Fraction
+from math import floor, inf
+
+from fl_core.parts import Count, FieldError, Frozen, Length
+from fl_core.timing.network.link import GRAIN, Rate
+from fl_core.timing.network.per_client import NumberOrLaw
+
+MBIT = 125_000  # bytes
+
+
+class Way(StrEnum):
+    """The direction of a transfer, seen from the client."""
+
+    DOWN = auto()
+    UP = auto()
+
+
+class Shared(Frozen):
+    """Links that clients share: transfers in progress get equal parts, but none more than its own link's."""
+
+    downlink: Length | None = None  # Mbit/s for all downloads together; None: no limit
+    uplink: Length | None = None  # Mbit/s for all uploads together; None: no limit
+    # Client i belongs to cell i mod `cells`, and each cell has links of its own; 1: they are the server's
+    cells: Count = 1
+
+
+class Network(Frozen):
+    """The links between clients and server; a message takes its bytes / rate, and the latency."""
+
+    downlink: NumberOrLaw | None = None  # Mbit/s to each client; None: no limit
+    # Mbit/s from each client; None: no limit. Drawn like `downlink`: who is slow in one is slow in both
+    uplink: NumberOrLaw | None = None
+    latency: NumberOrLaw | None = None  # seconds on the way, the same in both directions; None: none
+    shared: Shared = Shared()  # links that clients share
+
+    def rates(self, way: Way, n: int, seed: int) -> tuple[Fraction | float, ...]:
+        """Return each client's Mbit/s [n], infinite without a limit.
+
+        Raises:
+            ValueError: The law does not fit n clients.
+        """
+        law = self.downlink if way is Way.DOWN else self.uplink
+        return (inf,) * n if law is None else law.values(n, seed, "rates")
+
+    def capacity(self, way: Way) -> Fraction | float:
+        """Return the Mbit/s of a shared link, infinite without a limit."""
+        capacity = self.shared.downlink if way is Way.DOWN else self.shared.uplink
+        return inf if capacity is None else capacity
+
+    def latencies(self, n: int, seed: int) -> Sequence[Fraction]:
+        """Return each client's seconds of latency [n].
+
+        Raises:
+            ValueError: The law does not fit n clients.
+        """
+        return (Fraction(0),) * n if self.latency is None else self.latency.values(n, seed, "latency")
+
+    def check(self, n: int) -> None:
+        """Raise ValueError if a law does not fit n clients, or gives a rate of 0."""
+        self.latencies(n, seed=0)
+        for way, field in ((Way.DOWN, "downlink"), (Way.UP, "uplink")):
+            if min(self.rates(way, n, seed=0)) <= 0:
+                raise FieldError(field, "a link of 0 Mbit/s lets nothing through; rates are above 0")
+
+    def label(self) -> str:
+        """Return a short name for tables and figures, such as "links of 50 and 10 Mbit/s, 1000 shared"."""
+        links = {"down": self.downlink, "up": self.uplink}
+        shared = {"down": self.shared.downlink, "up": self.shared.uplink}
+        own = [f"{law.label()} {way}" for way, law in links.items() if law]
+        together = [f"{float(rate):g} {way}" for way, rate in shared.items() if rate]
+        return f"links of {', '.join(own) or '∞'}" + (f", shared {', '.join(together)}" if together else "")
+
+
+def grains(rate: Fraction | float, tick: Fraction) -> Rate:
+    """Return a rate in Mbit/s as grains a tick of so many seconds, at least one."""
+    return inf if rate == inf else max(1, floor(Fraction(rate) * MBIT * tick * GRAIN))

@@ -1,0 +1,160 @@
+"""How links differ from client to client: one number for each, the same for all strategies."""
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
+
+from fl_core import keys, reading
+from fl_core.parts import FieldError, Length, Part, Rate, Share, Time, exact
+from fl_core.streams import stream
+from fl_core.text import many, miscounted
+from fl_core.timing.clock import MICRO
+from fl_core.timing.durations import on_unit
+from fl_core.timing.laws import chosen, label
+
+
+class PerClient(Part):
+    """Base of laws that give each client a number: Mbit/s of its link, or seconds of latency."""
+
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.network.per_client",)
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        """Return a number for each client [n].
+
+        Args:
+            n: The number of clients.
+            seed: The seed of the run.
+            purpose: Names the random stream: laws drawn under one purpose order the clients alike.
+
+        Raises:
+            ValueError: The law does not fit n clients.
+        """
+        raise NotImplementedError
+
+    def label(self) -> str:
+        return label(self)
+
+
+class Constant(PerClient):
+    """Constant: the same for all clients."""
+
+    name: ClassVar[str] = "constant"
+
+    value: Time  # of every client
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        return (self.value,) * n
+
+    def label(self) -> str:
+        return f"{float(self.value):g}"
+
+
+class LogNormal(PerClient):
+    """Log-normal over clients, its ends cut off."""
+
+    name: ClassVar[str] = "lognormal"
+
+    median: Length
+    sigma: Rate = 1.0  # standard deviation of the logarithm
+    low: Time = Fraction(0)  # what is drawn below is set to this
+    high: Length | None = None  # what is drawn above is set to this
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        drawn = float(self.median) * np.exp(self.sigma * stream(seed, purpose).standard_normal(n))
+        high = np.inf if self.high is None else float(self.high)
+        return on_unit(np.clip(drawn, float(self.low), high), MICRO)
+
+
+class TwoClasses(PerClient):
+    """Two classes: a random share of the clients has less than the others."""
+
+    name: ClassVar[str] = "two_classes"
+
+    share: Share  # of clients that have `less`, rounded to a whole number of them
+    less: Time
+    more: Time
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.more < self.less:
+            raise FieldError("more", f"must not be below `less`, {self.less}, but is {self.more}")
+        return self
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        poor = chosen(self.share, n, seed, purpose)
+        return tuple(self.less if client in poor else self.more for client in range(n))
+
+
+class Table(PerClient):
+    """Table: one number for each client, as given."""
+
+    name: ClassVar[str] = "table"
+
+    table: tuple[Time, ...]
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        if len(self.table) != n:
+            raise FieldError("table", miscounted(self.table, n))
+        return self.table
+
+
+class Column(PerClient):
+    """A column of a CSV file with a header and a row for each client, in order; further rows are left out."""
+
+    name: ClassVar[str] = "column"
+
+    path: Path  # of the CSV file
+    column: str  # as the header names it
+    digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
+
+    @field_validator("digest")
+    @classmethod
+    def _identify(cls, digest: str, info: ValidationInfo) -> str:
+        path = info.data.get("path")
+        return digest if digest or path is None else keys.digest(_content(path))
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        content = _content(self.path)
+        if keys.digest(content) != self.digest:
+            raise FieldError("path", f"{self.path} is not the file described, of digest {self.digest}")
+        rows = list(csv.DictReader(content.decode("utf-8-sig", "replace").splitlines()))
+        if len(rows) < n:
+            raise FieldError("path", f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}")
+        if self.column not in rows[0]:
+            raise FieldError("column", f"{self.path} has no '{self.column}'; it has {', '.join(rows[0])}")
+        return tuple(self._number(line, row[self.column]) for line, row in enumerate(rows[:n], 2))
+
+    def _number(self, line: int, cell: str | None) -> Fraction:
+        try:
+            number = exact((cell or "").strip())
+        except ValueError:
+            number = Fraction(-1)
+        if number < 0:
+            raise FieldError(
+                "path", f"{self.path}, line {line}: '{self.column}' is a number, 0 or more, not '{cell}'"
+            )
+        return number
+
+    def label(self) -> str:
+        return f"{self.column} of {self.path.name}"
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return reading.content(path)
+    except OSError as error:
+        raise FieldError("path", f"{path}: {error.strerror}") from None
+
+
+def _named(value: Any) -> Any:
+    return {"name": "constant", "value": value} if isinstance(value, int | float) else value
+
+
+# A law, or a number that is the same for all clients.
+NumberOrLaw = Annotated[
+    SerializeAsAny[PerClient], BeforeValidator(_named, json_schema_input_type=Rate | PerClient)
+]
