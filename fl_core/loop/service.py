@@ -40,6 +40,7 @@ class Service:
     def end(self, job: Job) -> None:
         """Take note that a job's update arrived."""
         state = self.state
+        job.until = None  # the queue may hold this end twice, where it was put off and back
         if self.transfers:
             self.transfers.stop(job, Way.UP)
         state.sent[Way.UP] += job.bytes[Way.UP]

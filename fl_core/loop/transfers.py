@@ -6,7 +6,7 @@ from math import inf
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState
 from fl_core.server.jobs import Job
-from fl_core.timing.network.link import GRAIN, Link
+from fl_core.timing.network.link import GRAIN, Link, nearest
 from fl_core.timing.network.network import MBIT, Network, Way, grains
 
 
@@ -40,7 +40,7 @@ class Transfers:
     def stop(self, job: Job, way: Way) -> int:
         """End a job's download or upload, complete or not; return the bytes that are sent."""
         left = self._link(job.client, way).stop(job.client, self._state.now)
-        return job.bytes[way] - -(-left // GRAIN)
+        return job.bytes[way] - nearest(left, GRAIN)
 
     def abandon(self, job: Job) -> None:
         """End a job in whatever transfer it is in; what is sent of it counts."""

@@ -17,7 +17,7 @@ class Polling(Strategy):
     """Base of strategies that poll s uniform clients every Δt: w ← (w + Σ of their models)/(s + 1).
 
     From one poll to the next a client makes at most K steps and then waits. The client sends `answer` and
-    continues from `start`.
+    continues from `start`. While answers are on their way the next poll is put off, by Δt at a time.
     """
 
     sample: Annotated[Count, Tune(1, 32)] = 2  # s, clients polled at a time
@@ -50,6 +50,9 @@ class Polling(Strategy):
         server.wake(server.now + server.ticks(self.period))
 
     def tick(self, server: Server) -> None:
+        server.wake(server.now + server.ticks(self.period))
+        if server.memory.missing:  # answers to the last poll are on their way
+            return
         polled = set(server.draw(self.sample, busy=True))
         for job in list(server.jobs):
             if job.client in polled:
@@ -57,7 +60,6 @@ class Polling(Strategy):
         server.memory.polled = server.memory.missing = len(polled)
         if not polled:
             server.step()
-        server.wake(server.now + server.ticks(self.period))
 
     def receive(self, server: Server, update: Update) -> None:
         self.take(server, self.answer(server, update))

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 GRAIN = 1 << 60  # grains a byte: bytes and rates are integers, and sums of them exact
 Rate = int | float  # grains a tick; a float only if infinite
-Heap = list[tuple[Rate, int, "Transfer"]]  # by a key, then by client
+Heap = list[tuple[Rate, int, int, "Transfer"]]  # by a key, by client, by the order of insertion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +45,7 @@ class Link:
         self._ends: Heap = []  # of these, by goal
         self._slowest: Heap = []  # of these, by rate
         self._fastest: Heap = []  # of those with their own rates, by −rate
+        self._put_so_far = 0
 
     def start(self, client: int, rate: Rate, left: int, now: int) -> None:
         """Begin a client's transfer.
@@ -87,14 +88,16 @@ class Link:
         self.changed[client] = None if shares else self.now + (0 if rate == inf else nearest(left, int(rate)))
 
     def _put(self, transfer: Transfer) -> None:
+        self._put_so_far += 1
         self.transfers[transfer.client] = transfer
+        item = (transfer.client, self._put_so_far, transfer)
         if transfer.goal is not None:
             self._sharing += 1
-            heappush(self._ends, (transfer.goal, transfer.client, transfer))
-            heappush(self._slowest, (transfer.rate, transfer.client, transfer))
+            heappush(self._ends, (transfer.goal, *item))
+            heappush(self._slowest, (transfer.rate, *item))
         elif self.capacity < inf:
             self._own += int(transfer.rate)
-            heappush(self._fastest, (-transfer.rate, transfer.client, transfer))
+            heappush(self._fastest, (-transfer.rate, *item))
 
     def _remove(self, transfer: Transfer) -> int:
         """Forget a transfer, which stays in heaps until it is their first; return the grains left."""
@@ -129,9 +132,9 @@ class Link:
 
     def _top(self, heap: Heap) -> Transfer | None:
         """Return the first transfer of a heap that is still as it was, if any."""
-        while heap and not self._holds(heap[0][2]):
+        while heap and not self._holds(heap[0][-1]):
             heappop(heap)
-        return heap[0][2] if heap else None
+        return heap[0][-1] if heap else None
 
     def state(self) -> dict[str, Any]:
         """Return what changes, as plain data."""

@@ -151,7 +151,10 @@ def _content(path: Path) -> bytes:
 
 
 def _named(value: Any) -> Any:
-    return {"name": "constant", "value": value} if isinstance(value, int | float) else value
+    try:
+        return {"name": Constant.name, "value": exact(value)}
+    except ValueError:
+        return value
 
 
 # A law, or a number that is the same for all clients.

@@ -1,0 +1,343 @@
+"""Rule 21: a job is download, computation and upload, over links of clients and links that they share.
+
+A model of these tests is one number, 8 bytes; a link of `ONE` Mbit/s carries one in a unit of virtual time.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_golden import CENTRES
+from worlds import Scripted, events, play, scenario
+
+from fl_core.execution.stacked import AllInFlight
+from fl_core.experiment import Experiment
+from fl_core.local.scaffold import Scaffold
+from fl_core.local.sgd import SGD
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Recorder
+from fl_core.scenario import Scenario
+from fl_core.server.jobs import Job, Send
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+ONE = Fraction(64, 1_000_000)
+
+
+def linked(where: Scenario, unit: Any = 1, **network: Any) -> Scenario:
+    """A scenario with a network."""
+    data = where.model_dump()
+    return Scenario.model_validate({**data, "timing": {**data["timing"], "network": network, "unit": unit}})
+
+
+def times(seen: list[Event], kind: Kind = Kind.ARRIVAL) -> list[tuple[int, float]]:
+    """Client and time of each event of a kind."""
+    return [(event.client or 0, event.time / 1_000_000) for event in seen if event.kind is kind]
+
+
+def trail(where: Scenario, strategy: Any) -> list[Any]:
+    """What happened, in virtual time, and the models."""
+    simulation = Simulation(Experiment.model_validate({"scenario": where, "strategy": strategy, "seed": 5}))
+    ticks = 1 / simulation.lengths.clock.unit
+    return [
+        (event.kind, event.time / ticks, event.client, event.staleness, simulation.server.model.tolist())
+        for event in simulate(simulation)
+    ]
+
+
+# -- limits that must not matter -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize("away", ["always", {"name": "spells", "mean_on": 3, "mean_off": 1}])
+def test_without_limits_a_network_changes_nothing(name: str, away: Any) -> None:
+    """Events and models bit for bit, through the phases of every job."""
+    where = scenario(["1", "11/15", "7/15", "2"], centres=CENTRES, noise=0.2, availability=away, updates=60)
+    strategy = {"name": name, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
+    assert trail(linked(where), strategy) == trail(where, strategy)
+
+
+def test_without_a_network_a_description_is_as_before() -> None:
+    """No new key in the identity, and so the same key."""
+    assert scenario().timing.identity().keys() == {"durations", "availability"}
+
+
+# -- how long a job takes --------------------------------------------------------------------------
+
+
+def test_one_client_on_a_constant_link() -> None:
+    """A job of 3 takes 2 down, 5 up, and half a second's latency twice."""
+    where = linked(scenario([3], updates=4), downlink=ONE / 2, uplink=ONE / 5, latency=0.5)
+    simulation, seen = play(Scripted(), where)
+    assert times(seen) == [(0, 11.0 * k) for k in range(1, 5)]
+    assert simulation.server.mean_time == (11,)
+    assert simulation.state.sent == {"down": 32, "up": 32}
+    assert simulation.state.spent == [[10_000_000], [12_000_000], [22_000_000]]
+
+
+def test_a_unit_of_virtual_time_may_be_a_minute() -> None:
+    """A model a minute is a model a unit."""
+    where = linked(scenario([3], updates=1), unit=60, uplink=ONE / 60)
+    assert times(play(Scripted(), where)[1]) == [(0, 4.0)]
+
+
+def test_a_broadcast_takes_its_time() -> None:
+    """SCAFFOLD sends c along: two numbers down and one up; `mean_time` knows before the strategy begins."""
+    known: list[Any] = []
+    strategy = Scripted(local=Scaffold(), on_begin=lambda server: known.append(server.mean_time))
+    simulation, seen = play(strategy, linked(scenario([3], updates=2), downlink=ONE, uplink=ONE))
+    assert times(seen) == [(0, 6.0), (0, 12.0)]
+    assert known == [(6,)] and simulation.state.sent == {"down": 32, "up": 16}
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+def test_k_clients_at_a_time_share_the_servers_link(clients: int) -> None:
+    """A round of k takes k models down, the computation, k models up; arrivals in the order of clients."""
+    where = linked(scenario([3] * clients, updates=clients), shared={"downlink": ONE, "uplink": ONE})
+    seen = play(Scripted(), where)[1]
+    assert times(seen) == [(client, 3.0 + 2 * clients) for client in range(clients)]
+
+
+def test_cells_share_among_themselves() -> None:
+    """Clients 0 and 2 share one link, client 1 has the other for itself."""
+    where = linked(scenario([3] * 3, updates=3), shared={"uplink": ONE, "cells": 2})
+    assert times(play(Scripted(), where)[1]) == [(1, 4.0), (0, 5.0), (2, 5.0)]
+
+
+def test_an_upload_in_progress_is_slowed_by_another_and_regains_its_rate() -> None:
+    """Client 0 uploads alone from 3 to 3.5, then shares until client 1's upload... ends as the queue says."""
+    # Client 0: half at 3.5; both at half rate: client 0 ends at 4.5, client 1 (half left) at 5.
+    where = linked(scenario(["3", "3.5"], updates=2), shared={"uplink": ONE})
+    strategy = Scripted(on_next=lambda server: [0, 1] if server.now == 0 else [])
+    assert times(play(strategy, where)[1]) == [(0, 4.5), (1, 5.0)]
+
+
+# -- pairing ---------------------------------------------------------------------------------------
+
+
+def test_computation_is_the_same_whatever_is_sent() -> None:
+    """The lengths drawn for jobs do not depend on bytes: SCAFFOLD's broadcasts only take longer."""
+
+    def computations(local: Any, **network: Any) -> dict[tuple[int, int], int]:
+        jobs: dict[tuple[int, int], int] = {}
+
+        def receive(server: Server, _: Any) -> None:
+            server.step()
+
+        where = scenario([1, 1, 1], updates=30)
+        where = where.model_copy(
+            update={"timing": where.timing.model_copy(update={"durations": exponential()})}
+        )
+        simulation = Simulation(
+            Experiment(scenario=linked(where, **network), strategy=Scripted(on_receive=receive, local=local))
+        )
+        for _ in simulate(simulation):
+            job = simulation.arrived
+            assert job is not None and job.ends is not None and job.computes is not None
+            jobs[job.client, job.index] = job.ends - job.computes
+        return jobs
+
+    slow = computations(Scaffold(), downlink=ONE, uplink=ONE / 3)
+    fast = computations(SGD(), downlink=100 * ONE)
+    both = slow.keys() & fast.keys()
+    assert len(both) > 20 and all(slow[job] == fast[job] for job in both)
+
+
+def exponential() -> Any:
+    """Durations that are drawn."""
+    return Scenario.model_validate(
+        {
+            "problem": {"name": "quadratic", "centres": [[0.0]]},
+            "timing": {"durations": "exponential"},
+            "budget": {"updates": 1},
+        }
+    ).timing.durations
+
+
+# -- what happens in each phase --------------------------------------------------------------------
+
+# Of a job of 4 steps sent at 0: download until 2, computation until 6, upload until 10.
+PHASES = {"download": 1, "computation": 5, "upload": 8}
+
+
+def in_phase(at: int, act: Any, clients: int = 1, **more: Any) -> tuple[Simulation, list[Event], list[Any]]:
+    """Jobs of download 2, computation 4, upload 4; at time `at` something is done with the first one."""
+    updates: list[Any] = []
+    fields: dict[str, Any] = {
+        "on_begin": lambda server: server.wake(at * 1_000_000),
+        "on_tick": lambda server: act(server, next(server.jobs)),
+        "on_receive": lambda server, update: updates.append(update),
+        "on_next": lambda server: range(clients) if server.now == 0 else [],
+        "local": SGD(steps=4),
+    }
+    where = linked(scenario([4] * clients, time=40), downlink=ONE / 2, uplink=ONE / 4)
+    return *play(Scripted(**fields | more), where), updates
+
+
+@pytest.mark.parametrize(
+    ("phase", "spent", "down", "up"),
+    [("download", (1, 0, 0), 4, 0), ("computation", (2, 3, 0), 8, 0), ("upload", (2, 4, 2), 8, 4)],
+)
+def test_dismissed_in_each_phase(phase: str, spent: Any, down: int, up: int) -> None:
+    """No update; the transfer ends there, what was sent counts, and the client is due at once."""
+
+    def dismiss(server: Server, job: Job) -> None:
+        server.dismiss(job)
+        assert server.due == [0]
+
+    simulation, seen, _ = in_phase(PHASES[phase], dismiss)
+    assert times(seen) == []
+    assert simulation.state.sent == {"down": down, "up": up}
+    assert tuple(ticks / 1_000_000 for (ticks,) in simulation.state.spent) == spent
+    assert not any(link.transfers for links in simulation.state.links.values() for link in links)
+
+
+@pytest.mark.parametrize(
+    ("phase", "steps", "arrives"), [("download", 0, 5), ("computation", 3, 9), ("upload", 4, 10)]
+)
+def test_collected_in_each_phase(phase: str, steps: int, arrives: float) -> None:
+    """The steps that are finished are uploaded from then on; what is on its way stays as it is."""
+    _, seen, updates = in_phase(PHASES[phase], lambda server, job: server.collect(job))
+    assert times(seen) == [(0, arrives)] and updates[0].steps == steps
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_who_leaves_finishes_the_job_in_each_phase(phase: str) -> None:
+    """Leaving means to begin nothing new: download, computation and upload go on (9)."""
+    away = {"name": "dropouts", "share": 1, "at": PHASES[phase], "back": 30}
+    where = linked(scenario([4], availability=away, time=29), downlink=ONE / 2, uplink=ONE / 4)
+    assert times(play(Scripted(), where)[1]) == [(0, 10.0)]
+
+
+def test_a_second_job_is_downloaded_when_the_first_has_arrived() -> None:
+    """One job of a client is in service at a time, from the first byte down to the last byte up."""
+    strategy = Scripted(on_next=lambda server: [0, 0] if server.now == 0 else [])
+    where = linked(scenario([4], updates=2), downlink=ONE / 2, uplink=ONE / 4)
+    seen = play(strategy, where)[1]
+    assert times(seen) == [(0, 10.0), (0, 20.0)]
+    assert [(event.sent, event.began) for event in seen] == [(0, 0), (0, 10_000_000)]
+
+
+@pytest.mark.parametrize(("end", "down", "up"), [(1, 0, 0), (5, 8, 0), (9, 8, 0), (10, 16, 8)])
+def test_the_end_of_the_budget_in_each_phase(end: int, down: int, up: int) -> None:
+    """What is in flight is lost; bytes count when their transfer is complete."""
+    where = linked(scenario([4], time=end), downlink=ONE / 2, uplink=ONE / 4)
+    simulation, _ = play(Scripted(), where)
+    sent = simulation.state.sent
+    assert (min(sent["down"], 8), sent["up"]) == (min(down, 8), up)
+
+
+def test_staleness_counts_from_the_sending() -> None:
+    """Versions made during download and upload count: a slow link makes an update staler."""
+    where = linked(scenario([1, 1], updates=9), uplink={"name": "table", "table": [ONE / 4, 100 * ONE]})
+    seen = play(Scripted(), where)[1]
+    slow = next(event for event in seen if event.client == 0)
+    assert (slow.began, slow.staleness) == (0, 4)  # client 1 arrives every 1.01 until 5
+
+
+def test_a_poll_waits_for_the_answers_to_the_last_one() -> None:
+    """QuAFL polls every Δt; an answer that takes longer to upload puts the next poll off."""
+    where = linked(scenario([1] * 3, updates=12), uplink=ONE / 3)
+    strategy = Strategy.model_validate({"name": "quafl", "sample": 1, "period": 2})
+    simulation = Simulation(Experiment(scenario=where, strategy=strategy))
+    seen = events(simulation)
+    assert simulation.server.version == 12
+    steps = [event.time for event in seen if event.stepped]
+    assert [later - before for before, later in pairwise(steps)] == [4_000_000] * 11
+
+
+# -- resumed, and computed together ----------------------------------------------------------------
+
+
+def crowded() -> Scenario:
+    """Clients of different speeds and links on a server's link that is too small for them."""
+    where = scenario(
+        ["1", "11/15", "7/15", "2"], centres=CENTRES, noise=0.2, updates=40,
+        availability={"name": "spells", "mean_on": 6, "mean_off": 1},
+    )  # fmt: skip
+    law = {"name": "lognormal", "median": 3 * ONE, "sigma": 1}
+    return linked(
+        where, downlink=law, uplink=law, latency=0.05, shared={"downlink": 5 * ONE, "uplink": 4 * ONE}
+    )
+
+
+@pytest.mark.parametrize("name", ["fedbuff", "fedavg", "rennala", "quafl", "generalized_asyncsgd"])
+@pytest.mark.parametrize("after", [1, 7, 20])
+def test_resumed_amid_transfers(name: str, after: int, tmp_path: Path) -> None:
+    """Saved between two events and resumed, the rest is the same, bit for bit."""
+    strategy = {"name": name, "local": {"name": "scaffold", "steps": 3}}
+    experiment = Experiment.model_validate({"scenario": crowded(), "strategy": strategy, "seed": 2})
+
+    def follow(recorder: Recorder, already: int = 0) -> list[Any]:
+        rest: list[Any] = []
+        for number, event in enumerate(simulate(recorder.simulation), already + 1):
+            recorder.see(event)
+            rest.append((event, recorder.simulation.server.model.tolist()))
+            if number == after and not already:
+                checkpoint.save(recorder, tmp_path / "run")
+        return rest
+
+    whole = follow(Recorder(Simulation(experiment)))
+    again = Recorder(Simulation(experiment))
+    checkpoint.load(again, tmp_path / "run")
+    assert follow(again, after) == whole[after:]
+    assert again.simulation.server.mean_time
+
+
+def test_computed_together_alike() -> None:
+    """Jobs in any phase may be computed ahead."""
+    experiment = Experiment.model_validate({"scenario": crowded(), "strategy": "fedbuff"})
+    plain, stacked = Simulation(experiment), Simulation(experiment)
+    assert events(plain) == list(simulate(stacked, AllInFlight()))
+    assert (plain.server.model - stacked.server.model).abs().max() < 1e-10
+
+
+def test_a_send_of_another_start_costs_the_same() -> None:
+    """What travels is a model, whichever."""
+    strategy = Scripted(on_next=lambda server: [Send(0, start=server.model + 1)] if server.due else [])
+    where = linked(scenario([3], updates=1), downlink=ONE, uplink=ONE)
+    assert times(play(strategy, where)[1]) == [(0, 5.0)]
+
+
+def test_an_end_that_is_put_off_and_back_comes_once() -> None:
+    """Client 1's upload begins at 3.5 and is dismissed at 3.5: client 0 ends at 4, as if nothing had been."""
+
+    def dismiss(server: Server) -> None:
+        server.dismiss(next(job for job in server.jobs if job.client == 1))
+
+    strategy = Scripted(
+        on_begin=lambda server: server.wake(3_500_000),
+        on_tick=dismiss,
+        on_next=lambda server: [0, 1, 2] if server.now == 0 else [],
+    )
+    where = linked(scenario(["3", "3.5", 6], time=9), shared={"uplink": ONE})
+    assert times(play(strategy, where)[1]) == [(0, 4.0), (2, 7.0)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_job_of_many_arrives_once(seed: int) -> None:
+    """Ends are put off and back, by as little as a tick; phases follow one another; no byte is lost."""
+    fast = 10_000  # a job takes some hundred ticks
+    where = linked(
+        scenario([Fraction(1, fast * (1 + i % 7)) for i in range(60)], updates=800),
+        uplink={"name": "lognormal", "median": fast * ONE * 2},
+        shared={"uplink": fast * ONE * 9},
+    )
+    simulation = Simulation(Experiment(scenario=where, strategy=Scripted(), seed=seed))
+    busy = [0] * 60
+    for event in simulate(simulation):
+        assert event.client is not None and event.began is not None
+        busy[event.client] += event.time - event.began
+        assert busy == [sum(ticks) for ticks in zip(*simulation.state.spent, strict=True)]
+    state, transfers = simulation.state, simulation.transfers
+    assert state.sent["up"] == 8 * 800 and transfers is not None
+    for job in list(simulation.server.jobs):
+        transfers.abandon(job)
+    # The link is busy from the first computation on: nine models in a unit of time / 10,000.
+    assert state.sent["up"] == pytest.approx(8 * 9 * fast * simulation.time, rel=0.02)
