@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fl_core.testing import conformance
     from fl_core.timing.availability import Availability
     from fl_core.timing.durations import Durations
+    from fl_core.timing.network.per_client import PerClient
 
 __all__ = [  # noqa: RUF022 - by their use
     # what the commands do
@@ -76,6 +77,7 @@ __all__ = [  # noqa: RUF022 - by their use
     "Model",
     "Durations",
     "Availability",
+    "PerClient",
     "Arrangement",
     "conformance",
     # what parts are given and return
@@ -114,6 +116,7 @@ HOMES = {
     "fl_core.strategies.strategy": "Strategy",
     "fl_core.testing": "conformance",
     "fl_core.timing.availability": "Availability",
+    "fl_core.timing.network.per_client": "PerClient",
     "fl_core.timing.durations": "Durations",
 }
 

@@ -24,6 +24,7 @@ TITLES = {
     "models": "Networks",
     "durations": "Duration laws",
     "availability": "Availability laws",
+    "links": "Links of clients",
     "arrangements": "Arrangements",
     "local": "Local work",
     "codings": "Codings of updates and models",

@@ -43,6 +43,7 @@ class Experiment(Frozen):
         as_the_strategy_sends = (
             scenario.arrangement is None
             and scenario.timing.availability == Always()
+            and scenario.timing.network is None  # else transfers are a part of each job
             and scenario.non_finite == "end"  # else updates may be refused
             and not (scenario.timing.durations.per_step and dynamic)  # lengths are as their law says
         )

@@ -30,6 +30,7 @@ FAMILIES = {
     "models": "fl_core.problems.models.model:Model",
     "durations": "fl_core.timing.durations:Durations",
     "availability": "fl_core.timing.availability:Availability",
+    "links": "fl_core.timing.network.per_client:PerClient",
     "arrangements": "fl_core.arrangements.arrangement:Arrangement",
     "local": "fl_core.local.work:LocalWork",
     "codings": "fl_core.coding.coding:Coding",

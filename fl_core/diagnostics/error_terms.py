@@ -58,6 +58,8 @@ def refuses(experiment: Experiment) -> str | None:
     """Return why the error terms of an experiment cannot be measured, in one sentence, or None."""
     if experiment.scenario.non_finite == "refuse":
         return "which updates are refused depends on their content"
+    if experiment.scenario.timing.network:
+        return "they are measured with updates of other sizes, which take other times on a network"
     if experiment.strategy.uplink or experiment.strategy.downlink:
         return "what is received of a coded message is not linear in it"
     linear = (experiment.strategy.linear, experiment.strategy.local.linear)

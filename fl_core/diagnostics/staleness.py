@@ -64,11 +64,14 @@ def queued(p: Array, mean_time: Sequence[Fraction], tasks: int) -> Array:
 def predicted(simulation: Simulation) -> Array | None:
     """Return each client's mean staleness [n] as theory predicts; None if no formula here applies.
 
-    A formula applies if no client was ever absent and every arrival is a step, except for fewer than n at the
-    start: with one job per client at all times, or with jobs routed to queues and exponential service.
+    A formula applies if bytes take no time, no client was ever absent and every arrival is a step, except
+    for fewer than n at the start: with one job per client at all times, or with jobs routed to queues and
+    exponential service.
     """
     state, server, strategy = simulation.state, simulation.server, simulation.strategy
-    if any(state.absences_read) or simulation.arrangement or state.updates - state.version >= server.n:
+    if simulation.transfers or simulation.arrangement or any(state.absences_read):
+        return None
+    if state.updates - state.version >= server.n:
         return None
     if any(job.waits for job in server.jobs):  # clients that are polled
         return None

@@ -1,4 +1,4 @@
-"""The service of jobs at clients: download, computation, upload (docs/architecture.md, rule 21)."""
+"""The service of jobs at clients: download, computation, upload (docs/architecture.md, rule 22)."""
 
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState

@@ -113,7 +113,7 @@ class Simulation:
     def mean_times(self) -> tuple[Fraction, ...]:
         """Return τ_i, each client's mean job length [n]; at the usual K if the law is per step (10).
 
-        With a network its transfers are part of it, as long as they take while no link is shared (21).
+        With a network its transfers are part of it, as long as they take while no link is shared (22).
         """
         means = list(self.lengths.means)
         if self.lengths.law.per_step:
@@ -127,7 +127,7 @@ class Simulation:
         return tuple(means)
 
     def _bytes(self, start: Tensor, version: int) -> dict[str, int]:
-        """Return what a job sends in each direction: a model and a version's broadcast, an update (21)."""
+        """Return what a job sends in each direction: a model and a version's broadcast, an update (22)."""
         extras = tensor_bytes(self.state.broadcasts.get(version))
         return {"down": bytes_of(start, self.downlink) + extras, "up": bytes_of(start, self.uplink)}
 

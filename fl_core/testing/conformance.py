@@ -24,6 +24,7 @@ from fl_core.testing import of_laws, of_problems, of_strategies
 from fl_core.testing.scene import experiment, must, scenario, without_name
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
+from fl_core.timing.network.per_client import PerClient
 
 SHORTEST = 20  # characters of an informative first line
 
@@ -64,6 +65,7 @@ def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
         Coding: (*of_laws.CODINGS, messages_go_through),
         Durations: of_laws.DURATIONS,
         Availability: of_laws.AVAILABILITY,
+        PerClient: of_laws.LINKS,
         Partition: of_laws.PARTITIONS,
         Problem: of_problems.CHECKS,
     }

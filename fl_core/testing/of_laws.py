@@ -14,6 +14,7 @@ from fl_core.streams import stream
 from fl_core.testing.scene import CLIENTS, experiment, must, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations, Lengths
+from fl_core.timing.network.per_client import PerClient
 
 DRAWS = 20_000
 ERRORS = 5  # standard errors that the mean of the draws may be off
@@ -84,6 +85,13 @@ def runs_go_through_with_these_absences(law: Availability) -> None:
     _ends_and_repeats(scenario(availability=law.model_dump(mode="json")))
 
 
+def each_client_has_its_number(law: PerClient) -> None:
+    """One number for each client, 0 or more, the same at every call under one seed and purpose."""
+    numbers = law.values(CLIENTS, 7, "rates")
+    must(len(numbers) == CLIENTS and min(numbers) >= 0, "values: one number for each client, 0 or more")
+    must(law.values(CLIENTS, 7, "rates") == numbers, "values differ between two calls")
+
+
 def _ends_and_repeats(where: Scenario) -> None:
     described = experiment(where)
     first = run(described)
@@ -128,5 +136,6 @@ DURATIONS = (
     runs_go_through_under_these_durations,
 )
 AVAILABILITY = (absences_follow_one_another, runs_go_through_with_these_absences)
+LINKS = (each_client_has_its_number,)
 CODINGS = (messages_have_the_mean_and_variance_that_it_says,)
 PARTITIONS = (data_are_dealt_out_as_promised,)

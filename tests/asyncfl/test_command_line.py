@@ -240,6 +240,7 @@ def test_list_names_every_part_with_its_line(asyncfl: AsyncFL) -> None:
         "MODELS",
         "DURATIONS",
         "AVAILABILITY",
+        "LINKS",
         "ARRANGEMENTS",
         "LOCAL",
         "CODINGS",

@@ -27,10 +27,11 @@ from fl_core.testing import conformance
 from fl_core.testing.scene import CENTRES, changed, experiment, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
+from fl_core.timing.network.per_client import PerClient
 
 FAMILIES: tuple[type[Part], ...] = (
     *(Strategy, Sampling, LocalWork, Coding, Arrangement),
-    *(Problem, Partition, Durations, Availability),
+    *(Problem, Partition, Durations, Availability, PerClient),
 )
 MEMBERS = [member for family in FAMILIES for member in family.members().values()]
 FITTING: dict[str, dict[str, Any]] = {  # what has no default, or must fit six clients
@@ -40,9 +41,13 @@ FITTING: dict[str, dict[str, Any]] = {  # what has no default, or must fit six c
     "highest_loss": {"sample": 2},
     "dropouts": {"share": 0.5, "at": 3, "back": 9},
     "spells": {"mean_on": 6, "mean_off": 2},
+    "constant": {"value": 3},
+    "lognormal": {"median": 10},
+    "two_classes": {"share": 0.5, "less": 1, "more": 20},
+    "table": {"table": [1, 2, 3, 4, 5, 6]},
     "quadratic": {"centres": CENTRES, "noise": 0.3},
 }
-LEFT_OUT = ("trace", "file", "natural", "given")  # need a file, or data that come from clients
+LEFT_OUT = ("trace", "column", "file", "natural", "given")  # need a file, or data that come from clients
 
 
 def fitting(family: type[Part]) -> list[Part]:
@@ -60,6 +65,7 @@ PARTS = [
     QSGD(feedback="ef21"),
     *fitting(Durations),
     *fitting(Availability),
+    *fitting(PerClient),
     *fitting(Partition),
     Quadratic.model_validate(FITTING["quadratic"]),
 ]

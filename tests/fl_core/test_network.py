@@ -1,4 +1,4 @@
-"""Rule 21: a job is download, computation and upload, over links of clients and links that they share.
+"""Rule 22: a job is download, computation and upload, over links of clients and links that they share.
 
 A model of these tests is one number, 8 bytes; a link of `ONE` Mbit/s carries one in a unit of virtual time.
 """
@@ -76,7 +76,7 @@ def test_one_client_on_a_constant_link() -> None:
     where = linked(scenario([3], updates=4), downlink=ONE / 2, uplink=ONE / 5, latency=0.5)
     simulation, seen = play(Scripted(), where)
     assert times(seen) == [(0, 11.0 * k) for k in range(1, 5)]
-    assert simulation.server.mean_time == (11,)
+    assert simulation.server.mean_time == (Fraction(11),)
     assert simulation.state.sent == {"down": 32, "up": 32}
     assert simulation.state.spent == [[10_000_000], [12_000_000], [22_000_000]]
 
@@ -94,6 +94,14 @@ def test_a_broadcast_takes_its_time() -> None:
     simulation, seen = play(strategy, linked(scenario([3], updates=2), downlink=ONE, uplink=ONE))
     assert times(seen) == [(0, 6.0), (0, 12.0)]
     assert known == [(6,)] and simulation.state.sent == {"down": 32, "up": 16}
+
+
+def test_a_coded_update_takes_the_time_of_its_bytes() -> None:
+    """A number in 2 bytes in place of 8."""
+    strategy = Strategy.model_validate({"name": "asgd", "uplink": "float16"})
+    simulation, seen = play(strategy, linked(scenario([3], updates=1), downlink=ONE, uplink=ONE))
+    assert times(seen) == [(0, 4.25)]
+    assert simulation.state.sent["up"] == 2
 
 
 @pytest.mark.parametrize("clients", [1, 4])

@@ -14,6 +14,7 @@ KINDS = (
     "models",
     "durations",
     "availability",
+    "links",
     "arrangements",
     "local",
     "codings",
@@ -33,8 +34,8 @@ def command(kind: str | None, name: str | None) -> None:
 
     \b
     Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
-    durations, availability, arrangements, local (local work),
-    codings (of updates and models), suites.
+    durations, availability, links (rates and latencies of clients),
+    arrangements, local (local work), codings (of updates and models), suites.
     """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.errors import UserError
     from benchmarks.reference.catalogue import FAMILIES, entries
