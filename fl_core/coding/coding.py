@@ -14,6 +14,8 @@ from torch import Tensor
 
 from fl_core.parts import Part
 
+SEED = 8  # bytes from which both ends draw the same random choice
+
 
 class Coding(Part):
     """What is sent of a vector [d], and what is received.
@@ -31,6 +33,10 @@ class Coding(Part):
         """Return what is received of a vector [d]: encoded, then decoded; the vector is left as it is."""
         raise NotImplementedError
 
+    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Tensor:
+        """Return what is received of a vector [d] by who holds another, `known` [d]."""
+        return self.code(vector, rng)
+
     def bytes(self, entries: int, word: int) -> int:
         """Return the bytes that are sent for a vector, all its parts counted.
 
@@ -43,6 +49,12 @@ class Coding(Part):
     def variance(self, entries: int) -> float:
         """Return ω of an unbiased coding: E C(v) = v and E‖C(v) − v‖² ≤ ω ‖v‖² for v [d]; 0 for others."""
         return 0.0
+
+    def refuses_models(self) -> str | None:
+        """Return why clients cannot be sent models in this coding, in one sentence, or None."""
+        if self.feedback == "ef14":
+            return "ef14 adds what it left out to the next message, and two models are no model; ef21 fits"
+        return None
 
     def send(
         self, vector: Tensor, memory: Tensor | None, rng: np.random.Generator

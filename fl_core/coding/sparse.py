@@ -8,10 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from fl_core.coding.coding import Coding
+from fl_core.coding.coding import SEED, Coding
 from fl_core.parts import exact
-
-SEED = 8  # bytes from which both ends draw the same places
 
 
 class Sparse(Coding):

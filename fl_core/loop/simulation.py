@@ -208,8 +208,8 @@ class Simulation:
         state.updates += 1
         update = Update.from_job(job, staleness, state.now)
         self.arrived = job
-        if job.finite and self.uplink is not None:
-            self._code(self.uplink, job, update)
+        if job.finite and self.uplink is not None and self.strategy.sends:
+            self._code(self.uplink, self.strategy.sends, job, update)
         if not job.finite:  # (14)
             self.strategy.lost(server, client)
         elif update.steps:  # (19)
@@ -220,9 +220,9 @@ class Simulation:
         self._settle()
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
-    def _code(self, coding: Coding, job: Job, update: Update) -> None:
+    def _code(self, coding: Coding, sends: str, job: Job, update: Update) -> None:
         """Replace what a client sends by what the server receives (21)."""
-        client, sends = job.client, self.strategy.sends
+        client = job.client
         rng, remembered = self.server.stream("uplink", client, job.index), self.state.uplink
         received, kept = coding.send(getattr(update, sends), remembered.get(client), rng)
         setattr(update, sends, received)
@@ -362,7 +362,7 @@ class Simulation:
             client,
             index,
             version,
-            start if self.downlink is None else self._coded(self.downlink, client, index, start),
+            self._coded(client, index, start),
             state.broadcasts[version],
             send.steps or self.local.count(self.server, client, index),
             state.local_lr * factors[client] if factors else state.local_lr,
@@ -382,10 +382,12 @@ class Simulation:
         if state.roster.present[client]:
             self._begin(job)
 
-    def _coded(self, coding: Coding, client: int, index: int, model: Tensor) -> Tensor:
+    def _coded(self, client: int, index: int, model: Tensor) -> Tensor:
         """Return what a client receives of a model [d] (21)."""
+        if self.downlink is None or not self.strategy.sends:
+            return model
         rng, remembered = self.server.stream("downlink", client, index), self.state.downlink
-        received, kept = coding.send(model, remembered.get(client), rng)
+        received, kept = self.downlink.send(model, remembered.get(client), rng)
         if kept is not None:
             remembered[client] = kept
         return received

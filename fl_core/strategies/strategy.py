@@ -31,7 +31,8 @@ class Strategy(Part):
     title: ClassVar[str]  # as its paper spells it
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
     reads_losses: ClassVar[bool] = False  # whether updates carry the training losses of the clients
-    sends: ClassVar[Literal["delta", "gradient"]] = "delta"  # what of an update a client sends
+    # What of an update a client sends; None: the strategy itself codes what both sides send
+    sends: ClassVar[Literal["delta", "gradient"] | None] = "delta"
 
     local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l, the clients' learning rate
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g, the server's learning rate
@@ -51,11 +52,12 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _can_be_coded(self) -> Self:
-        if self.downlink and self.downlink.feedback == "ef14":
-            raise FieldError(
-                "downlink",
-                "ef14 adds what it left out to the next message, and two models are no model; ef21 fits",
-            )
+        if self.sends is None:
+            for name in LINKS:
+                if (link := getattr(self, name)) and link.feedback != "none":
+                    raise FieldError(name, f"{self.reference()} codes its models itself, without feedback")
+        elif self.downlink and (why := self.downlink.refuses_models()):
+            raise FieldError("downlink", why)
         reads = type(self.local).receive is not LocalWork.receive
         if self.uplink and self.sends == "gradient" and reads:
             raise FieldError(

@@ -104,7 +104,7 @@ def jobs_go_through(local: LocalWork) -> None:
 def messages_go_through(coding: Coding) -> None:
     """So does asynchronous SGD whose updates, or models, are coded."""
     _goes_through(uplink=coding)
-    if coding.feedback != "ef14":
+    if not coding.refuses_models():
         _goes_through(downlink=coding)
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from fl_core.coding.coding import Coding, bytes_of
 from fl_core.coding.dense import QSGD, Float16
+from fl_core.coding.lattice import Lattice
 from fl_core.coding.sparse import RandomK, TopK
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
@@ -101,6 +102,39 @@ def test_float16_is_the_nearest_and_stays_finite() -> None:
     assert Float16().code(v, stream(0, "uplink")).tolist() == [1.0, -65504.0, 2**-24 * 1, 65504.0]
     assert bytes_of(v, Float16()) == 8
     assert bytes_of(v, None) == 32
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+@pytest.mark.parametrize(("width", "side", "d"), [(1, 0.5, 8), (3, 0.25, 13), (8, 0.01, 33)])
+def test_lattice_is_decoded_right_just_where_it_should(width: int, side: float, d: int, rotate: bool) -> None:
+    """The point nearest to v among all of its colour is searched one by one; it is that of v within q s/2."""
+    coding, q, right = Lattice(bits=width, side=side, rotate=rotate), 2**width, []
+    for draw in range(20):
+        v = vector(d)
+        known = v + vector(d) * (side * q * RNG.choice([0.1, 0.3, 1.0]))
+        received = coding.code_near(known, v, stream(0, "downlink", draw))
+        n = 2 ** math.ceil(math.log2(d)) if rotate else d
+        turn = np.eye(n)
+        if rotate:
+            hadamard = [[(-1) ** (i & j).bit_count() for j in range(n)] for i in range(n)]
+            turn = np.array(hadamard) / n**0.5 * stream(0, "downlink", draw).choice((-1.0, 1.0), n)
+        turned_v, turned_known = (turn @ np.pad(x.numpy(), (0, n - d)) for x in (v, known))
+        expected, as_sent = [], []
+        for x, near in zip(turned_v, turned_known, strict=True):
+            k = round(x / side)
+            middle = round(near / side)
+            same = [j for j in range(middle - 2 * q, middle + 2 * q + 1) if (j - k) % q == 0]
+            best = min(same, key=lambda j: abs(side * j - near))
+            as_sent.append(best == k)
+            assert (best == k) == (abs(near - side * k) < q * side / 2)
+            expected.append(side * best)
+        assert received.tolist() == pytest.approx((turn.T @ np.array(expected))[:d], abs=1e-9)
+        right.append(all(as_sent))
+        if np.abs(turned_v - turned_known).max() < (q - 1) * side / 2:
+            assert right[-1]
+            assert float((received - v).norm()) <= side / 2 * n**0.5 + 1e-9
+    assert 0 < sum(right) < 20
+    assert coding.bytes(d, 8) == math.ceil(n * width / 8) + (8 if rotate else 0)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +243,8 @@ def test_without_coding_an_identity_says_nothing_of_it() -> None:
     [
         ({"downlink": {"name": "qsgd", "feedback": "ef14"}}, "two models are no model"),
         ({"strategy": "afa_cd", "uplink": "qsgd", "local": "scaffold"}, "scaffold needs deltas"),
+        ({"downlink": "lattice"}, "with ef21 only"),
+        ({"strategy": "quafl", "uplink": {"name": "lattice", "feedback": "ef21"}}, "without feedback"),
         ({"uplink": {"name": "qsgd", "bits": 1}}, "greater than or equal to 2"),
     ],
 )

@@ -6,8 +6,12 @@ round s of them, drawn uniformly, get the server's X and answer at once with Y_i
 work: X ← (X + Σ Y_i)/(s + 1) at the server and, with the old X, X_i ← (X + s Y_i)/(s + 1) at the client. A
 client that joins starts from X.
 
+In the paper all that is sent is quantised: clients receive X near their Y_i, the server each Y_i near its X.
+`uplink` and `downlink` say how; `lattice` is the paper's quantiser, without `rotate` as in its code.
+
 Based on the paper's abstract and overview and on the published code, not on its algorithm; the default values
-are ours. Quantisation is left out. The code multiplies the clients' rates by (s + 1)/s, as we do not.
+are ours, and by default nothing is quantised. The code multiplies the clients' rates by (s + 1)/s, as we do
+not.
 """
 
 from typing import ClassVar
@@ -24,6 +28,7 @@ class QuAFL(Polling):
 
     name: ClassVar[str] = "quafl"
     title: ClassVar[str] = "QuAFL"
+    sends: ClassVar[None] = None
     kept_by_clients: ClassVar[tuple[str, ...]] = ("models",)
 
     def begin(self, server: Server) -> None:
@@ -31,9 +36,14 @@ class QuAFL(Polling):
         server.memory.models = {}  # X_i of the clients that were polled
 
     def answer(self, server: Server, update: Update) -> Tensor:
-        s = server.memory.polled
-        server.memory.models[update.client] = (server.model + s * update.model) / (s + 1)
-        return update.model
+        s, i, x, y = server.memory.polled, update.client, server.model, update.model
+        received, sent = x, y
+        if self.downlink:
+            received = self.downlink.code_near(y, x, server.stream("downlink", server.version))
+        if self.uplink:
+            sent = self.uplink.code_near(x, y, server.stream("uplink", i, server.version))
+        server.memory.models[i] = (received + s * y) / (s + 1)
+        return sent
 
     def start(self, server: Server, client: int) -> Tensor | None:
         return server.memory.models.get(client)

@@ -98,6 +98,31 @@ def test_quafl() -> None:
     assert cut > 30
 
 
+def near(x: np.ndarray, known: np.ndarray, q: int, side: float) -> np.ndarray:
+    """The quantiser of the published code: x to the nearest point, mod q, decoded with the receiver's key."""
+    colours = np.round(x / side).astype(int) % q
+    return q * side * np.round(known / (q * side) - colours / q) + side * colours
+
+
+@pytest.mark.parametrize("bits", [5, 12])
+def test_quafl_with_its_quantiser(bits: int) -> None:
+    """X ← (X + Σ Q_X(Y_i))/(s + 1), X_i ← (Q_{Y_i}(X) + s Y_i)/(s + 1), Q_z(v) decoded near z."""
+    side = 0.02
+    link = {"name": "lattice", "bits": bits, "side": side}
+    rounds, found = played_polls(**described("quafl", uplink=link, downlink=link))
+    x, own, wrong = START, [START] * N, 0
+    for now, group in enumerate(rounds, 1):
+        total = x.copy()
+        for seen in group:
+            y = own[seen.client] + seen.delta
+            total += near(y, x, 2**bits, side)
+            wrong += np.abs(near(y, x, 2**bits, side) - y).max() > side / 2 + 1e-9
+            own[seen.client] = (near(x, y, 2**bits, side) + SAMPLE * y) / (SAMPLE + 1)
+        x = total / (SAMPLE + 1)
+        np.testing.assert_allclose(found[now], x, rtol=0, atol=1e-10)
+    assert (wrong > 0) == (bits == 5)  # q s/2 is .32 there, and clients are farther apart
+
+
 def test_quafl_keeps_the_mean_of_all_models_but_for_the_gradients() -> None:
     """Averaging moves no mass where all are polled: X + Σ X_i changes by what local steps add.
 
