@@ -98,7 +98,7 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
 def load(store: Store, suite: str | None) -> RecordedSuite:
     """The suite's runs; the only suite's where none is named. UserError if there are none."""
     from benchmarks.suite.shipped import recorded_name
-    from benchmarks.tracking.database import reading
+    from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
     store.must_exist()
@@ -106,10 +106,8 @@ def load(store: Store, suite: str | None) -> RecordedSuite:
     suite = suite and recorded_name(suite)
     if suite is not None and (named := records.load(uri, suite)).runs:
         return named
-    with reading(uri) as client:
-        recorded = [
-            experiment.name for experiment in client.search_experiments() if experiment.name != DEFAULT
-        ]
+    with reading(uri) as reader:
+        recorded = [name for name in reader.experiments() if name != DEFAULT]
     if suite is None and len(recorded) == 1:
         return records.load(uri, recorded[0])
     if suite is None:

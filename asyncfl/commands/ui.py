@@ -23,7 +23,7 @@ from asyncfl import completion, options
 from benchmarks import interrupts
 from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
-from fl_core.schema import DEFAULT
+from fl_core.schema import DEFAULT, Kind, Tag
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -117,21 +117,22 @@ def _answers(host: str, port: int) -> bool:
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
     from benchmarks.tracking import notes, views
-    from benchmarks.tracking.database import reading
     from benchmarks.tracking.entries import valid_tags
+    from benchmarks.tracking.reader import reading
     from fl_core.text import nearest
 
-    with reading(tracking_uri) as client:
-        experiment = client.get_experiment_by_name(suite)
-        known = [experiment.name for experiment in client.search_experiments() if experiment.name != DEFAULT]
+    with reading(tracking_uri) as reader:
+        experiments = reader.experiments()
+        experiment = experiments.get(suite)
+        entries = reader.entries(experiment.id) if experiment else []
+    known = [name for name in experiments if name != DEFAULT]
     if experiment is None:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
-    id_ = experiment.experiment_id
+    id_ = experiment.id
     links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
-    with reading(tracking_uri) as client:
-        reports = client.search_runs([id_], notes.REPORT, max_results=1)
-    links += [("Report page", notes.report_page(suite, id_, run.info.run_id)) for run in reports]
+    reports = [entry.run_id for entry in entries if entry.tags.get(Tag.KIND) == Kind.REPORT]
+    links += [("Report page", notes.report_page(suite, id_, report)) for report in reports[:1]]
     return links or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 

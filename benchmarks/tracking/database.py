@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,9 +19,7 @@ from benchmarks.redaction import redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
 
-PAGE = 1000  # runs a request
 PREFIX = "sqlite:///"  # of the address of a file
 ENCODED = "a password with characters such as / @ [ has to be percent-encoded"
 # What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
@@ -149,26 +147,24 @@ def client(uri: str) -> MlflowClient:
     return MlflowClient(uri)
 
 
-def runs(client: MlflowClient, experiment: str, which: str = "") -> Iterator[Run]:
-    """All runs of an experiment, or those that a filter of MLflow's selects."""
-    token = None
-    while True:
-        page = client.search_runs([experiment], which, max_results=PAGE, page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
 @contextmanager
-def reading(uri: str) -> Iterator[MlflowClient]:
-    """A client to read with; UserError if there is nothing to read, or if it cannot be read."""
-    must_exist(uri)
-    try:
-        yield client(uri)
-    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy and HTTP each fail in ways of their own
-        reason = str(error).strip().partition("\n")[0]
-        raise UserError(f"MLflow at {redacted(uri)} cannot be read: {reason}") from None
+def transaction(client: MlflowClient) -> Iterator[None]:
+    """Have all that is written meanwhile written to a database at once, or not at all.
+
+    By itself MLflow commits ten times for a run. A server is sent one request after the other, as ever.
+    """
+    store = client._tracking_client.store
+    sessions = getattr(store, "ManagedSessionMaker", None)
+    if sessions is None:
+        yield
+        return
+    with sessions(read_only=False) as session:
+        commit, session.commit = session.commit, session.flush
+        store.ManagedSessionMaker = lambda read_only=True: nullcontext(session)
+        try:
+            yield
+        finally:
+            store.ManagedSessionMaker, session.commit = sessions, commit
 
 
 def is_damage(error: BaseException | None) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TOGETHER = 50  # records written at once, a second or two
 AGAIN = 30.0  # seconds until a store that does not answer is tried once more
 
 # MLflow's words for a request that would not do better another time.
@@ -101,6 +103,10 @@ class Delivery(Writer):
 
     def send(self) -> None:
         """Send all that waits, soon."""
+        for future in self._sent:
+            if future.done():
+                future.result()  # raises what cannot be used
+        self._sent = [future for future in self._sent if not future.done()]
         self._sent.append(self.soon(self._send_all))
 
     def flush(self) -> None:
@@ -140,32 +146,49 @@ class Delivery(Writer):
             self._tracking = Tracking(self.store)
         return self._tracking
 
-    def _send_all(self) -> None:
-        if self._announced is None and not self.waiting:
-            return
-        from mlflow.exceptions import MlflowException
-
+    def _told(self) -> Tracking:
+        """What has heard of the announced suite."""
         tracking = self._opened()
         if self._announced and self._heard is not tracking:
             suite, description, places = self._announced
             tracking.describe(suite, description)
             tracking.select(suite, places)
             self._heard = tracking
-        for record in self.outbox.waiting():
-            if record.key in self.refused:
-                continue
+        return tracking
+
+    def _send_all(self) -> None:
+        waiting = [record for record in self.outbox.waiting() if record.key not in self.refused]
+        for record in waiting:
             if not record.sound:  # the next session sets it aside
                 self.refused[record.key] = f"{record.folder} is damaged"
-                continue
-            try:
-                tracking.write(record)
+        sound = [record for record in waiting if record.key not in self.refused]
+        if sound or self._announced:
+            self._told()
+        for at in range(0, len(sound), TOGETHER):
+            self._bring(sound[at : at + TOGETHER])
+
+    def _bring(self, records: Sequence[OutboxRecord]) -> None:
+        """Send records together or, where that fails, each by itself: none holds up the others."""
+        from mlflow.exceptions import MlflowException
+
+        tracking = self._told()
+        try:
+            tracking.write(records)
+        except Exception as error:
+            refused = isinstance(error, MlflowException) and error.error_code in HOPELESS
+            failed = isinstance(error, failures()) and not refused
+            if failed or len(records) > 1:
+                self._tracking = None  # it knows of runs that are not there
+            if len(records) > 1:
+                for record in records:
+                    self._bring([record])
+                return
+            if failed:
+                raise
+            self.refused[records[0].key] = what_happened(error) if refused else summarised(error)
+        for record in records:
+            if record.key not in self.refused:
                 self.outbox.drop(record)
-            except failures() as error:
-                if not isinstance(error, MlflowException) or error.error_code not in HOPELESS:
-                    raise
-                self.refused[record.key] = what_happened(error)
-            except Exception as error:  # noqa: BLE001 - a damaged record must not hold up the others
-                self.refused[record.key] = summarised(error)
         self.unread |= tracking.unread
 
 
@@ -185,7 +208,7 @@ def failures() -> tuple[type[Exception], ...]:
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
-    return MlflowException, SQLAlchemyError, OSError  # of which all errors of HTTP are
+    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # of which all errors of HTTP are
 
 
 def without_room(store: Store, error: Exception) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking.outbox import OutboxRecord, Result
+from benchmarks.tracking.reader import Entry
 from fl_core.schema import TAGS, Clock, Kind, Name, Status, Tag, Total, TrialState
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
-    from mlflow.entities import DatasetInput, Metric, Run
+    from mlflow.entities import DatasetInput, Metric
 
 LONGEST_PARAM, LONGEST_TAG = 6000, 8000  # characters
 
@@ -136,15 +137,15 @@ def valid_tags(tags: Mapping[str, object]) -> dict[str, str]:
     return {name: value for name, value in tags.items() if isinstance(name, str) and isinstance(value, str)}
 
 
-def fault_of(run: Run) -> str:
+def fault_of(run: Entry) -> str:
     """Return what is wrong with a run in MLflow; empty if nothing is, or if it is none of ours."""
-    ours = any(str(name).startswith(TAGS) for name in run.data.tags)
+    ours = any(str(name).startswith(TAGS) for name in run.tags)
     return next(_faults(run), "") if ours else ""
 
 
-def _faults(run: Run) -> Iterator[str]:
-    tags, info = run.data.tags, run.info
-    said = {**tags, **run.data.params}
+def _faults(run: Entry) -> Iterator[str]:
+    tags = run.tags
+    said = {**tags, **run.params}
     if other := said.keys() - valid_tags(said).keys():
         yield f"{min(map(str, other))}: must be a text"
         return
@@ -152,10 +153,10 @@ def _faults(run: Run) -> Iterator[str]:
     for tag, allowed in NEEDED.get(kind, {Tag.KIND: "|".join(NEEDED)}).items():
         if not re.fullmatch(allowed, value := tags.get(tag, "")):
             yield f"tag {tag}: is '{value}'"
-    if other := {name for name, value in run.data.metrics.items() if not isinstance(value, int | float)}:
+    if other := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
         yield f"metric {min(map(str, other))}: must be a number"
-    for name, when in (("start_time", info.start_time), ("end_time", info.end_time or 0)):
+    for name, when in (("start_time", run.start_time), ("end_time", run.end_time or 0)):
         if not (isinstance(when, int) and 0 <= when < LATEST):
             yield f"{name}: must be milliseconds since 1970"
-    if not isinstance(info.artifact_uri, str):
+    if not isinstance(run.artifact_uri, str):
         yield "artifact_uri: must be an address"

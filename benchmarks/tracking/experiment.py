@@ -8,13 +8,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking.entries import ALL, Made
+from benchmarks.tracking.reader import Entry
 from benchmarks.tracking.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Experiment, Run
+    from mlflow.entities import Experiment
 
 Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
 Pair = tuple[str, str]  # scenario, strategy: a group
@@ -56,20 +57,22 @@ class KnownRun:
     superseded: bool
     parent: str  # the group's id; empty for a baseline
     made: Made
+    artifact_uri: str
 
     @classmethod
-    def of_run(cls, run: Run) -> KnownRun:
-        """What MLflow says of a run."""
-        tags, info = run.data.tags, run.info
+    def of_entry(cls, entry: Entry) -> KnownRun:
+        """Return what MLflow says of a run."""
+        tags = entry.tags
         scenario, strategy, seed = (tags.get(tag, "") for tag in (Tag.SCENARIO, Tag.STRATEGY, Tag.SEED))
         return cls(
-            info.run_id,
-            info.status,
-            info.start_time,
+            entry.run_id,
+            entry.status,
+            entry.start_time,
             (scenario, strategy, seed),
             Tag.SUPERSEDED in tags,
             tags.get(MlflowTag.PARENT, ""),
             Made(tags.get(Tag.EVALUATE, ALL), _code(tags.get(Tag.CODE, "{}"))),
+            entry.artifact_uri,
         )
 
 
@@ -91,11 +94,11 @@ class Group:
     colour: str  # in charts
 
     @classmethod
-    def of_run(cls, run: Run) -> Group:
-        """What MLflow says of the run."""
-        tags, info = run.data.tags, run.info
-        finished, colour = info.status == MlflowStatus.FINISHED, tags.get(MlflowTag.COLOUR, "")
-        return cls(info.run_id, tags.get(Tag.MEAN_OF, ""), finished, colour)
+    def of_entry(cls, entry: Entry) -> Group:
+        """Return what MLflow says of the run."""
+        tags = entry.tags
+        finished, colour = entry.status == MlflowStatus.FINISHED, tags.get(MlflowTag.COLOUR, "")
+        return cls(entry.run_id, tags.get(Tag.MEAN_OF, ""), finished, colour)
 
 
 @dataclass(slots=True)
@@ -109,13 +112,14 @@ class TrackedExperiment:
     groups: dict[Pair, Group] = field(default_factory=dict)
     meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
     report: str = ""  # id of the run that holds the page
+    report_uri: str = ""  # where its files lie
 
-    def add(self, run: Run) -> None:
+    def add(self, entry: Entry) -> None:
         """Take note of a run of MLflow's."""
-        tags = run.data.tags
+        tags = entry.tags
         if tags.get(Tag.KIND) == Kind.GROUP:
-            self.groups[tags[Tag.SCENARIO], tags[Tag.STRATEGY]] = Group.of_run(run)
+            self.groups[tags[Tag.SCENARIO], tags[Tag.STRATEGY]] = Group.of_entry(entry)
         elif tags.get(Tag.KIND) == Kind.REPORT:
-            self.report = run.info.run_id
+            self.report, self.report_uri = entry.run_id, entry.artifact_uri
         elif Tag.KEY in tags:
-            self.runs[tags[Tag.KEY]] = KnownRun.of_run(run)
+            self.runs[tags[Tag.KEY]] = KnownRun.of_entry(entry)

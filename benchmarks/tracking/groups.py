@@ -10,14 +10,15 @@ import numpy as np
 from benchmarks.tracking import parquet
 from benchmarks.tracking.entries import METRICS, NO_METRICS
 from benchmarks.tracking.places import fetched
+from benchmarks.tracking.reader import Entry
 from fl_core.schema import CURVE, ITERATION, SEED, SPREAD, TO_TARGET, Status, Tag, Total
 
 if TYPE_CHECKING:
     import pandas as pd
-    from mlflow.entities import Metric, Param, Run
+    from mlflow.entities import Metric, Param
 
 
-def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
+def metrics_of(seeds: Sequence[Entry], tracking_uri: str) -> Iterator[Metric]:
     """All that MLflow records of a group; runs that diverged are counted, and left out of means.
 
     Runs that stalled are counted, too, but their models would not change any more: they are in the means.
@@ -25,18 +26,18 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
     from mlflow.entities import Metric
 
     done = [seed for seed in seeds if not diverged(seed)]
-    ended, last = max(seed.info.end_time for seed in seeds), 0
+    ended, last = max(seed.end_time for seed in seeds), 0
     finals: dict[str, float] = {}
     if done:
         curve = mean_curve([_curve(seed, tracking_uri) for seed in done]).rename(columns=METRICS)
         last = int(curve.index[-1])
-        finals = dict(spread([seed.data.metrics for seed in done], curve))
+        finals = dict(spread([seed.metrics for seed in done], curve))
         for row in curve.drop(columns=list(NO_METRICS), errors="ignore").reset_index().to_dict("records"):
             step = int(row.pop(ITERATION))
             known = {str(name): value for name, value in row.items() if not np.isnan(value)}
             yield from (Metric(name, value, ended, step) for name, value in known.items())
-    finals |= reached([seed.data.metrics for seed in seeds])
-    stalled = sum(seed.data.tags[Tag.STATUS] == Status.STALLED for seed in seeds)
+    finals |= reached([seed.metrics for seed in seeds])
+    stalled = sum(seed.tags[Tag.STATUS] == Status.STALLED for seed in seeds)
     counts: dict[str, int] = {
         Total.SEEDS_DONE: len(done) - stalled,
         Total.SEEDS_DIVERGED: len(seeds) - len(done),
@@ -47,11 +48,11 @@ def metrics_of(seeds: Sequence[Run], tracking_uri: str) -> Iterator[Metric]:
         yield Metric(name, value, ended, last)
 
 
-def params_of(seeds: Sequence[Run]) -> list[Param]:
+def params_of(seeds: Sequence[Entry]) -> list[Param]:
     """The parameters that all seeds have in common: all but the seed."""
     from mlflow.entities import Param
 
-    shared = set.intersection(*(set(seed.data.params.items()) for seed in seeds))
+    shared = set.intersection(*(set(seed.params.items()) for seed in seeds))
     return [Param(name, value) for name, value in sorted(shared) if name != SEED]
 
 
@@ -61,9 +62,9 @@ def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(median) for name, median in medians.items() if np.isfinite(median)}
 
 
-def diverged(seed: Run) -> bool:
+def diverged(seed: Entry) -> bool:
     """Whether its model or loss became non-finite."""
-    return bool(seed.data.tags[Tag.STATUS] == Status.DIVERGED)
+    return bool(seed.tags[Tag.STATUS] == Status.DIVERGED)
 
 
 def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -114,6 +115,6 @@ def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterat
             yield f"{SPREAD}{name}", float(np.std(values, ddof=1))
 
 
-def _curve(seed: Run, tracking_uri: str) -> pd.DataFrame:
-    with fetched(seed.info.artifact_uri, tracking_uri, [CURVE.file]) as folder:
+def _curve(seed: Entry, tracking_uri: str) -> pd.DataFrame:
+    with fetched(seed.artifact_uri, tracking_uri, [CURVE.file]) as folder:
         return parquet.read(folder, CURVE)

@@ -58,6 +58,9 @@ class Result:
     )  # when each row of the curve was; milliseconds since 1970
 
 
+_RESULT = TypeAdapter(Result)
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxRecord:
     """A record in the outbox."""
@@ -72,7 +75,7 @@ class OutboxRecord:
     @property
     def result(self) -> Result:
         """The content of its result.json; ValueError if it is damaged."""
-        return TypeAdapter(Result).validate_json((self.folder / RESULT).read_bytes())
+        return _RESULT.validate_json((self.folder / RESULT).read_bytes())
 
     @property
     def sound(self) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.tracking import database
 from benchmarks.tracking.entries import fault_of, text
 from benchmarks.tracking.experiment import MlflowStatus, open_experiment
+from benchmarks.tracking.reader import Entry, opened
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.schema import (
@@ -32,7 +33,7 @@ from fl_core.schema import (
 )
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Run
+    from mlflow.entities import Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +79,18 @@ class StudyTracking:
         experiment = open_experiment(self._client, self._store, self._name, description)
         self._experiment = experiment.experiment_id
         wanted = {study[Tag.STUDY]: study[Tag.IDENTITY] for study in studies}
-        runs = list(database.runs(self._client, self._experiment))
+        with opened(self._store.tracking_uri) as reader:
+            entries = reader.entries(self._experiment)
         replaced = set()  # studies whose name another has by now
-        for run in runs:
-            tags = run.data.tags
+        for run in entries:
+            tags = run.tags
             identity = wanted.get(tags.get(Tag.STUDY, ""))
             if tags.get(Tag.KIND) == Kind.STUDY and identity not in (None, tags.get(Tag.IDENTITY)):
-                replaced.add(run.info.run_id)
-        for run in runs:
-            if run.info.run_id in replaced or run.data.tags.get(MlflowTag.PARENT) in replaced:
-                if Tag.SUPERSEDED not in run.data.tags:
-                    self._client.set_tag(run.info.run_id, Tag.SUPERSEDED, "true")
+                replaced.add(run.run_id)
+        for run in entries:
+            if run.run_id in replaced or run.tags.get(MlflowTag.PARENT) in replaced:
+                if Tag.SUPERSEDED not in run.tags:
+                    self._client.set_tag(run.run_id, Tag.SUPERSEDED, "true")
             else:
                 self._index(run)
         for study in studies:
@@ -119,10 +121,11 @@ class StudyTracking:
         if not known.written:
             tags = [RunTag(name, value) for name, value in _trial_tags(trial).items()]
             params = [Param(name, str(value)) for name, value in trial.parameters.items()]
-            self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
             failed = trial.state is TrialState.FAILED
             status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
-            self._client.set_terminated(run, status, trial.ended)
+            with database.transaction(self._client):
+                self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
+                self._client.set_terminated(run, status, trial.ended)
             known.written = True
         while known.twins:  # not before its end: the process at work on it may write to any of them
             self._client.delete_run(known.twins.pop())
@@ -138,15 +141,15 @@ class StudyTracking:
         if study[Tag.STATUS] is StudyStatus.FINISHED:
             self._client.set_terminated(run, MlflowStatus.FINISHED)
 
-    def _index(self, run: Run) -> None:
-        tags = run.data.tags
+    def _index(self, run: Entry) -> None:
+        tags = run.tags
         if Tag.SUPERSEDED in tags or fault_of(run):
             return
         if tags.get(Tag.KIND) == Kind.STUDY:
-            self._studies[tags[Tag.STUDY]] = run.info.run_id
+            self._studies[tags[Tag.STUDY]] = run.run_id
         elif tags.get(Tag.KIND) == Kind.TRIAL:
             place = (tags[Tag.STUDY], int(tags[Tag.TRIAL]))
-            known = LoggedTrial(run.info.run_id, run.info.status != MlflowStatus.RUNNING)
+            known = LoggedTrial(run.run_id, run.status != MlflowStatus.RUNNING)
             if (twin := self.trials.get(place)) is not None:
                 known, twin = (known, twin) if known.written else (twin, known)
                 known.twins += [twin.id, *twin.twins]

@@ -12,8 +12,10 @@ To be used from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from shutil import copy, copytree
 from typing import TYPE_CHECKING
 
 from benchmarks.tracking import database, groups, notes, places, views
@@ -40,13 +42,15 @@ from benchmarks.tracking.experiment import (
 )
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.parquet import UnreadableTableError
+from benchmarks.tracking.reader import Entry, opened
 from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.metrics import from_text, named
 from fl_core.schema import Kind, MlflowTag, Status, Tag
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Run
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
 
 # Tags that a group has in common with its seeds.
 SHARED = (
@@ -65,15 +69,20 @@ class Tracking:
     """An open MLflow store. Methods raise what MLflow raises."""
 
     def __init__(self, store: Store) -> None:
-        places.settle(store)  # before new files go to where the store once was
         self._store = store
-        self._client = database.client(store.tracking_uri)
         self._experiments: dict[str, TrackedExperiment] = {}
         self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
 
+    @cached_property
+    def _client(self) -> MlflowClient:
+        """MLflow's client, once there is something to write: it takes seconds to import."""
+        places.settle(self._store)  # before new files go to where the store once was
+        return database.client(self._store.tracking_uri)
+
     def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
         """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says."""
-        runs = self._experiment(suite).runs
+        experiment = self._found(suite)
+        runs = experiment.runs if experiment else {}
         asked = wanted or {}
         lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
         return {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
@@ -89,15 +98,18 @@ class Tracking:
 
         The others get the tag `Tag.SUPERSEDED`, which reports leave out; selected again they lose it.
         """
-        taken = set(places.values())
-        for key, known in self._experiment(suite).runs.items():
-            superseded = key not in places and known.place in taken
-            if superseded and not known.superseded:
-                self._client.set_tag(known.id, Tag.SUPERSEDED, "true")
-            elif known.superseded and key in places:
-                self._client.delete_tag(known.id, Tag.SUPERSEDED)
-            known.superseded = superseded
-        experiment = self._experiment(suite)
+        experiment, taken = self._experiment(suite), set(places.values())
+        others = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
+        chosen = [run for key, run in experiment.runs.items() if key in places]
+        changed = [run for run in others if not run.superseded] + [run for run in chosen if run.superseded]
+        if changed:
+            with database.transaction(self._client):
+                for run in changed:
+                    run.superseded = not run.superseded
+                    if run.superseded:
+                        self._client.set_tag(run.id, Tag.SUPERSEDED, "true")
+                    else:
+                        self._client.delete_tag(run.id, Tag.SUPERSEDED)
         experiment.meant = {}
         for key, (scenario, strategy, _) in places.items():
             experiment.meant.setdefault((scenario, strategy), set()).add(key)
@@ -105,29 +117,42 @@ class Tracking:
             self._sum_up(experiment, pair)
         self._paint(experiment)
 
-    def write(self, record: OutboxRecord) -> None:
-        """Bring a record into MLflow, if it is not there.
+    def write(self, records: Sequence[OutboxRecord]) -> None:
+        """Bring records into MLflow that are not there; into a database all of them at once, or none.
 
-        An older error of the same run gives way to it, and so does a record with less at its marks, or one
-        made by the user's code before it was edited.
+        An older error of the same run gives way to a record, and so does a record with less at its marks, or
+        one made by the user's code before it was edited.
         """
-        result = record.result
-        experiment = self._experiment(result.suite)
+        written: dict[tuple[str, Pair], None] = {}
+        for suite in {record.result.suite for record in records}:
+            self._experiment(suite)
+        with database.transaction(self._client):
+            for record in records:
+                result = record.result
+                if known := self._write(record, result):
+                    written[result.suite, known.place[:2]] = None
+            for suite, pair in written:
+                self._sum_up(self._experiments[suite], pair)
+
+    def _write(self, record: OutboxRecord, result: Result) -> KnownRun | None:
+        """Bring a record into MLflow; None if it is there."""
+        experiment = self._experiments[result.suite]
         known = experiment.runs.get(result.key)
         enough = known and known.made.serves(Made.of(result.about))
         if known and known.status == MlflowStatus.FINISHED and enough:
-            return
+            return None
         if known and known.began != result.began:  # another attempt, which failed or was never completed
             self._client.delete_run(known.id)
             known = None
         if known is None:
             known = experiment.runs[result.key] = self._begin(experiment, result)
-        if known.status == MlflowStatus.RUNNING:
-            self._fill(known.id, record, result)
-            failed = result.status is Status.ERROR
-            known.status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
-            self._client.set_terminated(known.id, known.status, result.ended)
-            self._sum_up(experiment, known.place[:2])
+        if known.status != MlflowStatus.RUNNING:
+            return None
+        self._fill(known, record, result)
+        failed = result.status is Status.ERROR
+        known.status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
+        self._client.set_terminated(known.id, known.status, result.ended)
+        return known
 
     def keep_page(self, suite: str, page: Path) -> None:
         """Keep the report page as an artifact, in the place of an older one; the suite's note links to it."""
@@ -136,8 +161,8 @@ class Tracking:
             tags: dict[str, str] = {Tag.KIND: Kind.REPORT, Tag.SUITE: suite}
             began = min((known.began for known in experiment.runs.values()), default=now())
             run = self._client.create_run(experiment.id, began, tags, "report page")  # below all others
-            experiment.report = run.info.run_id
-        self._client.log_artifact(experiment.report, str(page))
+            experiment.add(Entry.of_run(run))
+        self._keep(experiment.report, experiment.report_uri, page)
         self._client.set_terminated(experiment.report, MlflowStatus.FINISHED)
         self._annotate(experiment)
 
@@ -146,7 +171,7 @@ class Tracking:
         if result.kind is Kind.RUN:
             tags[MlflowTag.PARENT] = self._group(experiment, tags, result.began).id
         run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
-        return KnownRun.of_run(run)
+        return KnownRun.of_entry(Entry.of_run(run))
 
     def _group(self, experiment: TrackedExperiment, seed_tags: Mapping[str, str], began: int) -> Group:
         """The parent of a run's seeds, from the tags of one of them."""
@@ -158,14 +183,25 @@ class Tracking:
             experiment.groups[pair] = Group(run.info.run_id, mean_of="", finished=False, colour="")
         return experiment.groups[pair]
 
-    def _fill(self, run: str, record: OutboxRecord, result: Result) -> None:
+    def _fill(self, known: KnownRun, record: OutboxRecord, result: Result) -> None:
         from mlflow.entities import Param
 
         params = [Param(name, text) for name, text in params_of(record.description)]
-        self._client.log_batch(run, list(metrics_of(record, result)), params, synchronous=True)
+        self._client.log_batch(known.id, list(metrics_of(record, result)), params, synchronous=True)
         if data_sets := data_set_of(result):
-            self._client.log_inputs(run, data_sets)
-        self._client.log_artifacts(run, str(record.artifacts))
+            self._client.log_inputs(known.id, data_sets)
+        self._keep(known.id, known.artifact_uri, record.artifacts)
+
+    def _keep(self, run: str, address: str, files: Path) -> None:
+        """Keep a file, or those of a folder, as artifacts of a run."""
+        folder = None if self._store.is_server else places.place(address, self._store.tracking_uri)
+        if folder is None:
+            (self._client.log_artifacts if files.is_dir() else self._client.log_artifact)(run, str(files))
+        elif files.is_dir():
+            copytree(files, folder, dirs_exist_ok=True)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            copy(files, folder)
 
     def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
         """Log the results of a group's seeds to it, once they are all finished."""
@@ -182,8 +218,9 @@ class Tracking:
         if group and group.mean_of not in ("", mean_of):  # the suite was edited; logged curves are final
             self._client.delete_run(experiment.groups.pop(pair).id)
         ids = ", ".join(f"'{seed.id}'" for seed in seeds)
-        runs = list(database.runs(self._client, experiment.id, f"attributes.run_id IN ({ids})"))
-        group = self._group(experiment, runs[0].data.tags, runs[0].info.start_time)
+        found = self._client.search_runs([experiment.id], f"attributes.run_id IN ({ids})")
+        runs = list(map(Entry.of_run, found))
+        group = self._group(experiment, runs[0].tags, runs[0].start_time)
         for known in experiment.runs.values():
             if known.place[:2] == pair and known.parent != group.id:
                 self._client.set_tag(known.id, MlflowTag.PARENT, group.id)
@@ -198,15 +235,15 @@ class Tracking:
         self._paint(experiment)
 
     def _write_group(
-        self, experiment: TrackedExperiment, group: Group, seeds: list[Run], metrics: list[Metric], ids: str
+        self, experiment: TrackedExperiment, group: Group, seeds: list[Entry], metrics: list[Metric], ids: str
     ) -> None:
         from mlflow.entities import RunTag
 
         lost = sum(map(groups.diverged, seeds))
-        note = notes.of_group(experiment.id, seeds[0].data.tags, len(seeds) - lost, lost)
+        note = notes.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.id, metrics, groups.params_of(seeds), tags, synchronous=True)
-        last = max(seed.info.end_time for seed in seeds)
+        last = max(seed.end_time for seed in seeds)
         self._client.set_terminated(group.id, MlflowStatus.FINISHED, last)
         group.mean_of, group.finished = ids, True
 
@@ -219,10 +256,10 @@ class Tracking:
                 self._client.set_tag(group.id, MlflowTag.COLOUR, colour)
                 group.colour = colour
 
-    def _save_views(self, experiment: TrackedExperiment, run: Run) -> None:
+    def _save_views(self, experiment: TrackedExperiment, run: Entry) -> None:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
-        tags = run.data.tags
-        shown = [name for name in tags.get(Tag.SHOW, "").split(",") if name in run.data.metrics]
+        tags = run.tags
+        shown = [name for name in tags.get(Tag.SHOW, "").split(",") if name in run.metrics]
         declared = from_text(tags.get(Tag.METRICS, ""))
         metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
         for view in (views.view(metrics), views.view(metrics, tags[Tag.SCENARIO])):
@@ -241,24 +278,37 @@ class Tracking:
 
     def _experiment(self, suite: str) -> TrackedExperiment:
         """The suite's experiment with an index of what is in it; made if it is not there."""
+        experiment = self._found(suite)
+        if experiment is None:
+            open_experiment(self._client, self._store, suite)
+            experiment = self._found(suite)
+            assert experiment is not None
+        return experiment
+
+    def _found(self, suite: str) -> TrackedExperiment | None:
+        """The suite's experiment with an index of what is in it, if it is there."""
         if suite not in self._experiments:
-            opened = open_experiment(self._client, self._store, suite)
-            experiment = TrackedExperiment(opened.experiment_id, suite, valid_tags(opened.tags))
-            for run in database.runs(self._client, experiment.id):
-                self._index(experiment, run)
+            with opened(self._store.tracking_uri) as reader:
+                found = reader.experiments().get(suite)
+                if found is None:
+                    return None
+                entries = reader.entries(found.id)
+            experiment = TrackedExperiment(found.id, suite, valid_tags(found.tags))
+            for entry in entries:
+                self._index(experiment, entry)
             self._experiments[suite] = experiment
         return self._experiments[suite]
 
-    def _index(self, experiment: TrackedExperiment, run: Run) -> None:
+    def _index(self, experiment: TrackedExperiment, entry: Entry) -> None:
         """Take note of a run that is not damaged; one of two of the same attempt goes.
 
         A request to create it was carried out but its answer was lost, and it was made again.
         """
-        if fault_of(run):
+        if fault_of(entry):
             return
-        twin = experiment.runs.get(run.data.tags.get(Tag.KEY, ""))
-        better = twin is None or run.info.status == MlflowStatus.FINISHED != twin.status
-        if twin is not None and twin.began == run.info.start_time:
-            self._client.delete_run(twin.id if better else run.info.run_id)
+        twin = experiment.runs.get(entry.tags.get(Tag.KEY, ""))
+        better = twin is None or entry.status == MlflowStatus.FINISHED != twin.status
+        if twin is not None and twin.began == entry.start_time:
+            self._client.delete_run(twin.id if better else entry.run_id)
         if better:
-            experiment.add(run)
+            experiment.add(entry)

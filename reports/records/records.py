@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.tracking.reader import Entry
 from fl_core.keys import is_older
 from fl_core.metrics import SURROGATE, Metric, from_text
 from fl_core.schema import DIAGNOSED, OF_BUDGET, SEED, Clock, Status, Tag
@@ -78,16 +79,14 @@ class RecordedRun:
     files: Files = field(default_factory=Files.none)
 
     @classmethod
-    def of_run(
-        cls, info: Any, tags: Mapping[str, str], params: Mapping[str, str], metrics: Mapping[str, float]
-    ) -> RecordedRun:
+    def of_entry(cls, entry: Entry) -> RecordedRun:
         """Return a run from what MLflow says of it, of which much may be invalid; files come later."""
 
         def read(tag: Tag, otherwise: str = "") -> str:
-            return clean(tags.get(tag, "")) or otherwise
+            return clean(entry.tags.get(tag, "")) or otherwise
 
         return cls(
-            id=info.run_id,
+            id=entry.run_id,
             key=read(Tag.KEY),
             scenario=read(Tag.SCENARIO),
             problem=read(Tag.PROBLEM),
@@ -102,10 +101,10 @@ class RecordedRun:
             higher_is_better=read(Tag.HIGHER_IS_BETTER, "true").lower() != "false",
             target=number(read(Tag.TARGET)),
             show=tuple(name for part in read(Tag.SHOW).split(",") if (name := part.strip())),
-            params={name: clean(value) for name, value in params.items()},
-            totals=dict(metrics),
-            started=moment(info.start_time),
-            ended=moment(info.end_time),
+            params={name: clean(value) for name, value in entry.params.items()},
+            totals=dict(entry.metrics),
+            started=moment(entry.start_time),
+            ended=moment(entry.end_time),
             wall_seconds=number(read(Tag.WALL_SECONDS)) or 0.0,
             version=read(Tag.VERSION),
             commit=read(Tag.COMMIT),

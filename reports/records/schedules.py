@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.errors import UserError
-from benchmarks.tracking import database, parquet
+from benchmarks.tracking import parquet
 from benchmarks.tracking.places import fetched
+from benchmarks.tracking.reader import reading
 from fl_core.schema import ARRIVALS
 
 
@@ -18,8 +19,8 @@ def schedules(tracking_uri: str, runs: Iterable[str]) -> dict[str, str]:
     """Return the digest of each run's arrivals, by MLflow's run id; UserError where they cannot be read."""
     digests = {}
     for run in runs:
-        with database.reading(tracking_uri) as client:
-            folder = client.get_run(run).info.artifact_uri
+        with reading(tracking_uri) as reader:
+            folder = reader.artifact_uri(run)
         try:
             with fetched(folder, tracking_uri, [ARRIVALS.file]) as here:
                 digests[run] = digest(here)

@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
-from benchmarks.tracking import database, parquet
+from benchmarks.tracking import parquet
 from benchmarks.tracking.entries import fault_of, valid_tags
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.places import fetched, place
+from benchmarks.tracking.reader import Entry, reading
 from fl_core.keys import is_older
 from fl_core.schema import (
     ARRIVALS,
@@ -36,9 +36,6 @@ from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, l
 from reports.records.studies import read_studies
 from reports.records.values import clean
 
-if TYPE_CHECKING:
-    pass
-
 DOWNLOADS = 8  # at a time, from a server
 
 
@@ -48,31 +45,27 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
     Files are read of the runs with the given keys, of all by default. A warning names what is damaged, and
     left out. Raises UserError if the store cannot be read.
     """
-    with database.reading(tracking_uri) as client:
-        experiment = client.get_experiment_by_name(suite)
-        tuning = client.get_experiment_by_name(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
-        recorded = list(database.runs(client, experiment.experiment_id)) if experiment else []
-        tried = list(database.runs(client, tuning.experiment_id)) if tuning else []
-        base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
-        tuned = base != suite and client.get_experiment_by_name(f"{base}{CAMPAIGN}") is not None
-    faults = {run.info.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
-    kinds = [(run, run.data.tags.get(Tag.KIND)) for run in recorded if run.info.run_id not in faults]
-    runs, older = latest(
-        RecordedRun.of_run(run.info, run.data.tags, run.data.params, run.data.metrics)
-        for run, kind in kinds
-        if kind == Kind.RUN
-    )
-    folders = {run.info.run_id: run.info.artifact_uri for run in recorded}
+    with reading(tracking_uri) as reader:
+        known = reader.experiments()
+        experiment, tuning = known.get(suite), known.get(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
+        recorded = reader.entries(experiment.id) if experiment else []
+        tried = reader.entries(tuning.id) if tuning else []
+    base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
+    tuned = base != suite and f"{base}{CAMPAIGN}" in known
+    faults = {run.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
+    kinds = [(run, run.tags.get(Tag.KIND)) for run in recorded if run.run_id not in faults]
+    runs, older = latest(RecordedRun.of_entry(run) for run, kind in kinds if kind == Kind.RUN)
+    folders = {run.run_id: run.artifact_uri for run in recorded}
     loaded = RecordedSuite(
         suite,
         redacted(tracking_uri),
-        experiment.experiment_id if experiment else "",
+        experiment.id if experiment else "",
         _description(valid_tags(experiment.tags)) if experiment else "",
         _with_files(runs, folders, tracking_uri, files_of),
         _pooled(run for run, kind in kinds if kind == Kind.POOLED),
         older,
         read_studies(
-            [run for run in tried if run.info.run_id not in faults],
+            [run for run in tried if run.run_id not in faults],
             lambda trial: _by_seed(tracking_uri, trial),
         ),
         base if tuned else "",
@@ -101,21 +94,21 @@ def _description(tags: Mapping[str, str]) -> str:
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:
     """Return the objective of each seed of a trial."""
-    with database.reading(tracking_uri) as client:
-        return [float(point.value) for point in client.get_metric_history(trial, TrialMetric.BY_SEED)]
+    with reading(tracking_uri) as reader:
+        return reader.history(trial, TrialMetric.BY_SEED)
 
 
-def _pooled(runs: Iterable[Any]) -> tuple[Pooled, ...]:
+def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:
     """Return the centralised baselines; those of an earlier version only where there are no others."""
     every = list(runs)
-    renewed = [run for run in every if not is_older(run.data.tags.get(Tag.KEY, ""))]
+    renewed = [run for run in every if not is_older(run.tags.get(Tag.KEY, ""))]
     return tuple(map(_baseline, renewed or every))
 
 
-def _baseline(run: Any) -> Pooled:
-    seed = run.data.tags.get(Tag.SEED, "")
-    problem = run.data.tags.get(Tag.PROBLEM, "")
-    return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.data.metrics))
+def _baseline(run: Entry) -> Pooled:
+    seed = run.tags.get(Tag.SEED, "")
+    problem = run.tags.get(Tag.PROBLEM, "")
+    return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.metrics))
 
 
 def _with_files(

@@ -11,6 +11,7 @@ from typing import Any
 
 from fl_core.metrics import from_text
 from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialMetric, TrialState
+from benchmarks.tracking.reader import Entry
 from reports.records.measures import Measure, measure
 from reports.records.space import Parameter, Value, is_number, read_parameter
 from reports.records.values import clean, number
@@ -89,21 +90,21 @@ class RecordedStudy:
         return tuple(trial for trial in self.counted if trial.diverged)
 
 
-def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]]) -> tuple[RecordedStudy, ...]:
+def read_studies(runs: Iterable[Entry], by_seed: Callable[[str], Sequence[float]]) -> tuple[RecordedStudy, ...]:
     """Return the studies among MLflow's runs, each with its trials; replaced ones are left out.
 
     `by_seed` gives the objective of each seed of a trial's run.
     """
     everything = list(runs)
-    trials: dict[str, list[Any]] = {}
+    trials: dict[str, list[Entry]] = {}
     for run in everything:
-        if run.data.tags.get(Tag.KIND) == Kind.TRIAL:
-            trials.setdefault(run.data.tags.get(MlflowTag.PARENT, ""), []).append(run)
+        if run.tags.get(Tag.KIND) == Kind.TRIAL:
+            trials.setdefault(run.tags.get(MlflowTag.PARENT, ""), []).append(run)
     newest: dict[tuple[str, str], RecordedStudy] = {}
-    for run in sorted(everything, key=lambda run: (run.info.start_time or 0, run.info.run_id)):
-        tags = run.data.tags
+    for run in sorted(everything, key=lambda run: (run.start_time or 0, run.run_id)):
+        tags = run.tags
         if tags.get(Tag.KIND) == Kind.STUDY and Tag.SUPERSEDED not in tags:
-            study = _study(run, trials.get(run.info.run_id, ()))
+            study = _study(run, trials.get(run.run_id, ()))
             newest[study.scenario, study.strategy] = study
     return tuple(
         replace(study, by_seed=tuple(filter(isfinite, by_seed(study.best.id)))) if study.best else study
@@ -111,9 +112,9 @@ def read_studies(runs: Iterable[Any], by_seed: Callable[[str], Sequence[float]])
     )
 
 
-def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
+def _study(run: Entry, trials: Iterable[Entry]) -> RecordedStudy:
     def read(tag: Tag, otherwise: str = "") -> str:
-        return clean(run.data.tags.get(tag, "")) or otherwise
+        return clean(run.tags.get(tag, "")) or otherwise
 
     space = tuple(
         parameter
@@ -124,8 +125,8 @@ def _study(run: Any, trials: Iterable[Any]) -> RecordedStudy:
     judged_on, objective = read(Tag.JUDGED_ON, "unnamed data"), read(Tag.OBJECTIVE, "final")
     higher = read(Tag.DIRECTION) != "minimize"
     return RecordedStudy(
-        id=run.info.run_id,
-        experiment=run.info.experiment_id,
+        id=run.run_id,
+        experiment=run.experiment_id,
         scenario=read(Tag.SCENARIO, "(unnamed scenario)"),
         strategy=read(Tag.STRATEGY, "(unnamed strategy)"),
         objective=objective,
@@ -153,13 +154,13 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
     return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own
 
 
-def _trial(run: Any, space: Iterable[Parameter]) -> Trial:
-    tags = run.data.tags
-    texts = {clean(name): clean(text) for name, text in run.data.params.items()}
+def _trial(run: Entry, space: Iterable[Parameter]) -> Trial:
+    tags = run.tags
+    texts = {clean(name): clean(text) for name, text in run.params.items()}
     values = {known.name: known.read(texts[known.name]) for known in space if known.name in texts}
-    objective = run.data.metrics.get(TrialMetric.OBJECTIVE)
+    objective = run.metrics.get(TrialMetric.OBJECTIVE)
     return Trial(
-        id=run.info.run_id,
+        id=run.run_id,
         number=int(number(tags.get(Tag.TRIAL, "")) or 0),
         state=TrialState(tags.get(Tag.STATE, "") or TrialState.RUNNING),
         origin=clean(tags.get(Tag.ORIGIN, "")),

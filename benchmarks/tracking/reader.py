@@ -1,0 +1,195 @@
+"""What MLflow holds, as plain data.
+
+An SQLite file is read as it is: a query a table, without MLflow, which takes seconds to import, and a second
+for a hundred runs. Any other store is read through MLflow's client.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
+from benchmarks.tracking import database
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+PAGE = 1000  # runs a request
+ACTIVE = "active"  # MLflow's word for what is not deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment in MLflow: a suite, or a tuning campaign."""
+
+    id: str
+    name: str
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A run in MLflow: a run of a suite, a group, a baseline, a trial."""
+
+    run_id: str
+    experiment_id: str
+    status: str
+    start_time: int  # milliseconds since 1970
+    end_time: int | None
+    artifact_uri: str
+    tags: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)  # the newest values
+
+    @classmethod
+    def of_run(cls, run: Run) -> Self:
+        """Return what MLflow's client says of a run."""
+        info, data = run.info, run.data
+        return cls(
+            info.run_id,
+            info.experiment_id,
+            info.status,
+            info.start_time,
+            info.end_time,
+            info.artifact_uri,
+            data.tags,
+            data.params,
+            data.metrics,
+        )
+
+
+class Reader(ABC):
+    """An MLflow store to read from."""
+
+    @abstractmethod
+    def experiments(self) -> dict[str, Experiment]:
+        """Return all experiments by name, those in MLflow's bin left out."""
+
+    @abstractmethod
+    def entries(self, experiment: str) -> list[Entry]:
+        """Return all runs of an experiment, the newest first."""
+
+    @abstractmethod
+    def artifact_uri(self, run: str) -> str:
+        """Return the address of a run's files."""
+
+    @abstractmethod
+    def history(self, run: str, metric: str) -> list[float]:
+        """Return all values of a metric, by step."""
+
+
+class ClientReader(Reader):
+    """A server, or a database that is no file."""
+
+    def __init__(self, client: MlflowClient) -> None:
+        self._client = client
+
+    def experiments(self) -> dict[str, Experiment]:
+        return {
+            experiment.name: Experiment(experiment.experiment_id, experiment.name, experiment.tags)
+            for experiment in self._client.search_experiments()
+        }
+
+    def entries(self, experiment: str) -> list[Entry]:
+        return list(map(Entry.of_run, self._runs(experiment)))
+
+    def _runs(self, experiment: str) -> Iterator[Run]:
+        token = None
+        while True:
+            page = self._client.search_runs([experiment], max_results=PAGE, page_token=token)
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+    def artifact_uri(self, run: str) -> str:
+        return str(self._client.get_run(run).info.artifact_uri)
+
+    def history(self, run: str, metric: str) -> list[float]:
+        return [float(point.value) for point in self._client.get_metric_history(run, metric)]
+
+
+class FileReader(Reader):
+    """An SQLite file with MLflow's tables."""
+
+    def __init__(self, opened: sqlite3.Connection) -> None:
+        self._opened = opened
+
+    def experiments(self) -> dict[str, Experiment]:
+        tags: dict[int, dict[str, str]] = {}
+        for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
+            tags.setdefault(experiment, {})[key] = value
+        query = "SELECT experiment_id, name FROM experiments WHERE lifecycle_stage = ?"
+        return {name: Experiment(str(id_), name, tags.get(id_, {})) for id_, name in self._rows(query, ACTIVE)}
+
+    def entries(self, experiment: str) -> list[Entry]:
+        query = (
+            "SELECT runs.run_uuid, runs.experiment_id, runs.status, runs.start_time, runs.end_time,"
+            " runs.artifact_uri FROM runs WHERE experiment_id = ? AND lifecycle_stage = ?"
+            " ORDER BY start_time DESC, run_uuid"
+        )
+        chosen = (int(experiment), ACTIVE)
+        found = {row[0]: Entry(row[0], str(row[1]), *row[2:]) for row in self._rows(query, *chosen)}
+        of_these = "{0}.run_uuid, {0}.key, {1} FROM {0} JOIN runs USING (run_uuid)"
+        which = "WHERE runs.experiment_id = ? AND runs.lifecycle_stage = ?"
+        for run, key, value in self._rows(f"SELECT {of_these.format('tags', 'value')} {which}", *chosen):
+            found[run].tags[key] = value
+        for run, key, value in self._rows(f"SELECT {of_these.format('params', 'value')} {which}", *chosen):
+            found[run].params[key] = value
+        values = of_these.format("latest_metrics", "value, is_nan")
+        for run, key, value, is_nan in self._rows(f"SELECT {values} {which}", *chosen):
+            found[run].metrics[key] = nan if is_nan else value
+        return list(found.values())
+
+    def artifact_uri(self, run: str) -> str:
+        for (address,) in self._rows("SELECT artifact_uri FROM runs WHERE run_uuid = ?", run):
+            return str(address)
+        raise LookupError(f"there is no run {run}")
+
+    def history(self, run: str, metric: str) -> list[float]:
+        query = "SELECT value, is_nan FROM metrics WHERE run_uuid = ? AND key = ? ORDER BY timestamp, step, value"
+        return [nan if is_nan else value for value, is_nan in self._rows(query, run, metric)]
+
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        return iter(self._opened.execute(query, values))
+
+
+@contextmanager
+def opened(uri: str) -> Iterator[Reader]:
+    """A reader of the store; raises what MLflow or SQLite raise."""
+    path = database.file(uri)
+    if path is None:
+        yield ClientReader(database.client(uri))
+        return
+    with closing(open_file(path)) as connection:
+        connection.execute("BEGIN")  # all queries see one state
+        yield FileReader(connection)
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open an SQLite file that is there.
+
+    Not with `mode=ro`: what a killed process was writing has to be rolled back before it can be read.
+    """
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=20)
+
+
+@contextmanager
+def reading(uri: str) -> Iterator[Reader]:
+    """The same; UserError if there is nothing to read, or if it cannot be read."""
+    database.must_exist(uri)
+    try:
+        with opened(uri) as reader:
+            yield reader
+    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, SQLite and HTTP each fail in their ways
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"MLflow at {redacted(uri)} cannot be read: {reason}") from None
