@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -142,6 +143,7 @@ def client(uri: str) -> MlflowClient:
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     # It prints the traceback of every error of the database, and raises the error as well.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", message="The ``noload`` loader strategy")  # SQLAlchemy's, of MLflow
     from mlflow import MlflowClient
 
     return MlflowClient(uri)

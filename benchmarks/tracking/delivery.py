@@ -133,7 +133,8 @@ class Delivery(Writer):
 
     def failed(self, error: Exception) -> None:
         """Forget what is known of the store, which may be out of date; UserError where it is unusable."""
-        unopened = self._tracking is None and database.file(self.store.tracking_uri) is not None
+        unopened = not (self._tracking and self._tracking.opened)
+        unopened = unopened and database.file(self.store.tracking_uri) is not None
         if unopened or database.is_damage(error):
             raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
         self._tracking = None
@@ -173,7 +174,7 @@ class Delivery(Writer):
 
         tracking = self._told()
         try:
-            tracking.write(records)
+            tracking.write(*records)
         except Exception as error:
             refused = isinstance(error, MlflowException) and error.error_code in HOPELESS
             failed = isinstance(error, failures()) and not refused

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from math import nan
@@ -75,8 +75,8 @@ class Reader(ABC):
         """Return all experiments by name, those in MLflow's bin left out."""
 
     @abstractmethod
-    def entries(self, experiment: str) -> list[Entry]:
-        """Return all runs of an experiment, the newest first."""
+    def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
+        """Return the runs of an experiment, all or those named, the newest first."""
 
     @abstractmethod
     def artifact_uri(self, run: str) -> str:
@@ -99,13 +99,14 @@ class ClientReader(Reader):
             for experiment in self._client.search_experiments()
         }
 
-    def entries(self, experiment: str) -> list[Entry]:
-        return list(map(Entry.of_run, self._runs(experiment)))
+    def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
+        return list(map(Entry.of_run, self._runs(experiment, ids)))
 
-    def _runs(self, experiment: str) -> Iterator[Run]:
+    def _runs(self, experiment: str, ids: Sequence[str]) -> Iterator[Run]:
+        which = "attributes.run_id IN ({})".format(", ".join(f"'{run}'" for run in ids)) if ids else ""
         token = None
         while True:
-            page = self._client.search_runs([experiment], max_results=PAGE, page_token=token)
+            page = self._client.search_runs([experiment], which, max_results=PAGE, page_token=token)
             yield from page
             token = page.token
             if not token:
@@ -131,24 +132,22 @@ class FileReader(Reader):
         query = "SELECT experiment_id, name FROM experiments WHERE lifecycle_stage = ?"
         return {name: Experiment(str(id_), name, tags.get(id_, {})) for id_, name in self._rows(query, ACTIVE)}
 
-    def entries(self, experiment: str) -> list[Entry]:
-        query = (
-            "SELECT runs.run_uuid, runs.experiment_id, runs.status, runs.start_time, runs.end_time,"
-            " runs.artifact_uri FROM runs WHERE experiment_id = ? AND lifecycle_stage = ?"
-            " ORDER BY start_time DESC, run_uuid"
-        )
-        chosen = (int(experiment), ACTIVE)
-        found = {row[0]: Entry(row[0], str(row[1]), *row[2:]) for row in self._rows(query, *chosen)}
-        of_these = "{0}.run_uuid, {0}.key, {1} FROM {0} JOIN runs USING (run_uuid)"
-        which = "WHERE runs.experiment_id = ? AND runs.lifecycle_stage = ?"
-        for run, key, value in self._rows(f"SELECT {of_these.format('tags', 'value')} {which}", *chosen):
-            found[run].tags[key] = value
-        for run, key, value in self._rows(f"SELECT {of_these.format('params', 'value')} {which}", *chosen):
-            found[run].params[key] = value
-        values = of_these.format("latest_metrics", "value, is_nan")
-        for run, key, value, is_nan in self._rows(f"SELECT {values} {which}", *chosen):
-            found[run].metrics[key] = nan if is_nan else value
-        return list(found.values())
+    def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
+        which = "WHERE experiment_id = ? AND lifecycle_stage = ?"
+        if ids:
+            which += f" AND run_uuid IN ({', '.join('?' * len(ids))})"
+        chosen = (int(experiment), ACTIVE, *ids)
+        columns = "run_uuid, experiment_id, status, start_time, end_time, artifact_uri"
+        query = f"SELECT {columns} FROM runs {which} ORDER BY start_time DESC, run_uuid"
+        entries = {run: Entry(run, str(of), *rest) for run, of, *rest in self._rows(query, *chosen)}
+        for table in ("tags", "params"):
+            query = f"SELECT run_uuid, key, value FROM runs JOIN {table} USING (run_uuid) {which}"
+            for run, key, value in self._rows(query, *chosen):
+                getattr(entries[run], table)[key] = value
+        query = f"SELECT run_uuid, key, value, is_nan FROM runs JOIN latest_metrics USING (run_uuid) {which}"
+        for run, key, value, is_nan in self._rows(query, *chosen):
+            entries[run].metrics[key] = nan if is_nan else value
+        return list(entries.values())
 
     def artifact_uri(self, run: str) -> str:
         for (address,) in self._rows("SELECT artifact_uri FROM runs WHERE run_uuid = ?", run):
@@ -156,7 +155,7 @@ class FileReader(Reader):
         raise LookupError(f"there is no run {run}")
 
     def history(self, run: str, metric: str) -> list[float]:
-        query = "SELECT value, is_nan FROM metrics WHERE run_uuid = ? AND key = ? ORDER BY timestamp, step, value"
+        query = "SELECT value, is_nan FROM metrics WHERE run_uuid = ? AND key = ? ORDER BY timestamp, step"
         return [nan if is_nan else value for value, is_nan in self._rows(query, run, metric)]
 
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:

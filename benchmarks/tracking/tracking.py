@@ -12,7 +12,7 @@ To be used from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from shutil import copy, copytree
@@ -79,6 +79,11 @@ class Tracking:
         places.settle(self._store)  # before new files go to where the store once was
         return database.client(self._store.tracking_uri)
 
+    @property
+    def opened(self) -> bool:
+        """Whether MLflow has opened the store."""
+        return "_client" in self.__dict__
+
     def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
         """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says."""
         experiment = self._found(suite)
@@ -117,25 +122,30 @@ class Tracking:
             self._sum_up(experiment, pair)
         self._paint(experiment)
 
-    def write(self, records: Sequence[OutboxRecord]) -> None:
+    def write(self, *records: OutboxRecord) -> None:
         """Bring records into MLflow that are not there; into a database all of them at once, or none.
 
         An older error of the same run gives way to a record, and so does a record with less at its marks, or
         one made by the user's code before it was edited.
         """
-        written: dict[tuple[str, Pair], None] = {}
-        for suite in {record.result.suite for record in records}:
+        results = {record: record.result for record in records}
+        for suite in {result.suite for result in results.values()}:
             self._experiment(suite)
+        half = [record for record in records if self._half_written(results[record])]
+        pairs = {self._write(record, results.pop(record)) for record in half}
+        with database.transaction(self._client):  # which MLflow ends where a metric is there already
+            pairs |= {self._write(record, result) for record, result in results.items()}
         with database.transaction(self._client):
-            for record in records:
-                result = record.result
-                if known := self._write(record, result):
-                    written[result.suite, known.place[:2]] = None
-            for suite, pair in written:
+            for suite, pair in sorted(filter(None, pairs)):
                 self._sum_up(self._experiments[suite], pair)
 
-    def _write(self, record: OutboxRecord, result: Result) -> KnownRun | None:
-        """Bring a record into MLflow; None if it is there."""
+    def _half_written(self, result: Result) -> bool:
+        """Whether the record's run was begun by a process that was killed."""
+        known = self._experiments[result.suite].runs.get(result.key)
+        return known is not None and (known.status, known.began) == (MlflowStatus.RUNNING, result.began)
+
+    def _write(self, record: OutboxRecord, result: Result) -> tuple[str, Pair] | None:
+        """Bring a record into MLflow; its suite and group, or None if it is there."""
         experiment = self._experiments[result.suite]
         known = experiment.runs.get(result.key)
         enough = known and known.made.serves(Made.of(result.about))
@@ -152,7 +162,7 @@ class Tracking:
         failed = result.status is Status.ERROR
         known.status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
         self._client.set_terminated(known.id, known.status, result.ended)
-        return known
+        return result.suite, known.place[:2]
 
     def keep_page(self, suite: str, page: Path) -> None:
         """Keep the report page as an artifact, in the place of an older one; the suite's note links to it."""
@@ -217,9 +227,8 @@ class Tracking:
             return
         if group and group.mean_of not in ("", mean_of):  # the suite was edited; logged curves are final
             self._client.delete_run(experiment.groups.pop(pair).id)
-        ids = ", ".join(f"'{seed.id}'" for seed in seeds)
-        found = self._client.search_runs([experiment.id], f"attributes.run_id IN ({ids})")
-        runs = list(map(Entry.of_run, found))
+        with opened(self._store.tracking_uri) as reader:
+            runs = reader.entries(experiment.id, [seed.id for seed in seeds])
         group = self._group(experiment, runs[0].tags, runs[0].start_time)
         for known in experiment.runs.values():
             if known.place[:2] == pair and known.parent != group.id:

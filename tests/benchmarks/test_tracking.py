@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,27 +180,28 @@ def test_an_error_is_a_failed_run_with_its_traceback(tmp_path: Path, store: Stor
     assert keys(again) == keys(failed) and {run.info.status for run in again} == {"FINISHED"}
 
 
-STOPS = ("log_batch", "log_artifacts", "set_terminated")
+STOPS = {"log_batch": MlflowClient, "_keep": Tracking, "set_terminated": MlflowClient}
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["database", "server"])
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_run_that_was_half_written_is_completed(
-    tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch, stop: str
+    tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch, stop: str, at_once: bool
 ) -> None:
+    """In a database there is nothing of it; a server has carried out some requests."""
     compute(tmp_path, outbox)
 
-    def killed(self: MlflowClient, run_id: str, *rest: Any, **more: Any) -> None:
-        if stop != "set_terminated" or self.get_run(run_id).data.metrics:  # groups are terminated, too
-            raise KeyboardInterrupt
-        real(self, run_id, *rest, **more)
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
 
-    real = getattr(MlflowClient, stop)
     for record in list(outbox.waiting())[-2:]:  # two runs are cut short
         with monkeypatch.context() as patch:
-            patch.setattr(MlflowClient, stop, killed)
+            patch.setattr(STOPS[stop], stop, killed)
+            if not at_once:
+                patch.setattr(database, "transaction", lambda _: nullcontext())
             with pytest.raises(KeyboardInterrupt):
                 Tracking(store).write(record)
-    assert [run.info.status for run in runs(store)] == ["RUNNING", "RUNNING"]
+    assert [run.info.status for run in runs(store)] == ([] if at_once else ["RUNNING", "RUNNING"])
 
     send(store, outbox)
     found = runs(store, view=ViewType.ALL)
@@ -366,7 +368,9 @@ def test_a_database_that_is_not_ours_is_left_alone(
     before = None if path.is_dir() else path.read_bytes()
     store = Store(tmp_path / "results", f"sqlite:///{path}")
     with pytest.raises(UserError) as caught:
-        Delivery(store, Outbox(store.outbox)).finished("small")
+        delivery = Delivery(store, Outbox(store.outbox))
+        delivery.announce("small", "", {})
+        delivery.close()
     (line,) = caught.value.lines
     assert sentence in line and str(path) in line and "\n" not in line
     assert before is None or path.read_bytes() == before
