@@ -124,6 +124,12 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     if session.away:
         return True
 
+    where = store.reports / f"{session.suite.name}.html"
+    if page and not session.now and _is_current(where, store):
+        again = command_line(["asyncfl", "report", session.suite.name, *store.options])
+        click.echo(f"Report: {where}\nThe same in the terminal: {again}")
+        return True
+
     from reports import terminal
     from reports.records.store import load
 
@@ -133,8 +139,17 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     written = write_page(recorded, store) if page else None
     if written and (why := keep_page(store, session.suite.name, written)):
         warn(f"MLflow does not keep the report page: {why}")
+    elif written:
+        written.touch()  # it is newer than all that MLflow holds
     click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")
     return written is not None or not page
+
+
+def _is_current(page: Path, store: Store) -> bool:
+    """Whether a page shows all that is in the store's own database."""
+    database = store.database
+    here = store.tracking is None and page.exists() and database.exists()
+    return here and page.stat().st_mtime_ns >= database.stat().st_mtime_ns
 
 
 def _ui(suite: str, store: Store) -> str:
