@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Writer
-from benchmarks.tracking.stopwatch import now
+from benchmarks.tracking.entries import now
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.studies import StudyTracking, TrialRecord
 from fl_core.schema import Origin, StudyStatus, Tag, TrialState

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.redaction import redacted
+from benchmarks.runs.stopwatch import Stopwatch
 from benchmarks.suite.suite import Task
+from benchmarks.tracking.entries import now
 from benchmarks.tracking.outbox import Outbox, Result
-from benchmarks.tracking.stopwatch import Stopwatch, now
 from fl_core.diagnostics import summary as diagnostics
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 from benchmarks.errors import UserError
-from benchmarks.redaction import redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

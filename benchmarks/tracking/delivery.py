@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from benchmarks.errors import UserError, summarised
 from benchmarks.redaction import one_line, redacted
 from benchmarks.tracking import database
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
 
 if TYPE_CHECKING:

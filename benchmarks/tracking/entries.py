@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking.outbox import OutboxRecord, Result
@@ -116,6 +117,11 @@ def params_of(description: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
             yield f"{prefix}{key}", cut(text(value), LONGEST_PARAM)
 
 
+def now() -> int:
+    """Milliseconds since 1970."""
+    return int(time() * 1000)
+
+
 def text(value: Any) -> str:
     """A value as a tag or parameter shows it."""
     if isinstance(value, str):
@@ -155,7 +161,7 @@ def _faults(run: Entry) -> Iterator[str]:
             yield f"tag {tag}: is '{value}'"
     if other := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
         yield f"metric {min(map(str, other))}: must be a number"
-    for name, when in (("start_time", run.start_time), ("end_time", run.end_time or 0)):
+    for name, when in (("start_time", run.start_time), ("end_time", run.end_time)):
         if not (isinstance(when, int) and 0 <= when < LATEST):
             yield f"{name}: must be milliseconds since 1970"
     if not isinstance(run.artifact_uri, str):

@@ -44,7 +44,7 @@ class Entry:
     experiment_id: str
     status: str
     start_time: int  # milliseconds since 1970
-    end_time: int | None
+    end_time: int  # 0 until it has ended
     artifact_uri: str
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Entry:
             info.experiment_id,
             info.status,
             info.start_time,
-            info.end_time,
+            info.end_time or 0,
             info.artifact_uri,
             data.tags,
             data.params,
@@ -130,14 +130,16 @@ class FileReader(Reader):
         for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
             tags.setdefault(experiment, {})[key] = value
         query = "SELECT experiment_id, name FROM experiments WHERE lifecycle_stage = ?"
-        return {name: Experiment(str(id_), name, tags.get(id_, {})) for id_, name in self._rows(query, ACTIVE)}
+        return {
+            name: Experiment(str(id_), name, tags.get(id_, {})) for id_, name in self._rows(query, ACTIVE)
+        }
 
     def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
         which = "WHERE experiment_id = ? AND lifecycle_stage = ?"
         if ids:
             which += f" AND run_uuid IN ({', '.join('?' * len(ids))})"
         chosen = (int(experiment), ACTIVE, *ids)
-        columns = "run_uuid, experiment_id, status, start_time, end_time, artifact_uri"
+        columns = "run_uuid, experiment_id, status, start_time, ifnull(end_time, 0), artifact_uri"
         query = f"SELECT {columns} FROM runs {which} ORDER BY start_time DESC, run_uuid"
         entries = {run: Entry(run, str(of), *rest) for run, of, *rest in self._rows(query, *chosen)}
         for table in ("tags", "params"):

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.tracking import database
-from benchmarks.tracking.entries import fault_of, text
+from benchmarks.tracking.entries import fault_of, now, text
 from benchmarks.tracking.experiment import MlflowStatus, open_experiment
 from benchmarks.tracking.reader import Entry, opened
-from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.schema import (
     CAMPAIGN,
@@ -82,17 +81,17 @@ class StudyTracking:
         with opened(self._store.tracking_uri) as reader:
             entries = reader.entries(self._experiment)
         replaced = set()  # studies whose name another has by now
-        for run in entries:
-            tags = run.tags
+        for entry in entries:
+            tags = entry.tags
             identity = wanted.get(tags.get(Tag.STUDY, ""))
             if tags.get(Tag.KIND) == Kind.STUDY and identity not in (None, tags.get(Tag.IDENTITY)):
-                replaced.add(run.run_id)
-        for run in entries:
-            if run.run_id in replaced or run.tags.get(MlflowTag.PARENT) in replaced:
-                if Tag.SUPERSEDED not in run.tags:
-                    self._client.set_tag(run.run_id, Tag.SUPERSEDED, "true")
+                replaced.add(entry.run_id)
+        for entry in entries:
+            if entry.run_id in replaced or entry.tags.get(MlflowTag.PARENT) in replaced:
+                if Tag.SUPERSEDED not in entry.tags:
+                    self._client.set_tag(entry.run_id, Tag.SUPERSEDED, "true")
             else:
-                self._index(run)
+                self._index(entry)
         for study in studies:
             if (name := study[Tag.STUDY]) not in self._studies:
                 run = self._client.create_run(self._experiment, tags=_text(study), run_name=name)
@@ -141,15 +140,15 @@ class StudyTracking:
         if study[Tag.STATUS] is StudyStatus.FINISHED:
             self._client.set_terminated(run, MlflowStatus.FINISHED)
 
-    def _index(self, run: Entry) -> None:
-        tags = run.tags
-        if Tag.SUPERSEDED in tags or fault_of(run):
+    def _index(self, entry: Entry) -> None:
+        tags = entry.tags
+        if Tag.SUPERSEDED in tags or fault_of(entry):
             return
         if tags.get(Tag.KIND) == Kind.STUDY:
-            self._studies[tags[Tag.STUDY]] = run.run_id
+            self._studies[tags[Tag.STUDY]] = entry.run_id
         elif tags.get(Tag.KIND) == Kind.TRIAL:
             place = (tags[Tag.STUDY], int(tags[Tag.TRIAL]))
-            known = LoggedTrial(run.run_id, run.status != MlflowStatus.RUNNING)
+            known = LoggedTrial(entry.run_id, entry.status != MlflowStatus.RUNNING)
             if (twin := self.trials.get(place)) is not None:
                 known, twin = (known, twin) if known.written else (twin, known)
                 known.twins += [twin.id, *twin.twins]

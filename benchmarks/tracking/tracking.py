@@ -27,6 +27,7 @@ from benchmarks.tracking.entries import (
     fault_of,
     metrics_of,
     name_of,
+    now,
     params_of,
     tags_of,
     valid_tags,
@@ -43,7 +44,6 @@ from benchmarks.tracking.experiment import (
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import Entry, opened
-from benchmarks.tracking.stopwatch import now
 from benchmarks.tracking.store import Store
 from fl_core.metrics import from_text, named
 from fl_core.schema import Kind, MlflowTag, Status, Tag

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite, nan
-from typing import Any
 
 import numpy as np
 import pandas as pd

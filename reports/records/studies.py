@@ -9,9 +9,9 @@ from functools import cached_property
 from math import isfinite, nan
 from typing import Any
 
+from benchmarks.tracking.reader import Entry
 from fl_core.metrics import from_text
 from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialMetric, TrialState
-from benchmarks.tracking.reader import Entry
 from reports.records.measures import Measure, measure
 from reports.records.space import Parameter, Value, is_number, read_parameter
 from reports.records.values import clean, number
@@ -90,7 +90,9 @@ class RecordedStudy:
         return tuple(trial for trial in self.counted if trial.diverged)
 
 
-def read_studies(runs: Iterable[Entry], by_seed: Callable[[str], Sequence[float]]) -> tuple[RecordedStudy, ...]:
+def read_studies(
+    runs: Iterable[Entry], by_seed: Callable[[str], Sequence[float]]
+) -> tuple[RecordedStudy, ...]:
     """Return the studies among MLflow's runs, each with its trials; replaced ones are left out.
 
     `by_seed` gives the objective of each seed of a trial's run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, isnan, nan
+from math import comb, isfinite, isnan, nan
 
 import numpy as np
 
@@ -159,10 +159,13 @@ def _comparison(label: str, metric: Measure, pairs: Mapping[int, Pair]) -> Compa
     if all(isfinite(first) and isfinite(second) for first, second in pairs.values()):
         ahead = effect(comparison.ahead)
         return replace(comparison, effect=ahead, p=ahead.p)
-    from scipy.stats import binomtest
+    return replace(comparison, p=sign_test(*comparison.wins))
 
-    wins = comparison.wins
-    return replace(comparison, p=float(binomtest(wins[0], sum(wins)).pvalue) if sum(wins) else 1.0)
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p-value of the exact sign test; `scipy.stats` takes a second to import."""
+    least = sum(comb(wins + losses, count) for count in range(min(wins, losses) + 1))
+    return min(1.0, 2 * least / 2 ** (wins + losses))
 
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:

@@ -186,9 +186,10 @@ STOPS = {"log_batch": MlflowClient, "_keep": Tracking, "set_terminated": MlflowC
 @pytest.mark.parametrize("at_once", [True, False], ids=["database", "server"])
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_run_that_was_half_written_is_completed(
-    tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch, stop: str, at_once: bool
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, stop: str, at_once: bool
 ) -> None:
     """In a database there is nothing of it; a server has carried out some requests."""
+    outbox = Outbox(store.outbox)
     compute(tmp_path, outbox)
 
     def killed(*_: Any, **__: Any) -> None:
@@ -349,6 +350,12 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
+def announced(store: Store) -> None:
+    delivery = Delivery(store, Outbox(store.outbox))
+    delivery.announce("small", "", {})
+    delivery.close()
+
+
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
@@ -368,9 +375,7 @@ def test_a_database_that_is_not_ours_is_left_alone(
     before = None if path.is_dir() else path.read_bytes()
     store = Store(tmp_path / "results", f"sqlite:///{path}")
     with pytest.raises(UserError) as caught:
-        delivery = Delivery(store, Outbox(store.outbox))
-        delivery.announce("small", "", {})
-        delivery.close()
+        announced(store)
     (line,) = caught.value.lines
     assert sentence in line and str(path) in line and "\n" not in line
     assert before is None or path.read_bytes() == before

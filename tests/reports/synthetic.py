@@ -7,12 +7,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.tracking.reader import Entry
 from fl_core.keys import key
 from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 
@@ -121,8 +121,10 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     """The suite as it would be read from MLflow."""
     runs = []
     for at, fake in enumerate(fakes):
-        info = SimpleNamespace(run_id=f"{at:032x}", start_time=fake.started, end_time=fake.started + 1500)
-        run = RecordedRun.of_run(info, fake.tags(name), {**fake.params, "seed": str(fake.seed)}, fake.totals)
+        tags, params = fake.tags(name), {**fake.params, "seed": str(fake.seed)}
+        times = (fake.started, fake.started + 1500)
+        entry = Entry(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, dict(fake.totals))
+        run = RecordedRun.of_entry(entry)
         runs.append(run.with_files(fake.files()))
     kept, older = latest(runs)
     return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)

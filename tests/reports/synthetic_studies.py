@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
+from benchmarks.tracking.reader import Entry
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy, read_studies
 
@@ -43,23 +43,16 @@ def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", 
         **tags,
     }
     study = f"{strategy} in {at}"
-    parent = SimpleNamespace(
-        info=SimpleNamespace(run_id=study, experiment_id="7", start_time=1),
-        data=SimpleNamespace(tags={f"asyncfl.{k}": v for k, v in spec.items()}, params={}, metrics={}),
-    )
+    parent = Entry(study, "7", "FINISHED", 1, 2, "", {f"asyncfl.{k}": v for k, v in spec.items()})
     children = []
     for number, one in enumerate(made):
         own = {"kind": "trial", "trial": str(number), "from": one["from"]}
         if one["state"] != "running":
             own |= {"state": one["state"], "diverged": str(one["diverged"]), "reason": one.get("reason", "")}
         metrics = {} if one["value"] is None else {"objective": one["value"]}
-        data = SimpleNamespace(
-            tags={"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()},
-            params={name: str(value) for name, value in one["at"].items()},
-            metrics=metrics,
-        )
-        info = SimpleNamespace(run_id=f"{study} {number}", experiment_id="7", start_time=2)
-        children.append(SimpleNamespace(info=info, data=data))
+        tags = {"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()}
+        params = {name: str(value) for name, value in one["at"].items()}
+        children.append(Entry(f"{study} {number}", "7", "FINISHED", 2, 3, "", tags, params, metrics))
     return [parent, *children]
 
 

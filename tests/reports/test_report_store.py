@@ -46,7 +46,7 @@ def test_what_was_written_comes_back(store: str) -> None:
 
 
 def test_many_runs_come_in_pages(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.tracking.database.PAGE", 2)
+    monkeypatch.setattr("benchmarks.tracking.reader.PAGE", 2)
     assert len(load(store, "two").runs) == 6
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import time
+from benchmarks.tracking.entries import now
 
 
 class Stopwatch:
@@ -30,8 +30,3 @@ class Stopwatch:
     def restore(self, state: tuple[int, float, list[int]]) -> None:
         """Continue from the state of an earlier attempt."""
         self.began, self._before, self.evaluated = state
-
-
-def now() -> int:
-    """Milliseconds since 1970."""
-    return int(time() * 1000)
