@@ -139,9 +139,11 @@ class FileReader(Reader):
         if ids:
             which += f" AND run_uuid IN ({', '.join('?' * len(ids))})"
         chosen = (int(experiment), ACTIVE, *ids)
-        columns = "run_uuid, experiment_id, status, start_time, ifnull(end_time, 0), artifact_uri"
-        query = f"SELECT {columns} FROM runs {which} ORDER BY start_time DESC, run_uuid"
-        entries = {run: Entry(run, str(of), *rest) for run, of, *rest in self._rows(query, *chosen)}
+        columns = "runs.status, runs.start_time, ifnull(runs.end_time, 0), runs.artifact_uri"
+        query = (
+            f"SELECT run_uuid, experiment_id, {columns} FROM runs {which} ORDER BY start_time DESC, run_uuid"
+        )
+        entries = {run: Entry(run, str(number), *rest) for run, number, *rest in self._rows(query, *chosen)}
         for table in ("tags", "params"):
             query = f"SELECT run_uuid, key, value FROM runs JOIN {table} USING (run_uuid) {which}"
             for run, key, value in self._rows(query, *chosen):
@@ -166,7 +168,7 @@ class FileReader(Reader):
 
 @contextmanager
 def opened(uri: str) -> Iterator[Reader]:
-    """A reader of the store; raises what MLflow or SQLite raise."""
+    """A reader of the store; raises what MLflow and SQLite raise."""
     path = database.file(uri)
     if path is None:
         yield ClientReader(database.client(uri))
@@ -186,7 +188,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(uri: str) -> Iterator[Reader]:
-    """The same; UserError if there is nothing to read, or if it cannot be read."""
+    """A reader of the store; UserError if there is nothing to read, or if that fails."""
     database.must_exist(uri)
     try:
         with opened(uri) as reader:

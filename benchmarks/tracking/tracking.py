@@ -298,11 +298,11 @@ class Tracking:
         """The suite's experiment with an index of what is in it, if it is there."""
         if suite not in self._experiments:
             with opened(self._store.tracking_uri) as reader:
-                found = reader.experiments().get(suite)
-                if found is None:
+                there = reader.experiments().get(suite)
+                if there is None:
                     return None
-                entries = reader.entries(found.id)
-            experiment = TrackedExperiment(found.id, suite, valid_tags(found.tags))
+                entries = reader.entries(there.id)
+            experiment = TrackedExperiment(there.id, suite, valid_tags(there.tags))
             for entry in entries:
                 self._index(experiment, entry)
             self._experiments[suite] = experiment
