@@ -159,13 +159,23 @@ def transaction(client: MlflowClient) -> Iterator[None]:
     if sessions is None:
         yield
         return
-    with sessions(read_only=False) as session:
-        commit, session.commit = session.commit, session.flush
-        store.ManagedSessionMaker = lambda read_only=True: nullcontext(session)
-        try:
-            yield
-        finally:
-            store.ManagedSessionMaker, session.commit = sessions, commit
+    from mlflow.exceptions import MlflowException
+
+    causes: list[Exception] = []
+    try:
+        with sessions(read_only=False) as session:
+            commit, session.commit = session.commit, session.flush
+            store.ManagedSessionMaker = lambda read_only=True: nullcontext(session)
+            try:
+                yield
+            except Exception as error:
+                causes.append(error)
+                raise
+            finally:
+                store.ManagedSessionMaker, session.commit = sessions, commit
+    except MlflowException as error:  # which MLflow makes of any other
+        cause = causes[0] if causes else error
+        raise cause from cause.__cause__
 
 
 def is_damage(error: BaseException | None) -> bool:

@@ -83,6 +83,7 @@ class Delivery(Writer):
         self._empty = database.is_new(store.tracking_uri)
         self._announced: tuple[str, str, Mapping[str, Place]] | None = None
         self._tracking: Tracking | None = None
+        self._usable = False  # whether MLflow has ever opened the store
         self._heard: Tracking | None = None  # the one that knows what was announced
         self._sent: list[Future[None]] = []
 
@@ -133,10 +134,13 @@ class Delivery(Writer):
 
     def failed(self, error: Exception) -> None:
         """Forget what is known of the store, which may be out of date; UserError where it is unusable."""
-        unopened = not (self._tracking and self._tracking.opened)
-        unopened = unopened and database.file(self.store.tracking_uri) is not None
-        if unopened or database.is_damage(error):
+        self._forget()
+        unusable = not self._usable or database.is_damage(error)
+        if unusable and database.file(self.store.tracking_uri) is not None:
             raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
+
+    def _forget(self) -> None:
+        self._usable |= self._tracking is not None and self._tracking.opened
         self._tracking = None
 
     def _opened(self) -> Tracking:
@@ -179,7 +183,7 @@ class Delivery(Writer):
             refused = isinstance(error, MlflowException) and error.error_code in HOPELESS
             failed = isinstance(error, failures()) and not refused
             if failed or len(records) > 1:
-                self._tracking = None  # it knows of runs that are not there
+                self._forget()  # runs that are not there
             if len(records) > 1:
                 for record in records:
                     self._bring([record])
