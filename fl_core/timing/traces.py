@@ -1,4 +1,4 @@
-"""Files of recorded job lengths: rows of `client,length,…`, a client's jobs in order.
+"""Files of recorded job lengths, rows of `client,length,…`, and what they share with other files of clients.
 
 A first row without a number is a header, and skipped. Clients are numbers from 0 on; if one of them is a
 text, such as a phone's serial number, all are numbered in order of first appearance.
@@ -10,11 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
 from fl_core import keys, reading
 from fl_core.parts import exact
 from fl_core.streams import stream
 from fl_core.text import many
+
+T = TypeVar("T")  # what a file has of a client
 
 
 def digest(path: Path) -> str:
@@ -23,7 +26,7 @@ def digest(path: Path) -> str:
     Raises:
         ValueError: The file cannot be read as a trace.
     """
-    identity = keys.digest(_content(path))
+    identity = keys.digest(content(path))
     _jobs(path, identity)
     return identity
 
@@ -38,10 +41,7 @@ def clients(path: Path) -> int:
 
 
 def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tuple[Fraction, ...], ...]:
-    """Return the lengths of the jobs of n clients, in order.
-
-    Further clients of the file are left out. Draws are nested: under one seed, the clients of a smaller n are
-    among those of a larger one.
+    """Return the lengths of the jobs of n clients, in order; see `of_clients`.
 
     Args:
         path: The trace file.
@@ -52,68 +52,86 @@ def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tupl
     Raises:
         ValueError: The file has another digest, fewer clients than n or, without a seed, lacks one of them.
     """
-    jobs = _jobs(path, digest)
-    if len(jobs) < n:
-        raise ValueError(f"trace file {path}: has jobs of {many(len(jobs), 'client')}, and {n} are wanted")
+    return tuple(map(tuple, of_clients(path, _jobs(path, digest), n, seed)))
+
+
+def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) -> list[T]:
+    """Return what a file has of n clients; further ones are left out.
+
+    Draws are nested: under one seed, the clients of a smaller n are among those of a larger one. Files of
+    the same clients give the same ones.
+
+    Args:
+        path: The trace file.
+        recorded: What the file has, by the clients' numbers.
+        n: The number of clients.
+        seed: Draws n of the file's clients; None takes clients 0 … n − 1.
+
+    Raises:
+        ValueError: The file has fewer clients than n or, without a seed, lacks one of them.
+    """
+    if len(recorded) < n:
+        raise ValueError(f"trace file {path}: has {many(len(recorded), 'client')}, and {n} are wanted")
     if seed is not None:
-        drawn = stream(seed, "trace").permutation(sorted(jobs))[:n]
-        return tuple(tuple(jobs[client]) for client in drawn.tolist())
+        drawn = stream(seed, "trace").permutation(sorted(recorded))[:n]
+        return [recorded[client] for client in drawn.tolist()]
     for client in range(n):
-        if client not in jobs:
+        if client not in recorded:
             raise ValueError(
-                f"trace file {path}: no job of client {client}; it has {many(len(jobs), 'client')}, numbered "
-                f"from {min(jobs)} to {max(jobs)}, and 'clients: random' draws {n} of them"
+                f"trace file {path}: no client {client}; it has {many(len(recorded), 'client')}, numbered "
+                f"from {min(recorded)} to {max(recorded)}, and 'clients: random' draws {n} of them"
             )
-    return tuple(tuple(jobs[client]) for client in range(n))
+    return [recorded[client] for client in range(n)]
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> bytes:
+    """Return the content of a trace file; raise ValueError if unreadable, or not of the digest given."""
     try:
-        return reading.content(path)
+        data = reading.content(path, limit)
     except OSError as error:
         raise ValueError(f"trace file {path}: {error.strerror}") from None
+    if digest and keys.digest(data) != digest:
+        raise ValueError(f"trace file {path}: the content is not the one described, of digest {digest}")
+    return data
+
+
+def rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row that is neither empty nor a header."""
+    table = csv.reader(data.decode("utf-8-sig", "replace").splitlines())
+    try:
+        for line, row in enumerate(table, 1):
+            cells = [cell.strip() for cell in row]
+            if any(cells) and (line > 1 or any(map(_is_number, cells))):
+                yield line, cells
+    except csv.Error as error:
+        raise ValueError(f"trace file {path}, line {table.line_num}: {error}") from None
 
 
 @functools.lru_cache(maxsize=4)
 def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
-    content = _content(path)
-    if keys.digest(content) != digest:
-        raise ValueError(f"trace file {path}: the content is not the one described, of digest {digest}")
     jobs: dict[str, list[Fraction]] = defaultdict(list)
-    for number, row in _rows(path, content.decode("utf-8-sig", "replace")):
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or (number == 1 and not any(map(_is_number, cells))):
-            continue
+    for line, (client, *cells) in rows(path, content(path, digest)):
         try:
-            lengths = [exact(cell) for cell in cells[1:]]
+            lengths = [exact(cell) for cell in cells]
         except ValueError:
             lengths = []
-        if not cells[0] or cells[0].startswith("-") or min(lengths, default=0) <= 0:
+        if not client or client.startswith("-") or min(lengths, default=0) <= 0:
             raise ValueError(
-                f"trace file {path}, line {number}: a row is a client and lengths of its jobs,"
-                f" such as '3,0.5,1.25', not '{','.join(row)}'"
+                f"trace file {path}, line {line}: a row is a client and lengths of its jobs,"
+                f" such as '3,0.5,1.25', not '{','.join([client, *cells])}'"
             )
-        jobs[cells[0]] += lengths
-    return _numbered(jobs)
+        jobs[client] += lengths
+    return numbered(jobs)
 
 
-def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of each row."""
-    rows = csv.reader(text.splitlines())
-    try:
-        yield from enumerate(rows, 1)
-    except csv.Error as error:
-        raise ValueError(f"trace file {path}, line {rows.line_num}: {error}") from None
-
-
-def _numbered(jobs: Mapping[str, Sequence[Fraction]]) -> Mapping[int, Sequence[Fraction]]:
-    """Return jobs by the clients' numbers or, unless all are numbers, by order of appearance."""
-    if not all(client.isdecimal() for client in jobs):
-        return dict(enumerate(jobs.values()))
-    numbered: dict[int, list[Fraction]] = defaultdict(list)
-    for client, lengths in jobs.items():  # 7 and 07 are one client
-        numbered[int(client)] += lengths
-    return numbered
+def numbered(recorded: Mapping[str, Sequence[T]]) -> Mapping[int, Sequence[T]]:
+    """Return what a file has by the clients' numbers or, unless all are numbers, by order of appearance."""
+    if not all(client.isdecimal() for client in recorded):
+        return dict(enumerate(recorded.values()))
+    by_number: dict[int, list[T]] = defaultdict(list)
+    for client, items in recorded.items():  # 7 and 07 are one client
+        by_number[int(client)] += items
+    return by_number
 
 
 def _is_number(cell: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from fl_core.scenario import Timing
+from fl_core.streams import stream
 from fl_core.timing.availability import Availability
 from fl_core.timing.clock import Clock, common_unit
 from fl_core.timing.durations import Exponential, Fixed, Lengths
@@ -36,6 +38,8 @@ LAWS = [
     law("bernoulli", probability=0, up_to=1, period="1/3"),
     law("bernoulli", probability=0),
     law("bernoulli", probability=1),
+    law("diurnal"),
+    law("diurnal", share=0.01, ratio=99, day=1, peak="1/3", zones=[0, 0.5]),
 ]
 
 
@@ -155,8 +159,88 @@ def test_never_there_and_always_there() -> None:
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [{}, {"share": 0.6, "peak": 3, "zones": [0, 6, 9]}, {"share": 0.1, "ratio": 50, "day": 5, "zones": [2]}],
+)
+def test_as_many_are_present_as_the_hour_says(fields: dict[str, Any]) -> None:
+    """The mean over zones of share · (1 + a cos(2π (t − zone − peak)/day)), at all hours of three days."""
+    diurnal, n = law("diurnal", **fields), 1500
+    share, ratio, day, peak, zones = (
+        {"share": 0.5, "ratio": 4, "day": 24, "peak": 0, "zones": [0]} | fields
+    ).values()
+    hours = [Fraction(3 * day * k, 17) for k in range(17)]
+    there = np.mean([present(diurnal, client, n, 5, hours) for client in range(n)], axis=0)
+    for hour, share_then in zip(hours, there, strict=True):
+        angles = [2 * np.pi * (float(hour) - zone - peak) / day for zone in zones]
+        expected = share * (1 + (ratio - 1) / (ratio + 1) * np.mean(np.cos(angles)))
+        assert stats.binomtest(round(share_then * n), n, expected).pvalue > TINY / 17, float(hour)
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 99), st.integers(1, 100)).filter(lambda row: row[0] < row[1]), min_size=1
+)
+
+
+@given(ROWS, st.booleans(), st.booleans(), st.booleans())
+def test_clients_are_present_as_recorded(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[int, int]],
+    repeat: bool,
+    column: bool,
+    shift: bool,
+) -> None:
+    """Present at t if a row holds t, or t in its period: looked up row by row, hour by hour."""
+    path = tmp_path_factory.mktemp("presence") / "seen.csv"
+    last = ",100" if column else ""
+    path.write_text("client,from,to\n" + "".join(f"b,{begin},{end}{last}\n" for begin, end in rows))
+    period = {"period": 100} if repeat and not column else {}
+    fields = {"path": path, **period, "shift": shift and (repeat or column)}
+    trace = law("trace", **fields)
+    times = [Fraction(2 * t + 1, 2) for t in range(250)]
+    there = present(trace, 0, 1, 3, times)
+    begin = Fraction(0)
+    if fields["shift"]:  # by how much is drawn: less than a period
+        begin = Fraction(int(stream(3, "shift", 0).integers(100_000_000)), 1_000_000)
+    looked_up = [(time + begin) % 100 if repeat or column else time for time in times]
+    assert there == [any(begin <= time < end for begin, end in rows) for time in looked_up]
+    absences = first(trace.absences(0, 1, 3))
+    assert all(leaves < returns for leaves, returns in absences if returns is not None)
+    assert all(one[1] < other[0] for one, other in pairwise(absences))
+    assert Availability.model_validate_json(trace.model_dump_json()) == trace
+
+
+def test_shifts_are_spread_over_the_period(tmp_path: Path) -> None:
+    """A quarter of many clients is present at any time, where each is for a quarter of its period."""
+    path, n = tmp_path / "seen.csv", 800
+    path.write_text("".join(f"{client},5,30\n" for client in range(n)))
+    trace = law("trace", path=path, period=100, shift=True)
+    for time in (Fraction(0), Fraction(40), Fraction(399)):
+        there = sum(present(trace, client, n, 1, [time])[0] for client in range(n))
+        assert stats.binomtest(there, n, 0.25).pvalue > TINY
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "complaint"),
+    [
+        ("a,3,2", {}, "line 1: a row is a client, from when to when it is present"),
+        ("a,0,9,8", {}, "line 1: a row is a client, from when"),
+        ("a,0,nan", {}, "not 'a,0,nan'"),
+        ("client,from,to\na,0,9", {"period": 8}, "line 2: .* not 'a,0,9' with period 8"),
+        ("a,0,1,9\na,3,4,8", {}, "line 2: client a has another period in a row above"),
+        ("a,0,1", {"shift": True}, "shift: needs a 'period', since .* has none"),
+    ],
+)
+def test_rows_that_are_no_presence(tmp_path: Path, text: str, fields: dict[str, Any], complaint: str) -> None:
+    (tmp_path / "seen.csv").write_text(text)
+    with pytest.raises(ValidationError, match=complaint) as raised:
+        law("trace", path=tmp_path / "seen.csv", **fields)
+    assert raised.value.error_count() == 1
+
+
+@pytest.mark.parametrize(
     ("fields", "complaint"),
     [
+        ({"name": "diurnal", "share": 0.7}, "share: must be at most 0.625 with ratio 4, not 0.7"),
         (
             {"name": "dropouts", "share": 0.3, "at": 5, "back": 5},
             "back: must be later than the time of leaving, 5, not",
