@@ -75,32 +75,66 @@ def command() -> None:
 @command.command("import")
 @click.argument("log", type=File)
 @columns_of_a_log
+@click.option(
+    "--batch",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Size of a mini-batch, for FedScale's client_device_capacity.",
+)
 @click.option("--out", metavar="FILE", type=File, help="The trace to write.  [default: LOG-trace.csv]")
-def import_log(log: Path, gap: float | None, out: Path | None, **named: Any) -> None:
+def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None, **named: Any) -> None:
     """Make a trace of LOG, a CSV or parquet file with one row for each job of a client.
+
+    LOG may also be your copy of a public trace of phones: FedScale's client_behave_trace or
+    client_device_capacity, or FLASH's JSON of states, of known columns.
 
     Shows what it found and how a suite uses it; writes the trace, and a figure beside it.
 
     \b
       asyncfl trace import jobs.csv --client device --start began --end ended --status state
       asyncfl trace import jobs.parquet --client phone --duration seconds
+      asyncfl trace import client_behave_trace
+      asyncfl trace import client_device_capacity --batch 20
     """  # noqa: D301 - click's mark for lines to be left alone
-    from asyncfl.advice import logs
-    from benchmarks.yaml_io import dump
+    from asyncfl.advice import devices, logs
 
-    of_log = columns(**named)
     trace = out or log.with_name(f"{log.stem}-trace.csv")
-    figure = trace.with_suffix(".svg")
-    for path in (trace, figure):
+    figure, links = trace.with_suffix(".svg"), trace.with_name(f"{trace.stem}-links.csv")
+    phones = devices.read(log)
+    if phones is None:
+        of_log = columns(**named)
+    elif given := [name for name, value in {**named, "gap": gap}.items() if value]:
+        raise UserError(f"--{given[0]}: {log} is a public trace of phones, whose columns are known")
+    if isinstance(phones, devices.Capacity) != (batch is not None):
+        raise UserError("--batch: give the size of a mini-batch with FedScale's client_device_capacity only")
+    for path in (trace, figure, links):
         if path.exists():
             raise UserError(f"{path}: exists already; name another trace with --out FILE")
-    jobs = logs.read(log, of_log, gap)
+    if isinstance(phones, devices.Presence):
+        for line in phones.described(log):
+            click.echo(line)
+        phones.write(trace)
+        _show(f"Trace: {trace}", len(phones.clients), phones.timing(trace))
+        return
+    jobs = phones.steps(batch) if phones and batch else logs.read(log, of_log, gap)
     for line in described(log, jobs, gap):
         click.echo(line)
     jobs.write(trace)
     _figure(jobs).save(figure)
-    click.echo(f"Trace: {trace}. Figure: {figure}. In a suite:\n")
-    click.echo(dump({"problem": {"clients": jobs.clients}, "timing": timing(jobs, trace)}).rstrip())
+    written = f"Trace: {trace}. Figure: {figure}"
+    if phones is None:
+        _show(written, jobs.clients, timing(jobs, trace))
+    else:
+        phones.write_links(links)
+        _show(f"{written}. Links: {links}", jobs.clients, phones.timing(trace, links))
+
+
+def _show(written: str, clients: int, timing: dict[str, Any]) -> None:
+    """Show which files were written, and how a suite uses them."""
+    from benchmarks.yaml_io import dump
+
+    click.echo(f"{written}. In a suite:\n")
+    click.echo(dump({"problem": {"clients": clients}, "timing": timing}).rstrip())
 
 
 def timing(log: JobLog, trace: Path) -> dict[str, Any]:
