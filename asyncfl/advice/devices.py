@@ -152,8 +152,8 @@ def read(path: Path) -> Presence | Capacity | None:
         _compare(path, content, CAPACITY)
         return _capacity(records)
     raise UserError(
-        f"{path}: is neither {BEHAVIOUR.name}, with active, inactive and finish_time of each client, "
-        f"nor {CAPACITY.name}, with computation and communication, nor FLASH's JSON, with messages"
+        f"{path}: is neither {BEHAVIOUR.name} (active, inactive and finish_time of each client) nor "
+        f"{CAPACITY.name} (computation and communication) nor FLASH's JSON (messages)"
     )
 
 
@@ -259,7 +259,7 @@ def _messages(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _ready(messages: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-    """Yield from when to when a phone is locked, charging and on Wi-Fi; a last time without an end is none."""
+    """Yield from when to when a phone is locked, charging and on Wi-Fi; a last time without end is none."""
     changes = {
         "battery_charged_on": ("charging", True),
         "battery_charged_off": ("charging", False),
