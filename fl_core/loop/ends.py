@@ -10,6 +10,7 @@ from fl_core.strategies.strategy import Strategy
 from fl_core.timing.clock import Clock
 
 NAMED = 10  # clients that a reason lists at most
+PATIENCE = 1000  # jobs of each client that may be dismissed one after the other without an update of any
 
 
 class Ends:
@@ -46,6 +47,11 @@ class Ends:
             return Status.STALLED, f"waiting for clients that left permanently: {named}"
         elif none_comes and state.alarm is None:
             reason = Reason.NOTHING_LEFT
+        elif self.deadline == inf and state.abandoned > PATIENCE * server.n:
+            return (
+                Status.STALLED,
+                f"no job ends in time: {state.abandoned:,} were dismissed, and no update came",
+            )
         return None if reason is None else (Status.DONE, str(reason))
 
     def _missing(self, state: RunState, server: Server) -> list[int]:

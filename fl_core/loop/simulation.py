@@ -205,7 +205,7 @@ class Simulation:
         self.service.end(job)
         staleness = state.version - job.version  # (3)
         state.land(job, last_update_version=state.version if job.finite else -1)
-        state.updates += 1
+        state.updates, state.abandoned = state.updates + 1, 0
         update = Update.from_job(job, staleness, state.now)
         self.arrived = job
         if job.finite and self.uplink is not None and self.strategy.sends:
@@ -327,6 +327,7 @@ class Simulation:
         for job in state.dismissed:
             state.wasted += job.delta is not None
             self.service.abandon(job)
+        state.abandoned += len(state.dismissed)
         for job in state.dismissed:
             self._begin_next(job.client)
         for job in state.collected:

@@ -22,6 +22,7 @@ class RunState(ServerState):
     absences_read: list[int]  # how many of each client's absences were queued
     serving: int = 0  # jobs in service
     wasted: int = 0  # jobs that were computed and then dismissed, since the last request
+    abandoned: int = 0  # jobs that were dismissed since the latest update
     returns: int = 0  # absent clients that will come back
     gone: list[int] = field(default_factory=list)  # clients that are away for good
     alarm_queued: int | None = None  # the tick of the last alarm put into the queue

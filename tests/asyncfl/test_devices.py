@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+import yaml
+from click.testing import CliRunner, Result
 
 from asyncfl.advice import devices
 from asyncfl.commands import trace
 from benchmarks.errors import UserError
+from fl_core.scenario import Timing
 from fl_core.timing.availability import Availability
-from fl_core.timing.durations import Durations, Lengths
+from fl_core.timing.durations import Lengths
+from fl_core.timing.network.network import Way
 
 BEHAVIOUR: dict[int, dict[str, Any]] = {
     7: {"duration": 1, "active": [10, 40, 90], "inactive": [30, 60, 120], "finish_time": 100, "model": "A"},
@@ -32,16 +35,15 @@ CAPACITY = {
 }
 
 
-def imported(path: Path, *options: str) -> str:
-    done = CliRunner().invoke(trace.command, ["import", str(path), *options], catch_exceptions=False)
-    return done.output
+def imported(path: Path, *options: str) -> Result:
+    return CliRunner().invoke(trace.command, ["import", str(path), *options], catch_exceptions=False)
 
 
 def test_fedscales_clients_are_present_as_its_rule_says(tmp_path: Path) -> None:
     """Present at t if active[i] ≤ t mod finish_time < inactive[i] for some i."""
     path = tmp_path / "client_behave_trace"
     path.write_bytes(pickle.dumps(BEHAVIOUR))
-    said = imported(path)
+    said = imported(path).output
     assert "2 clients" in said and "Left out: 2 clients" in said and "present for 26 %" in said
     assert "another file than FedScale's client_behave_trace as published, which has 25,640,150 bytes" in said
     law = Availability.model_validate({"name": "trace", "path": tmp_path / "client_behave_trace-trace.csv"})
@@ -58,17 +60,18 @@ def test_fedscales_capacities_are_its_rule(tmp_path: Path) -> None:
     """3 · batch · steps · computation / 1000 + (up + down) / communication, sizes in units of 1024 bits."""
     path = tmp_path / "client_device_capacity"
     path.write_bytes(pickle.dumps(CAPACITY | {3: {"computation": 0, "communication": 1}}))
-    said = imported(path, "--batch", "20")
+    said = imported(path, "--batch", "20").stdout
     assert "2 jobs of 2 clients" in said and "1 row without two numbers above 0" in said
-    written = path.with_name("client_device_capacity-trace.csv")
-    lengths = Lengths(Durations.model_validate({"name": "trace", "path": written, "per_step": True}), 2, 0)
-    rates = (tmp_path / "client_device_capacity-trace-links.csv").read_text().split()
-    assert rates[0] == devices.RATE
+    timing = Timing.model_validate(yaml.safe_load(said.partition("In a suite:")[2])["timing"])
+    assert timing.network is not None
+    rates = timing.network.rates(Way.UP, 2, 0)
+    assert timing.network.rates(Way.DOWN, 2, 0) == rates
+    lengths = Lengths(timing.durations, 2, 0)
     for client, record in enumerate(CAPACITY.values()):
         computed = lengths.clock.time(lengths(client, 0, 5))
         assert computed == pytest.approx(3 * 20 * 5 * record["computation"] / 1000)
         kbits = 2 * 80_000 * 8 / 1024
-        sent = 2 * 80_000 * 8 / (float(rates[1 + client]) * 1e6)
+        sent = 2 * 80_000 * 8 / (float(rates[client]) * 1e6)
         assert sent == pytest.approx(kbits / record["communication"], rel=1e-5)
     with pytest.raises(UserError, match="--batch: give the size"):
         imported(path)
@@ -92,7 +95,7 @@ def test_flashs_phones_are_present_while_locked_charging_and_on_wifi(tmp_path: P
     record = {"guid": "x", "model": "Redmi Note 8", "messages": text}
     path = tmp_path / "state_traces.json"
     path.write_text(json.dumps({"1": record, "2": {**record, "messages": "yesterday\tWifi"}}))
-    assert "1 client\nLeft out: 1 client never present" in imported(path)
+    assert "1 client\nLeft out: 1 client never present" in imported(path).output
     written = (tmp_path / "state_traces-trace.csv").read_text().split()
     assert written == ["client,from,to,period", "0,30,45,100", "0,50,65,100"]
     later = text.replace("2020-01-02 00:", "2020-01-02 01:")  # 3600 s = 36 periods later: the same

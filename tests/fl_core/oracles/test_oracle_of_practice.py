@@ -14,8 +14,11 @@ import torch
 import uneven
 from quadratics import IMPORTANCE, START, TIMES, N, always_busy, assert_same, experiment, local_sgd, played
 
+from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
+from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.schema import Status
 from fl_core.timing.clock import MICRO
 
 LR, STEPS = 0.1, 3  # η_l, K
@@ -241,3 +244,13 @@ def test_deadlines_that_nobody_can_meet_are_refused() -> None:
         experiment({"name": "fedavg", "deadline": "0.9"}, updates=9)
     with pytest.raises(ValueError, match="allotted: below 1 no trial ends in time"):
         experiment({"name": "mindflayer", "allotted": "0.9"}, updates=9)
+
+
+@pytest.mark.parametrize(
+    "strategy", [{"name": "fedavg", "deadline": "1/4"}, {"name": "mindflayer", "allotted": "1/4"}]
+)
+def test_deadlines_that_random_lengths_never_meet_end_the_run(strategy: dict[str, Any]) -> None:
+    """Half of a job's length is certain: nobody is ever done, and nothing but updates is asked for."""
+    simulation = Simulation(experiment(strategy, durations={"name": "shifted_exponential"}, updates=9))
+    assert not any(event.kind is Kind.ARRIVAL for event in simulate(simulation, ScheduleOnly()))
+    assert (simulation.status, simulation.reason[:22]) == (Status.STALLED, "no job ends in time: 5")
