@@ -73,7 +73,7 @@ def results(suite: str, *, store: str | Path | None = None, tracking_uri: str | 
 
 
 def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
-    """Return the learning curves of all recorded runs: one row an evaluation, with the three clocks.
+    """Return the learning curves of all recorded runs: one row an evaluation, with the clocks.
 
     Raises UserError if nothing is recorded.
     """
@@ -218,13 +218,13 @@ class Simulated:
     record: Record
 
     def frame(self) -> pd.DataFrame:
-        """The learning curve: one row an evaluation, with the three clocks."""
+        """The learning curve: one row an evaluation, with the clocks."""
         import pandas as pd
 
         return pd.DataFrame(self.record.curve)
 
     def plot(self, metric: str = "", clock: str = "time", ax: Axes | None = None) -> Axes:
-        """A metric, if none is named the one that ranks, against `time`, `updates` or `iteration`.
+        """A metric, if none is named the one that ranks, against `time`, `updates`, `iteration` or `bytes`.
 
         With `ax`, several runs share a figure.
         """

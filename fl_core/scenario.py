@@ -30,7 +30,7 @@ class Timing(Frozen):
 
 
 class Budget(Frozen):
-    """The end of a run: after `iterations` or `updates`, or before the first event later than `time`.
+    """The end of a run: after `iterations`, `updates` or `bytes`, or before an event later than `time`.
 
     Whichever comes first; `updates` or `time` is required, since a strategy may never step.
     """
@@ -38,11 +38,12 @@ class Budget(Frozen):
     iterations: Count | None = None  # server iterations
     updates: Count | None = None  # client updates received
     time: Length | None = None  # virtual time
+    bytes: Count | None = None  # sent in both directions
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
         if self.updates is None and self.time is None:
-            raise ValueError("a budget needs 'updates' or 'time': by iterations alone a run might never end")
+            raise ValueError("a budget needs 'updates' or 'time': without them a run might never end")
         return self
 
     def label(self) -> str:
@@ -51,6 +52,7 @@ class Budget(Frozen):
             many(self.iterations, "server iteration") if self.iterations else "",
             many(self.updates, "client update") if self.updates else "",
             f"{float(self.time):g} units of virtual time" if self.time else "",
+            many(self.bytes, "byte") if self.bytes else "",
         ]
         return " or ".join(filter(None, ends))
 

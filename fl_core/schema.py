@@ -47,6 +47,7 @@ class Reason(StrEnum):
     ITERATIONS = "budget of server iterations"
     UPDATES = "budget of client updates"
     TIME = "budget of virtual time"
+    BYTES = "budget of bytes"
     NO_CLIENT = "no client is left"
     NOTHING_LEFT = "nothing is in flight and no alarm is set"
 
@@ -90,6 +91,7 @@ class Clock(StrEnum):
     ITERATION = auto()
     UPDATES = auto()
     TIME = auto()
+    BYTES = auto()  # sent in both directions
 
     @property
     def budget(self) -> str:
@@ -99,12 +101,14 @@ class Clock(StrEnum):
     @property
     def words(self) -> str:
         """The clock on axes and in sentences."""
-        return {"iteration": "server iterations", "updates": "client updates", "time": "virtual time"}[self]
+        words = {"iteration": "server iterations", "updates": "client updates", "time": "virtual time"}
+        return words.get(self, "bytes sent")
 
     @property
     def metric(self) -> str:
         """The clock's name among MLflow's metrics; empty for the iteration, which is MLflow's step."""
-        return {"iteration": "", "updates": "clock/updates", "time": "clock/virtual_time"}[self]
+        names = {"iteration": "", "time": "clock/virtual_time"}
+        return names.get(self, f"clock/{self.value}")
 
     @property
     def to_target(self) -> str:
@@ -113,7 +117,8 @@ class Clock(StrEnum):
 
 
 BY_BUDGET = {clock.budget: clock for clock in Clock}
-TO_TARGET = {clock.to_target: clock for clock in (Clock.UPDATES, Clock.TIME)}  # metric → its clock
+# Metric → its clock
+TO_TARGET = {clock.to_target: clock for clock in Clock if clock is not Clock.ITERATION}
 
 
 class Kind(StrEnum):
@@ -214,6 +219,7 @@ class MlflowTag(StrEnum):
 SEED = "seed"
 OF_BUDGET = "budget."  # begins the names of a budget's parameters
 OF_STRATEGY = "strategy."  # … and of a strategy's
+NETWORK = "timing.network."  # … and of a network's
 STRATEGY_NAME = f"{OF_STRATEGY}name"
 MODEL_NAME = "problem.model.name"
 
@@ -248,10 +254,11 @@ class TrialMetric(StrEnum):
 class Name:
     """Names of columns, beside those of clocks and metrics."""
 
-    UPLOADS = "uploads_bytes"
+    UPLOADS, DOWNLOADS = "uploads_bytes", "downloads_bytes"
     CLIENT, STALENESS, VERSION = "client", "staleness", "version"
     IMPORTANCE, MEAN_TIME, SIZE, LOSS = "importance", "mean_time", "size", "loss"
     NOISE, BIAS, DELAY, GRADIENT = "noise_sq", "bias_sq", "delay_sq", "gradient_sq"
+    DOWNLOAD, COMPUTATION, UPLOAD = "download_time", "computation_time", "upload_time"
     ROUND_TIME, PARTICIPANTS = "round_time", "participants"
 
 
@@ -294,7 +301,7 @@ class Table:
 
 COUNT, AMOUNT = Column(whole=True), Column()
 
-ITERATION, UPDATES, TIME = (clock.value for clock in Clock)
+ITERATION, UPDATES, TIME, BYTES = (clock.value for clock in Clock)
 CLOCKS = {ITERATION: COUNT, UPDATES: COUNT, TIME: AMOUNT}
 CURVE = Table("curve", CLOCKS, rows=1, ordered=tuple(CLOCKS))  # a row for each evaluation
 ARRIVALS = Table(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     "metrics",
     metavar="METRIC",
     multiple=True,
-    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, or auc, its mean over "
-    "client updates. May be repeated.  [default: the one that ranks the suite]",
+    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, bytes_to_target, or "
+    "auc, its mean over client updates. May be repeated.  [default: the one that ranks the suite]",
 )
 @click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
 @options.store
@@ -163,9 +163,12 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
         with_target = [scenario for scenario in scenarios if scenario.target is not None]
         if not with_target:
             raise UserError(f"--metric {metric}: the suite sets no target")
+        clock = TO_TARGET[metric]
+        if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
+            raise UserError(f"--metric {metric}: no run recorded its {clock.words}")
         return with_target
     recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve.columns}
-    allowed = sorted(recorded - {*Clock, Name.UPLOADS})
+    allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS})
     if metric != AREA and metric not in allowed:
         raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
     return [

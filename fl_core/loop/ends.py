@@ -20,6 +20,7 @@ class Ends:
         self.budget, self.clock, self.strategy = budget, clock, strategy
         self.iterations = budget.iterations or inf
         self.updates = budget.updates or inf
+        self.bytes = budget.bytes or inf
         self.deadline = inf if budget.time is None else floor(budget.time / clock.unit)  # ticks
 
     def share(self, state: RunState) -> float:
@@ -27,6 +28,7 @@ class Ends:
         return max(
             state.version / self.iterations,
             state.updates / self.updates,
+            sum(state.sent.values()) / self.bytes,
             self.clock.time(state.now) / float(self.budget.time) if self.budget.time else 0.0,
         )
 
@@ -38,6 +40,8 @@ class Ends:
             reason = Reason.ITERATIONS
         elif state.updates >= self.updates:
             reason = Reason.UPDATES
+        elif self.bytes < inf and sum(state.sent.values()) >= self.bytes:
+            reason = Reason.BYTES
         elif heap and heap[0][0] > self.deadline:
             reason = Reason.TIME
         elif none_comes and state.roster.absent == server.n:

@@ -56,6 +56,15 @@ class Service:
         self.state.serving -= not job.waits
         self._account(job)
 
+    def spent(self, now: int) -> list[list[int]]:
+        """Return the ticks of download, computation and upload [3, n] of all jobs, to the end of the run."""
+        spent = [list(ticks) for ticks in self.state.spent]
+        for job in (queue[0] for queue in self.state.flight.values()):
+            if job.began is not None:
+                for of_clients, ticks in zip(spent, job.spent(now), strict=True):
+                    of_clients[job.client] += ticks
+        return spent
+
     def collect(self, job: Job) -> None:
         """Cut a job to the steps finished by now, its length split evenly over K, and send them back (19)."""
         state, now = self.state, self.state.now

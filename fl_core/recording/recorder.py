@@ -1,4 +1,4 @@
-"""Evaluation of a run in progress: learning curves against three clocks, staleness, participation."""
+"""Evaluation of a run in progress: learning curves against four clocks, staleness, participation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor, inf
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from fl_core.coding.coding import bytes_of
 from fl_core.diagnostics.diagnosis import Diagnosis, Diagnostics
 from fl_core.diagnostics.overhead import overhead
 from fl_core.diagnostics.staleness import by_client, predicted
@@ -24,9 +23,24 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import FP_LOSS, LOSS, Metric
 from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, World
-from fl_core.schema import ARRIVALS, CURVE, ITERATION, Name, Reason, Status
+from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, Name, Reason, Status
+from fl_core.timing.network.network import Way
 
-CLOCKS = (*CURVE.columns, Name.UPLOADS)  # of every row of a curve
+CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
+
+
+class Clocks(NamedTuple):
+    """All clocks of a run at one moment."""
+
+    version: int
+    updates: int
+    time: float
+    up: int  # bytes received by the server
+    down: int  # bytes received by clients
+
+    def row(self) -> dict[str, float]:
+        """Return the clocks as columns of a curve."""
+        return dict(zip(CLOCKS, (*self, self.up + self.down), strict=True))
 
 
 class Sample(Frozen):
@@ -154,11 +168,11 @@ class Recorder:
         self.evaluate: Evaluate = evaluate
         self.record = Record()
         self.of_clients = simulation.experiment.scenario.problem.client_metrics()
-        model, budget = simulation.server.model, simulation.budget
-        self.update_bytes = bytes_of(model, simulation.uplink)
+        budget = simulation.budget
         count, unit = simulation.experiment.scenario.evaluations, simulation.lengths.clock.unit
         self.iteration_marks = Marks(budget.iterations, count)
         self.update_marks = Marks(budget.updates, count)
+        self.byte_marks = Marks(budget.bytes, count)
         self.time_marks = Marks(budget.time and budget.time / unit, count, before=True)
         self.evaluated = -1  # the last version evaluated
         self.diagnosis = Diagnosis(simulation, diagnostics) if diagnostics else None
@@ -184,27 +198,29 @@ class Recorder:
                 column.append(value)
         first = self.time_marks.reached + 1  # several may pass without an event between them
         if self.time_marks.passed(event.time):
-            model, version, updates, _ = self._before
-            self._evaluate(model, version, updates, self._time_of(first))
-        self._before = self._now()
+            model, clocks = self._before
+            self._evaluate(model, clocks._replace(time=self._time_of(first)))
+        model, clocks = self._before = self._now()
         reached = [self.iteration_marks.passed(server.version), self.update_marks.passed(server.updates)]
-        if any(reached):
-            self._evaluate(*self._before)
+        if any(reached) | self.byte_marks.passed(clocks.up + clocks.down):
+            self._evaluate(model, clocks)
         return len(record.curve) > rows
 
     def end(self) -> None:
         """Evaluate the final model as at a mark; for a simulation that has ended or been stopped."""
         simulation, record = self.simulation, self.record
-        model, version, updates, time = self._now()
-        mark = time
+        model, clocks = self._now()
+        mark = clocks
         if simulation.reason == Reason.TIME and simulation.budget.time is not None:
-            time = float(simulation.budget.time)
-            mark = self._time_of(self.time_marks.reached + 1)
+            clocks = clocks._replace(time=float(simulation.budget.time))
+            mark = clocks._replace(time=self._time_of(self.time_marks.reached + 1))
         if simulation.status is not Status.DIVERGED:
-            self._evaluate(model, version, updates, mark)
-        end = self._clocks(version, updates, time)
-        if simulation.status is not Status.DIVERGED and not end.items() <= record.curve[-1].items():
-            record.curve.append({**record.curve[-1], **end})
+            self._evaluate(model, mark)
+        if simulation.status is not Status.DIVERGED:
+            last, end = record.curve[-1], clocks.row()
+            if all(end[name] == last[name] for name in CURVE.columns):
+                record.curve.pop()  # bytes alone may have been sent since
+            record.curve.append({**last, **end})
 
     def finish(self) -> Record:
         """Evaluate the end, with the clients' training losses on all their data; return the record."""
@@ -226,20 +242,18 @@ class Recorder:
         assert self.time_marks.step is not None
         return float(mark * self.time_marks.step * self.simulation.lengths.clock.unit)
 
-    def _now(self) -> tuple[Tensor, int, int, float]:
-        server = self.simulation.server
-        return server.model, server.version, server.updates, self.simulation.time
+    def _now(self) -> tuple[Tensor, Clocks]:
+        state = self.simulation.state
+        sent = state.sent[Way.UP], state.sent[Way.DOWN]
+        return state.model, Clocks(state.version, state.updates, self.simulation.time, *sent)
 
-    def _clocks(self, version: int, updates: int, time: float) -> dict[str, float]:
-        uploads = updates * self.update_bytes
-        return dict(zip(CLOCKS, (version, updates, time, uploads), strict=True))
-
-    def _evaluate(self, model: Tensor, version: int, updates: int, time: float) -> None:
+    def _evaluate(self, model: Tensor, clocks: Clocks) -> None:
+        version = clocks.version
         if version == self.evaluated:
             return
         self.evaluated = version
         row = self._metrics(self._judged(model))
-        self.record.curve.append({**self._clocks(version, updates, time), **row})
+        self.record.curve.append({**clocks.row(), **row})
         losses = [row[name] for name in (FP_LOSS, LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
@@ -272,12 +286,22 @@ class Recorder:
             Name.LOSS: end.client_loss.tolist(),
             **by_client(self.record.arrivals, world.n),
         }
+        if self.simulation.transfers is not None:
+            table |= self._phases()
         if (theory := predicted(self.simulation)) is not None:
             table["staleness_predicted"] = theory.tolist()
         for metric in self.of_clients:
             if metric.name in end.client_metrics and metric.short not in table:
                 table[metric.short] = end.client_metrics[metric.name].tolist()
         return table
+
+    def _phases(self) -> dict[str, list[float]]:
+        """Return how long each client's jobs took for download, computation and upload, in virtual time."""
+        simulation, clock = self.simulation, self.simulation.lengths.clock
+        over = simulation.reason == Reason.TIME
+        spent = simulation.service.spent(int(simulation.ends.deadline) if over else simulation.state.now)
+        phases = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
+        return {phase: [clock.time(t) for t in ticks] for phase, ticks in zip(phases, spent, strict=True)}
 
 
 def run(

@@ -17,7 +17,8 @@ LABELS = ("scenario", "strategy", "seed")
 def runs(suite: RecordedSuite) -> pd.DataFrame:
     """Return one row a run: its labels, how it ended, and every metric at its end.
 
-    `updates_to_target` and `time_to_target` are ∞ where the target was not reached, and absent without one.
+    `updates_to_target`, `time_to_target` and `bytes_to_target` are ∞ where the target was not reached, and
+    absent without one.
     Hyper-parameters, and keys of the scenario, have a column each where they differ between runs.
     """
     differ = _differing({run.key: run.params for run in suite.runs})
@@ -27,7 +28,7 @@ def runs(suite: RecordedSuite) -> pd.DataFrame:
 
 
 def curves(suite: RecordedSuite) -> pd.DataFrame:
-    """Return one row an evaluation: labels of the run, the three clocks, every evaluated metric."""
+    """Return one row an evaluation: labels of the run, the clocks, every evaluated metric."""
     first = [*LABELS, *(clock.value for clock in Clock)]
     parts = [
         run.files.curve.assign(**{label: getattr(run, label) for label in LABELS})
@@ -35,6 +36,7 @@ def curves(suite: RecordedSuite) -> pd.DataFrame:
         if not run.files.curve.empty
     ]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=first)
+    first = [name for name in first if name in table]  # bytes were not always recorded
     table = table[[*first, *(name for name in table if name not in first)]]
     return table.sort_values([*LABELS], kind="stable", ignore_index=True)
 
@@ -42,7 +44,11 @@ def curves(suite: RecordedSuite) -> pd.DataFrame:
 def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
     curve = run.files.curve
     clocks = TO_TARGET if run.target is not None else {}
-    to_target = {name: time_to_target(run, clock, run.target) for name, clock in clocks.items()}
+    to_target = {
+        name: time_to_target(run, clock, run.target)
+        for name, clock in clocks.items()
+        if clock in curve or curve.empty
+    }
     return {
         "suite": suite.name,
         **{label: getattr(run, label) for label in LABELS},

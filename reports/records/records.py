@@ -13,11 +13,14 @@ import pandas as pd
 from benchmarks.tracking.reader import Entry
 from fl_core.keys import is_older
 from fl_core.metrics import SURROGATE, Metric, from_text
-from fl_core.schema import DIAGNOSED, OF_BUDGET, SEED, Clock, Status, Tag
+from fl_core.schema import DIAGNOSED, NETWORK, OF_BUDGET, OF_STRATEGY, SEED, Clock, Status, Tag
 from fl_core.text import many, natural
 from reports.records.measures import Measure, measure
 from reports.records.studies import RecordedStudy
 from reports.records.values import clean, moment, number, table
+
+# Begins of the names of parameters with which bytes matter
+OF_BYTES = (NETWORK, *(f"{OF_STRATEGY}{way}." for way in ("uplink", "downlink")), f"{OF_BUDGET}{Clock.BYTES}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +29,7 @@ class Files:
 
     curve: (
         pd.DataFrame
-    )  # one row per evaluation: iteration, updates, time, uploads_bytes, then metrics by name
+    )  # one row per evaluation: iteration, updates, time, uploads_bytes, …, then metrics by name
     clients: pd.DataFrame  # one row per client: client, importance, mean_time, size, loss, accuracy
     staleness: pd.Series  # updates of each staleness that occurred, by staleness
     participation: np.ndarray  # [client], updates of each client
@@ -204,6 +207,14 @@ class RecordedScenario:
     def runs(self) -> list[RecordedRun]:
         """All runs of all cells."""
         return [run for cell in self.cells for run in cell.runs]
+
+    @property
+    def clocks(self) -> list[Clock]:
+        """The clocks that figures have as axes; bytes where messages are coded, take time, or end a run."""
+        runs = [run for run in self.runs if not run.files.curve.empty]
+        bytes_matter = any(name.startswith(OF_BYTES) for run in runs for name in run.params)
+        recorded = all(Clock.BYTES in run.files.curve for run in runs)
+        return [clock for clock in Clock if clock is not Clock.BYTES or (bytes_matter and recorded)]
 
     @property
     def lacks_surrogate(self) -> bool:

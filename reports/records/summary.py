@@ -120,10 +120,15 @@ def summarise_cell(cell: Cell, scenario: RecordedScenario) -> Summary:
 
 
 def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
-    """Return the clock when a run's metric first reached the target; ∞ if never, or without a target."""
+    """Return the clock when a run's metric first reached the target; ∞ if never, or without a target.
+
+    NaN where the clock was not recorded.
+    """
     curve = run.files.curve
     if target is None or run.metric not in curve:
         return inf
+    if clock not in curve:
+        return nan  # recorded before there was this clock
     return first_reach(
         curve[clock].to_numpy(), curve[run.metric].to_numpy(), target, higher=run.higher_is_better
     )

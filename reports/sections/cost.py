@@ -17,9 +17,10 @@ from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 NOTE = (
-    "Median over runs; in brackets the least and the greatest, where they differ. Sent to target: bytes of "
-    "updates until the target was met (∞: the median run never met it). Not finite are updates with an "
-    "infinity or NaN, over the runs that had any. Kept are tensors other than "
+    "Median over runs; in brackets the least and the greatest, where they differ. Sent are updates, received "
+    "are models and what comes with them; sent to target: bytes of updates until the target was met (∞: the "
+    "median run never met it). Not finite are updates with an infinity or NaN, over the runs that had any. "
+    "Kept are tensors other than "
     "models and updates at the end of the run, such as caches and buffers, those of "
     "the clients in total. Wall time depends on the machine and on how jobs were computed."
 )
@@ -33,9 +34,7 @@ def at_end(run: RecordedRun, column: str) -> float:
 
 def sent_to_target(run: RecordedRun) -> float:
     """Return the bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
-    if run.target is None or Name.UPLOADS not in run.files.curve:
-        return nan
-    return time_to_target(run, Name.UPLOADS, run.target)
+    return nan if run.target is None else time_to_target(run, Name.UPLOADS, run.target)
 
 
 def local_steps(run: RecordedRun) -> float:
@@ -59,6 +58,7 @@ COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]
     "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
     "Local steps": (local_steps, numbers.count),
     "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
+    "Received": (lambda run: at_end(run, Name.DOWNLOADS), numbers.size),
     "Sent to target": (sent_to_target, numbers.size),
     "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
     "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),

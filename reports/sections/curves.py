@@ -1,4 +1,4 @@
-"""Learning curves: every shown metric against the three clocks, mean and range over seeds."""
+"""Learning curves: every shown metric against every clock, mean and range over seeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def section(results: Results) -> Section | None:
             (scenario.label, clock): [band(cell, metric.name, clock) for cell in scenario.cells]
             for scenario in scenarios
             if metric in scenario.shown
-            for clock in Clock
+            for clock in scenario.clocks
         }
         for metric in dict.fromkeys(metric for scenario in scenarios for metric in scenario.shown)
     }
@@ -86,7 +86,8 @@ def _cards(
         same = [other for other in scenarios if other.problem == scenario.problem]
         axis = scale(metric, same, [line for other in same for line in bands[other.label, Clock.UPDATES]])
         figures = {
-            clock: Plot(scenario, metric, clock, bands[scenario.label, clock], axis).draw() for clock in Clock
+            clock: Plot(scenario, metric, clock, bands[scenario.label, clock], axis).draw()
+            for clock in scenario.clocks
         }
         ends = {0: "", 1: "Thin line that ends in ✕: diverged, not in the mean."}
         lost = sum(len(line.lost) for line in lines)

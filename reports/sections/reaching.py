@@ -70,12 +70,13 @@ def section(results: Results) -> Section | None:
     for scenario, _ in results.scenarios:
         if (target := scenario.target) is None:
             continue
+        clocks = [clock for clock in scenario.clocks if clock in TO_TARGET.values()]
         by_clock = {
             clock: sorted(
                 (row for cell in scenario.cells if (row := reached(cell, clock, target))),
                 key=lambda row: (row.median, row.when.min(), row.cell.strategy.casefold()),
             )
-            for clock in TO_TARGET.values()
+            for clock in clocks
         }
         if not any(len(row.met) for rows in by_clock.values() for row in rows):
             unmet.append(scenario.label)
@@ -93,7 +94,7 @@ def section(results: Results) -> Section | None:
                     "met at": row.when,  # inf where a seed never met it
                 }
             )
-            for clock in TO_TARGET.values()
+            for clock in clocks
             for row in sorted(by_clock[clock], key=lambda row: scenario.cells.index(row.cell))
         ]
     if not frames:

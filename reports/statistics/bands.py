@@ -1,4 +1,4 @@
-"""The seeds of a strategy as one line and a band around it, against any of the three clocks."""
+"""The seeds of a strategy as one line and a band around it, against any clock."""
 
 from __future__ import annotations
 

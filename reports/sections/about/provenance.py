@@ -77,7 +77,8 @@ def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
     rows = []
     for run in runs:
         names = [str(name) for name in run.files.curve.columns]
-        clocks = TO_TARGET.values() if run.target is not None else ()
+        reads = run.target is not None
+        clocks = [clock for clock in TO_TARGET.values() if reads and clock in run.files.curve]
         rows.append(
             {
                 "scenario": run.scenario,

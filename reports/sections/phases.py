@@ -1,0 +1,65 @@
+"""Where the time goes: what clients spend on download, computation, upload, and on waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fl_core.schema import TIME, Name
+from reports import numbers
+from reports.figures import svg
+from reports.records.records import Cell, RecordedRun
+from reports.records.steps import Array
+from reports.sections.rows import Rows, cards
+from reports.sections.section import Results, Section, cards_section
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PHASES = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
+WORDS = ("download", "computation", "upload", "waiting")
+SHADES = (0.45, 1.0, 0.65, 0.12)  # of the strategy's colour
+HEIGHT = 0.56  # of a bar, in rows
+GAP = 0.0025  # between the parts of a bar, as a share of the axes
+
+
+def shares(cell: Cell) -> Array:
+    """Return the shares of all clients' time [4] in the order of `WORDS`, mean over seeds; none if unknown."""
+    of_seeds = [_of_run(run) for run in cell.finite if set(PHASES) <= set(run.files.clients)]
+    return np.mean(of_seeds, axis=0) if of_seeds else np.zeros(0)
+
+
+def _of_run(run: RecordedRun) -> Array:
+    clients = run.files.clients
+    spent = clients[[*PHASES]].to_numpy(float).sum(axis=0)
+    whole = float(run.files.curve[TIME].iloc[-1]) * len(clients) or 1.0  # a run may end at time 0
+    return np.array([*spent, max(0.0, whole - spent.sum())]) / whole
+
+
+def section(results: Results) -> Section | None:
+    """Return one card for all scenarios with the same shares; None without a network."""
+    about = "Share of clients' time by strategy"
+    drawn = cards(results, shares, _paint, about=about, words=_in_words)
+    if not drawn:
+        return None
+    note = (
+        f"What all clients do from the start to the end of a run{results.mean_over_seeds}. From left to "
+        "right: download, computation, upload, and waiting (pale): for a job, for the server to collect "
+        "what they have, or away. Latencies are part of download and upload."
+    )
+    return cards_section("phases", "Where the time goes", note, [("", drawn)])
+
+
+def _in_words(share: Array) -> str:
+    """Return the shares in words."""
+    return ", ".join(f"{word} {numbers.percent(part)} %" for word, part in zip(WORDS, share, strict=True))
+
+
+def _paint(rows: Rows, axes: Axes) -> None:
+    for y, (cell, share) in enumerate(rows):
+        style = svg.style(cell.index)
+        for left, part, shade in zip(np.cumsum(share) - share, share, SHADES, strict=True):
+            axes.barh(y, max(0.0, part - GAP), HEIGHT, left, alpha=shade, linewidth=0, **style)
+    axes.set_xlim(0, 1)
+    svg.across(axes, "Share of the clients' time (%)", share=True)
