@@ -25,7 +25,7 @@ GAP = 0.0025  # between the parts of a bar, as a share of the axes
 
 
 def shares(cell: Cell) -> Array:
-    """Return the shares of all clients' time [4] in the order of `WORDS`, mean over seeds; none if unknown."""
+    """Return the shares of clients' time [4] in the order of `WORDS`, mean over seeds; none if unknown."""
     of_seeds = [_of_run(run) for run in cell.finite if set(PHASES) <= set(run.files.clients)]
     return np.mean(of_seeds, axis=0) if of_seeds else np.zeros(0)
 
