@@ -68,6 +68,9 @@ class LogNormal(PerClient):
         high = np.inf if self.high is None else float(self.high)
         return on_unit(np.clip(drawn, float(self.low), high), MICRO)
 
+    def label(self) -> str:
+        return f"log-normal {float(self.median):g}"
+
 
 class TwoClasses(PerClient):
     """Two classes: a random share of the clients has less than the others."""
