@@ -21,7 +21,7 @@ from fl_core.local.sgd import SGD
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder
+from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job, Send
 from fl_core.server.server import Server
@@ -349,3 +349,18 @@ def test_every_job_of_many_arrives_once(seed: int) -> None:
         transfers.abandon(job)
     # The link is busy from the first computation on: nine models in a unit of time / 10,000.
     assert state.sent["up"] == pytest.approx(8 * 9 * fast * simulation.time, rel=0.02)
+
+
+def test_bytes_are_a_clock_and_a_budget() -> None:
+    """A job of one number is 8 bytes down and 8 up; 80 of them are ten transfers, marks lie at every fifth."""
+    where = linked(scenario([3], updates=99), downlink=ONE / 2, uplink=ONE / 5)
+    data = where.model_dump() | {"budget": {"updates": 99, "bytes": 80}, "evaluations": 5}
+    record = run(Experiment(scenario=Scenario.model_validate(data), strategy=Scripted(), seed=0))
+    assert record.reason == "budget of bytes"
+    end = record.curve[-1]
+    assert (end["uploads_bytes"], end["downloads_bytes"], end["bytes"]) == (40, 40, 80)
+    assert [sum(record.clients[f"{name}_time"]) for name in ("download", "computation", "upload")] == [
+        10,
+        15,
+        25,
+    ]
