@@ -42,4 +42,4 @@ if __name__ == "__main__":
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     for name, network in NETWORKS.items():
         start, event = measured(number, network)
-        print(f"{name:12} start {start:6.1f} s, event {event:6.0f} µs")
+        sys.stdout.write(f"{name:12} start {start:6.1f} s, event {event:6.0f} µs\n")
