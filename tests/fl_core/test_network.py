@@ -352,7 +352,7 @@ def test_every_job_of_many_arrives_once(seed: int) -> None:
 
 
 def test_bytes_are_a_clock_and_a_budget() -> None:
-    """A job of one number is 8 bytes down and 8 up; 80 of them are ten transfers, marks lie at every fifth."""
+    """A job of one number is 8 bytes down and 8 up; a budget of 80 of them is ten transfers."""
     where = linked(scenario([3], updates=99), downlink=ONE / 2, uplink=ONE / 5)
     data = where.model_dump() | {"budget": {"updates": 99, "bytes": 80}, "evaluations": 5}
     record = run(Experiment(scenario=Scenario.model_validate(data), strategy=Scripted(), seed=0))
