@@ -66,8 +66,8 @@ def test_failed_pruned_and_running_trials() -> None:
 def test_the_first_of_equal_values_is_best_and_replaced_studies_are_left_out() -> None:
     old = runs("FedBuff", [tried(0.99, **rate(0.1))], superseded="true")
     for run in old:  # another study of the same name
-        run.info.run_id = f"old {run.info.run_id}"
-        run.data.tags["mlflow.parentRunId"] = "old FedBuff in digits · i.i.d."
+        run.run_id = f"old {run.run_id}"
+        run.tags["mlflow.parentRunId"] = "old FedBuff in digits · i.i.d."
     (study,) = read(old, runs("FedBuff", [tried(0.8, **rate(0.1)), tried(0.8, **rate(0.2))]))
     assert len(study.trials) == 2 and study.best is not None and study.best.number == 0
 
