@@ -24,7 +24,6 @@ from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.precision import Precision
 from fl_core.problems.problem import CPU, InvalidProblemError, Problem
 from fl_core.streams import torch_stream
 
@@ -42,7 +41,6 @@ class Supervised(Problem):
 
     partition: SerializeAsAny[Partition] = IID()  # how the data are split among clients
     dtype: Literal["float32", "float64"] = "float32"  # of parameters and data
-    precision: Precision = "float32"  # of products in training; models and evaluations stay float32
     # `validation`, for tuning: a tenth of the training data, held out from clients, replaces the test set.
     evaluate_on: Literal["test", "validation"] = "test"
 
@@ -78,16 +76,7 @@ class Supervised(Problem):
             # The initialisers of torch's layers use the global generator only.
             torch.set_rng_state(torch_stream(seed, "init").get_state())
             task = self.task()
-        task.precision = self.precision
         return task.to(getattr(torch, self.dtype))
-
-    @model_validator(mode="after")
-    def _one_precision(self) -> Self:
-        if self.precision != "float32" and self.dtype != "float32":
-            raise ValueError(
-                f"precision {self.precision} is incompatible with dtype {self.dtype}: use float32"
-            )
-        return self
 
     def shares(self, seed: int) -> Shares:
         """Return the data as dealt out under a seed."""

@@ -10,7 +10,6 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_map, tree_map_only
 
 from fl_core.problems.data.shares import Shares
-from fl_core.problems.precision import gradients
 from fl_core.problems.problem import Evaluation
 from fl_core.problems.training.keyed import KeyedWorld
 from fl_core.problems.training.own_task import Counted, OwnTask
@@ -68,9 +67,8 @@ class OwnWorld(KeyedWorld):
         """Return the gradient [d] of the loss of a mini-batch [B], or [B, 2] with keys, and that loss []."""
         if sample.flatten()[0] < 0:  # of a client without data
             return torch.zeros_like(model), model.new_zeros(())
-        with gradients(self.task.precision, self.device):
-            loss = self.at(model).loss(self.batch(sample), sample[0, 1] if sample.ndim > 1 else None)
-            slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        loss = self.at(model).loss(self.batch(sample), sample[0, 1] if sample.ndim > 1 else None)
+        slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         return self.flat.join(slopes), loss.detach().reshape(())
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:

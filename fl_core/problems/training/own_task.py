@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fl_core.lightning import pl, torchmetrics
-from fl_core.problems.precision import forward
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.task import Batch, Task
 
@@ -40,7 +39,7 @@ class OwnTask(Task):
 
     def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
         """Return the loss of a mini-batch; `key` says which units are dropped, none without a key."""
-        with self._masks(key), forward(self.precision, self.device):
+        with self._masks(key):
             returned: Any = self.network.training_step(batch, 0)
         return returned["loss"] if isinstance(returned, dict) else returned
 

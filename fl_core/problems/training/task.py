@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.hidden_state import hidden_state
-from fl_core.problems.precision import Precision, forward
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.training.dropout import KeyedMasks, drops
 
@@ -22,7 +21,6 @@ Batch = Any
 class Task(pl.LightningModule):
     """A network with a loss for each data point, and metrics: means over data points, and others."""
 
-    precision: Precision = "float32"  # of the products in the loss; parameters and gradients keep their own
     channels_last = False  # whether images are laid out so on a CPU (`Model.channels_last`)
 
     def __init__(self, network: nn.Module, lr: float) -> None:
@@ -58,15 +56,7 @@ class Task(pl.LightningModule):
     def loss(self, batch: Batch) -> Tensor:
         """Return the mean loss of a batch, a pure function of the parameters and the batch."""
         inputs, targets, *keys = batch
-        return self.losses(self.outputs(inputs, *keys), targets).mean()
-
-    def outputs(self, inputs: Tensor, *keys: Tensor) -> Tensor:
-        """Return the network's outputs in training, computed in the task's precision, as float32."""
-        if self.precision == "float32":
-            return self(inputs, *keys)
-        with forward(self.precision, inputs.device):
-            outputs: Tensor = self(inputs, *keys)
-        return outputs.float()
+        return self.losses(self(inputs, *keys), targets).mean()
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self.loss(batch)

@@ -13,7 +13,7 @@ class Classifier(Task):
 
     def loss(self, batch: Batch) -> Tensor:
         inputs, labels, *keys = batch
-        return cross_entropy(self.outputs(inputs, *keys), labels)
+        return cross_entropy(self(inputs, *keys), labels)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         # As one image of B pixels: softmax then runs along the data points, in a seventh of the time.

@@ -16,7 +16,6 @@ from fl_core.lightning import torchmetrics
 from fl_core.problems.data.data import placed
 from fl_core.problems.data.sample import StratifiedSample
 from fl_core.problems.data.shares import Shares
-from fl_core.problems.precision import gradients
 from fl_core.problems.problem import CPU, Evaluation, World
 from fl_core.problems.training.linear import LinearGradients, sparse_inputs
 from fl_core.problems.training.task import Batch, Loss, Task
@@ -47,9 +46,9 @@ class SupervisedWorld(World):
         self.fingerprint = dict(shares.fingerprint)
         self.first = self.flat.vector(task)
         held = (self.first.dtype, data.fingerprint, self._untrained())
-        self.kind = (type(task), task.precision, architecture, *held)
+        self.kind = (type(task), architecture, *held)
         self._whole = Loss(task)
-        fits = LinearGradients.fits(task, data) and task.precision == "float32"
+        fits = LinearGradients.fits(task, data)
         self._by_hand = LinearGradients(task, data) if fits else None
         self._by_autograd = vmap(grad_and_value(self._loss))
         self._seed, self._batches = seed, Streams(seed, "batches")
@@ -128,9 +127,8 @@ class SupervisedWorld(World):
             return torch.zeros_like(model), model.new_zeros(())
         if self._by_hand:
             return self._by_hand.one(model, sample, with_loss=True)
-        with gradients(self.task.precision, self.device):
-            loss = self.at(model).loss(self.batch(sample))
-            slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        loss = self.at(model).loss(self.batch(sample))
+        slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         return self.flat.join(slopes), loss.detach()
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
@@ -149,12 +147,11 @@ class SupervisedWorld(World):
     ) -> tuple[Tensor, Tensor | None]:
         # Not looked up by client: jobs may come from several worlds.
         without_data = samples < 0
-        with gradients(self.task.precision, self.device):
-            # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
-            if self.device.type == "cpu" and not without_data.any():
-                stacked, losses = compute(models, samples)
-                return stacked, losses
-            stacked, losses = compute(models, samples.clamp(min=0))
+        # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
+        if self.device.type == "cpu" and not without_data.any():
+            stacked, losses = compute(models, samples)
+            return stacked, losses
+        stacked, losses = compute(models, samples.clamp(min=0))
         empty = without_data.flatten(1)[:, 0]
         return stacked.masked_fill(empty[:, None], 0), None if losses is None else losses.masked_fill(
             empty, 0
