@@ -19,8 +19,8 @@ def command(folder: Path) -> None:
     """Measure client updates a second here, beside a plain script.
 
     The yardstick is the loop that one would write for this one experiment: asynchronous SGD, 100 clients at
-    work, mini-batches of 64, on random data in the shape of MNIST and of Shakespeare's plays. One process,
-    one thread, some minutes. Writes speed.json in DIR.
+    work, mini-batches of 64, on random data in the shape of MNIST. One process, one thread, some minutes.
+    Writes speed.json in DIR.
     """
     import json
 

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
 from benchmarks.speed import yardstick
-from benchmarks.speed.noise import Babble, Noise
+from benchmarks.speed.noise import Noise
 from benchmarks.speed.yardstick import Compute
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest, Execution
@@ -22,7 +22,7 @@ from fl_core.problems.classification import Classification
 from fl_core.problems.problem import CPU, Problem
 from fl_core.recording.interleave import simulate_together
 
-MODELS = ("logistic", "cnn", "lstm")
+MODELS = ("logistic", "cnn")
 CLIENTS, BATCH = 100, 64
 REPEATS = 5
 LONG = 0.5  # seconds of one measurement, at least
@@ -50,9 +50,8 @@ def one_thread() -> Iterator[None]:
 
 
 def problem_of(model: str) -> Classification:
-    """Return random data for a model: sequences of symbols for the LSTM, else images."""
-    family = Babble if model == "lstm" else Noise
-    return family.model_validate({"clients": CLIENTS, "model": model})
+    """Return random images for a model."""
+    return Noise.model_validate({"clients": CLIENTS, "model": model})
 
 
 def endless(problem: Problem, strategy: dict[str, Any] = ASGD, seed: int = 0) -> Experiment:
@@ -63,16 +62,12 @@ def endless(problem: Problem, strategy: dict[str, Any] = ASGD, seed: int = 0) ->
 
 
 def plain_loop(problem: Classification, device: torch.device = CPU) -> Compute:
-    """Return the yardstick on the data of a problem, normalised beforehand; nn.LSTM for the LSTM."""
+    """Return the yardstick on the images of a problem, normalised beforehand."""
     data = problem.load()
-    network: torch.nn.Module
-    if problem.model.name == "lstm":
-        inputs, network = data.x_train.long(), yardstick.CharLSTM(problem.classes)
-    else:
-        inputs = (data.x_train.float() - data.mean[0]) / data.std[0]
-        network = problem.model.build(problem.shape, problem.classes)
+    images = (data.x_train.float() - data.mean[0]) / data.std[0]
+    network = problem.model.build(problem.shape, problem.classes).to(device)
     labels = data.y_train.to(device)
-    return yardstick.loop(network.to(device), inputs.to(device), labels, clients=problem.clients, batch=BATCH)
+    return yardstick.loop(network, images.to(device), labels, clients=problem.clients, batch=BATCH)
 
 
 def simulations(

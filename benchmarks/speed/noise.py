@@ -1,4 +1,4 @@
-"""Noise in the shape of MNIST and of Shakespeare's plays: speed can be measured without a data set."""
+"""Noise in the shape of MNIST: speed can be measured without a data set."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import functools
 from typing import ClassVar
 
 import torch
-from pydantic import SerializeAsAny
 
 from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
-from fl_core.problems.models.lstm import LSTM
-from fl_core.problems.models.model import Model
 
 
 class Noise(Classification):
@@ -24,29 +21,9 @@ class Noise(Classification):
         return _noise(self.samples)
 
 
-class Babble(Classification):
-    """Random sequences of 80 symbols out of 80, as costly to compute as LEAF's Shakespeare."""
-
-    shape: ClassVar[tuple[int, ...]] = (80,)
-    classes: ClassVar[int] = 80
-    samples: ClassVar[int] = 20_000
-    model: SerializeAsAny[Model] = LSTM()
-
-    def load(self) -> Data:
-        return _babble(self.samples)
-
-
 @functools.cache
 def _noise(samples: int) -> Data:
     random = torch.Generator().manual_seed(0)
     x = torch.randint(0, 256, (100 + samples, 1, 28, 28), dtype=torch.uint8, generator=random)
     y = torch.randint(0, 10, (100 + samples,), generator=random)
     return Data(x[100:], y[100:], x[:100], y[:100], classes=10, mean=(127.5,), std=(73.9,))
-
-
-@functools.cache
-def _babble(samples: int) -> Data:
-    random = torch.Generator().manual_seed(0)
-    x = torch.randint(0, 80, (100 + samples, 80), dtype=torch.uint8, generator=random)
-    y = torch.randint(0, 80, (100 + samples,), generator=random)
-    return Data(x[100:], y[100:], x[:100], y[:100], classes=80)

@@ -16,21 +16,6 @@ from torch.nn.functional import cross_entropy
 Compute = Callable[[int], int]  # computes so many updates, or a stack more; returns how many
 
 
-class CharLSTM(nn.Module):
-    """Embedding of 8, two layers of nn.LSTM of 100, next symbol from the last output."""
-
-    def __init__(self, symbols: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(symbols, 8)
-        self.lstm = nn.LSTM(8, 100, num_layers=2, batch_first=True)
-        self.head = nn.Linear(100, symbols)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Symbols [B, T] → logits [B, symbols]."""
-        outputs, _ = self.lstm(self.embedding(inputs))
-        return self.head(outputs[:, -1])
-
-
 def loop(network: nn.Module, inputs: Tensor, labels: Tensor, *, clients: int, batch: int) -> Compute:
     """Return the yardstick on these data, divided among clients."""
     parts = np.array_split(np.arange(len(inputs)), clients)

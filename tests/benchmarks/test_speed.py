@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from asyncfl.commands import speed
 from benchmarks.speed import measurement, yardstick
 from benchmarks.speed.measurement import endless, simulations
-from benchmarks.speed.noise import Babble, Noise
+from benchmarks.speed.noise import Noise
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
@@ -107,16 +107,6 @@ def test_a_measurement_takes_long_enough(monkeypatch: pytest.MonkeyPatch) -> Non
     updates = measurement._enough(compute, cpu)
     assert updates == 512
     assert measurement.rate(compute, updates, cpu) == pytest.approx((1000, 0.512))
-
-
-def test_the_yardstick_of_the_lstm_has_the_same_function() -> None:
-    """nn.LSTM with the weights of the network of the simulator: the same logits, gate by gate."""
-    problem = Babble()
-    ours, plain = problem.model.build(problem.shape, problem.classes), yardstick.CharLSTM(problem.classes)
-    values = iter(ours.state_dict().values())
-    plain.load_state_dict({name: next(values) for name in plain.state_dict()})
-    inputs = problem.load().x_test[:5]
-    torch.testing.assert_close(plain(inputs.long()), ours(inputs))
 
 
 def test_the_images_have_the_shape_of_the_real_ones() -> None:
