@@ -12,7 +12,6 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -21,13 +20,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
     WithJsonSchema,
     model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from fl_core import comments, import_guard
 from fl_core.text import nearest
@@ -121,16 +121,41 @@ class FieldError(ValueError):
         return f"{self.field}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tune:
+Rate = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Exact = Annotated[
+    Fraction,
+    BeforeValidator(exact),
+    PlainSerializer(str),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\d+(/\d+|\.\d+)?$"}]}),
+]
+Time = Annotated[Exact, Field(ge=0)]
+Length = Annotated[Exact, Field(gt=0)]
+
+
+class Tune(Frozen):
     """The range in which a field is tuned, from low to high, both included.
 
     `buffer: Annotated[Count, Tune(1, 32)] = 10` is tuned from 1 to 32 unless a suite says otherwise.
     """
 
-    low: float
-    high: float
-    log: bool = True  # evenly on a logarithmic scale
+    low: Rate  # the least value
+    high: Rate  # the greatest value
+    log: bool = True  # whether it is searched on a logarithmic scale
+
+    def __init__(self, *values: float, **named: Any) -> None:
+        super().__init__(**dict(zip(type(self).model_fields, values, strict=False)), **named)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler(source)  # beside a field, a range does not change what the field takes
+
+    @model_validator(mode="after")
+    def _upwards(self) -> Self:
+        if self.low >= self.high:
+            raise FieldError("high", "must be greater than low")
+        return self
 
 
 class TuneAmong(tuple[float | str, ...]):
@@ -143,18 +168,6 @@ class TuneAmong(tuple[float | str, ...]):
 
 
 Candidates = Tune | tuple[float | str, ...]  # a range, or the values to try
-
-Rate = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Exact = Annotated[
-    Fraction,
-    BeforeValidator(exact),
-    PlainSerializer(str),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\d+(/\d+|\.\d+)?$"}]}),
-]
-Time = Annotated[Exact, Field(ge=0)]
-Length = Annotated[Exact, Field(gt=0)]
 
 
 class Part(Frozen):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks.suite.tuning_section import Span
 from fl_core.parts import Candidates, Tune
 from fl_core.strategies.hyperparameters import FACTOR, Space, declared, must_be_parameter
 from fl_core.strategies.strategy import Strategy
@@ -14,9 +13,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-def space_of(
-    strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]
-) -> Space:
+def space_of(strategy: Strategy, names: Sequence[str], written: Mapping[str, Candidates]) -> Space:
     """The space of a strategy: what a suite writes of its parameters, or else what the strategy declares.
 
     What is declared is widened until it holds the values that the strategy has, and the paper's. `names` are
@@ -31,7 +28,7 @@ def space_of(
 
 
 def _stated(
-    strategy: Strategy, names: Sequence[str], written: Mapping[str, Span | tuple[Any, ...]]
+    strategy: Strategy, names: Sequence[str], written: Mapping[str, Candidates]
 ) -> dict[str, Candidates]:
     owners = {*names, *Strategy.members()}
     chosen: dict[str, Candidates] = {}
@@ -41,10 +38,7 @@ def _stated(
             continue
         name = key.removeprefix(f"{owner}.")
         must_be_parameter(strategy, name)
-        if isinstance(candidates, Span):
-            chosen[name] = Tune(candidates.low, candidates.high, candidates.log)
-        else:
-            chosen[name] = tuple(dict.fromkeys(candidates))
+        chosen[name] = candidates if isinstance(candidates, Tune) else tuple(dict.fromkeys(candidates))
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
     return chosen

@@ -10,11 +10,11 @@ tuning:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
+from pydantic import Discriminator, Field, NonNegativeInt, Tag
 
-from fl_core.parts import Count, FieldError, Frozen, Rate
+from fl_core.parts import Count, Frozen, Tune
 from fl_core.scenario import Budget
 
 Objective = Literal["final", "auc", "updates_to_target", "time_to_target"]
@@ -22,24 +22,10 @@ Sampler = Literal["tpe", "random", "grid", "cmaes", "gp"]
 Pruner = Literal["none", "wilcoxon", "median", "hyperband"]
 
 
-class Span(Frozen):
-    """A range that is searched: low to high, both included."""
-
-    low: Rate  # the least value
-    high: Rate  # the greatest value
-    log: bool = True  # whether it is searched on a logarithmic scale
-
-    @model_validator(mode="after")
-    def _upwards(self) -> Self:
-        if self.low >= self.high:
-            raise FieldError("high", "must be greater than low")
-        return self
-
-
 Values = Annotated[tuple[int | float | str, ...], Field(min_length=1)]
-SpanOrValues = Annotated[
-    Annotated[Span, Tag("span")] | Annotated[Values, Tag("values")],
-    Discriminator(lambda value: "span" if isinstance(value, dict | Span) else "values"),
+RangeOrValues = Annotated[
+    Annotated[Tune, Tag("range")] | Annotated[Values, Tag("values")],
+    Discriminator(lambda value: "range" if isinstance(value, dict | Tune) else "values"),
 ]
 Which = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
 HowManyOrWhich = Annotated[
@@ -63,6 +49,6 @@ class Tuning(Frozen):
     budget: Budget | None = None  # of a trial's simulations; None: the suite's
     # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares.
     # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
-    space: dict[str, SpanOrValues] = Field(default_factory=dict)
+    space: dict[str, RangeOrValues] = Field(default_factory=dict)
     # Label of a strategy → label of the one whose parameters it takes, and which is tuned in its place.
     reuse: dict[str, str] = Field(default_factory=dict)

@@ -171,4 +171,4 @@ def _holding(candidate: Candidates, value: Any) -> Candidates:
         return candidate if value is None or value in candidate else (*candidate, value)
     if not isinstance(value, int | float) or (value <= 0 and candidate.log):
         return candidate
-    return replace(candidate, low=min(candidate.low, value), high=max(candidate.high, value))
+    return Tune(min(candidate.low, value), max(candidate.high, value), candidate.log)

@@ -6,7 +6,6 @@ from typing import ClassVar
 import pytest
 
 from benchmarks.suite import tuned
-from benchmarks.suite.tuning_section import Span
 from fl_core.local.sgd import SGD
 from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
@@ -64,7 +63,7 @@ def test_the_space_of_every_strategy(name: str) -> None:
 
 
 def test_a_suite_narrows_the_space_and_a_name_makes_it_one_strategys() -> None:
-    written = {"local_lr": Span(low=0.01, high=1), "fedbuff.buffer": (1, 5, 10)}
+    written = {"local_lr": Tune(low=0.01, high=1), "fedbuff.buffer": (1, 5, 10)}
     assert space_of(FedBuff(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1), "buffer": (1, 5, 10)}
     assert space_of(FedFix(), NAMES, written).candidates == {"local_lr": Tune(0.01, 1)}
 
@@ -86,7 +85,7 @@ class Own(FedBuff):
 
 
 def test_keys_of_absent_strategies_have_no_effect_and_ones_own_is_named_by_its_path() -> None:
-    written = {"async_fedavg.server_lr": Span(low=0.01, high=1), "mine.strategies:Own.buffer": (2, 4)}
+    written = {"async_fedavg.server_lr": Tune(low=0.01, high=1), "mine.strategies:Own.buffer": (2, 4)}
     assert space_of(Own(), ["mine.strategies:Own"], written).candidates == {"buffer": (2, 4)}
     with pytest.raises(ValueError, match=r"async_fedvag.server_lr: FedBuff has no such parameter"):
         space_of(FedBuff(), NAMES, {"async_fedvag.server_lr": (1, 2)})
@@ -143,7 +142,7 @@ def test_a_grid_is_every_combination_in_order() -> None:
     points = [(values["local_lr"], values["buffer"]) for values in grid]
     assert points == [(0.1, 1), (0.1, 5), (0.2, 1), (0.2, 5)]
     with pytest.raises(ValueError, match="a list of values for local_lr"):
-        space_of(FedBuff(), NAMES, {"local_lr": Span(low=0.1, high=1)}).grid()
+        space_of(FedBuff(), NAMES, {"local_lr": Tune(low=0.1, high=1)}).grid()
 
 
 def test_whole_numbers_stay_whole() -> None:
