@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -60,10 +60,16 @@ class Metric:
             )
         return 1 if self.higher else -1
 
+    def judged_on(self, data: str = "") -> Self:
+        """Return the metric with other data in its title than the test data, or with none."""
+        bare = self.title.removeprefix("Test ")
+        named = f"{data} {bare}" if data and bare != self.title else bare[0].upper() + bare[1:]
+        return replace(self, title=named)
+
     @property
     def worst_client(self) -> Metric:
         """The metric on the client with the worst value."""
-        own = Metric("", self.title.removeprefix("Test ")).in_text
+        own = self.judged_on().in_text
         return Metric(
             f"worst_client/{self.short}", f"Worst client’s {own}", self.higher, self.share, self.unit
         )

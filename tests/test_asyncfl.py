@@ -3,13 +3,11 @@
 import ast
 import importlib
 import inspect
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shell import python
 from test_architecture import TREES
 
 import asyncfl
@@ -27,18 +25,6 @@ NAMES = """
     Count Share Rate Length Tune TuneAmong
 """
 HEAVY = {"torch", "numpy", "pandas", "mlflow", "optuna", "matplotlib", "pydantic", "click"}
-
-
-def python(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder, which stands first on its path; this repository stands behind it."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_public_names() -> None:

@@ -152,7 +152,7 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
     if objective in TO_TARGET:
         return Measure(objective, f"{TO_TARGET[objective].words.capitalize()} to target", higher=False)
     if judged_on == JudgedOn.VALIDATION:
-        own = replace(own, title=own.title.replace("Test ", "Validation "))
+        own = own.judged_on("Validation")
     return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own
 
 

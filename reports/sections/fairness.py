@@ -74,8 +74,9 @@ def compared_by(scenario: RecordedScenario) -> Measure:
     """Return the metric that compares clients: the ranking one where it was recorded of each, else loss."""
     own = scenario.metric
     recorded = any(own.short in run.files.clients for run in scenario.runs)
-    plain = replace(own, title=own.title.removeprefix("Test ").capitalize())
-    return plain if recorded and own.higher is not None else Measure(Name.LOSS, "Loss", higher=False)
+    return (
+        own.judged_on() if recorded and own.higher is not None else Measure(Name.LOSS, "Loss", higher=False)
+    )
 
 
 def _draw(scenario: RecordedScenario, metric: Measure, rows: Sequence[Clients]) -> svg.Drawing:

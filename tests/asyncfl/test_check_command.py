@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
 from recorded import write_suite
+from shell import asyncfl
 
 from asyncfl.commands import baseline, check
 from benchmarks.engine import Local
@@ -113,18 +111,6 @@ def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: py
     assert warned == {"a": False, "b": True, "": False}
 
 
-def asyncfl(code: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command line of the sources in `code`."""
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(code)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def worsened(folder: Path) -> Path:
     """A copy of the sources in which FedBuff makes half its step and ASGD burns time."""
     for package in PACKAGES:
@@ -148,18 +134,18 @@ def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(text)
     quiet = ("--quiet", "--no-report")
     for store in ("before", "again"):
-        done = asyncfl(ROOT, tmp_path, "run", "small.yaml", "--store", store, *quiet)
+        done = asyncfl(tmp_path, "run", "small.yaml", "--store", store, *quiet)
         assert done.returncode == 0, done.stderr
-    done = asyncfl(ROOT, tmp_path, "baseline", "small.yaml", "--store", "before", "--out", "base.json")
+    done = asyncfl(tmp_path, "baseline", "small.yaml", "--store", "before", "--out", "base.json")
     assert done.returncode == 0, done.stderr
     against = ("--baseline", "base.json", "--junit", "gate.xml", "--summary", "gate.md")
-    done = asyncfl(ROOT, tmp_path, "check", "small.yaml", "--store", "again", *against)
+    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "again", *against)
     assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("small: 15 checks, all as before.\n")
 
     code = worsened(tmp_path / "code")
-    asyncfl(code, tmp_path, "run", "small.yaml", "--store", "after", *quiet)
-    done = asyncfl(code, tmp_path, "check", "small.yaml", "--store", "after", *against)
+    asyncfl(tmp_path, "run", "small.yaml", "--store", "after", *quiet, code=code)
+    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "after", *against, code=code)
     assert done.returncode == 1, done.stdout + done.stderr
     failed = {
         (case.get("name", "").partition(":")[0], case.get("name", "").partition(": ")[2].partition(" ")[0])

@@ -1,11 +1,9 @@
 """What a shell is offered, asked as Bash asks."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shell import asyncfl
 
 from benchmarks.reference.catalogue import entries
 from benchmarks.suite.shipped import shipped
@@ -13,20 +11,9 @@ from benchmarks.suite.shipped import shipped
 
 def offered(words: str, variable: str = "bash") -> list[str]:
     """What is offered for the last of the words, and its kind before the comma."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from asyncfl.cli import main; main()"],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "_ASYNCFL_COMPLETE": f"{variable}_complete",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split(" ")) - 1),
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.splitlines()
+    count = str(len(words.split(" ")) - 1)
+    shell = {"_ASYNCFL_COMPLETE": f"{variable}_complete", "COMP_WORDS": words, "COMP_CWORD": count}
+    return asyncfl(Path(), **shell).stdout.splitlines()
 
 
 def test_suites_and_files() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shell import asyncfl
 
 from reports.records.store import load
 
@@ -17,17 +16,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "own-problem.md"
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from asyncfl.cli import main; main()", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from math import log10
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import shell
 import yaml
 from click.testing import CliRunner
 from synthetic import Fake, curve, records
@@ -218,14 +216,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     (folder / "small.yaml").write_text(yaml.safe_dump(suite))
     for command in (["tune", "small.yaml", "--quiet"], ["run", "small.yaml", "--quiet", "--no-report"]):
-        done = subprocess.run(
-            [sys.executable, "-c", "from asyncfl.cli import main; main()", *command, "--store", "store"],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = shell.asyncfl(folder, *command, "--store", "store")
         assert done.returncode == 0, done.stderr
     return folder
 

@@ -1,12 +1,11 @@
 """`asyncfl tune` as a user types it: the plan, what came out, and mistakes in one line with exit code 2."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shell import asyncfl
 from small import Write
 
 from benchmarks.tracking.store import Store
@@ -14,17 +13,6 @@ from benchmarks.tracking.store import Store
 ROOT = Path(__file__).parents[2]
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def asyncfl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from asyncfl.cli import main; main()", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path, typed: Typed) -> None:

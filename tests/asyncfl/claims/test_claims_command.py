@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from patience import PATIENCE, eventually
 from recorded import held
+from shell import python
 from toy_paper import CLAIMS
 
 from asyncfl.claims import kept, register
@@ -272,12 +272,5 @@ def test_the_summary_waits_for_no_heavy_import(toy: Path) -> None:
         "command.main(sys.argv[1:], standalone_mode=False)\n"
         "print('heavy:', *{'torch', 'pandas', 'mlflow', 'scipy.stats'} & sys.modules.keys())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--claims", str(toy)],
-        cwd=toy.parent,
-        env={**os.environ, "PYTHONPATH": PATH},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python(toy.parent, program, "--claims", str(toy), PYTHONPATH=PATH)
     assert done.stdout.splitlines()[-1] == "heavy:"
