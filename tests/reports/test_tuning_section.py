@@ -62,10 +62,11 @@ def test_failed_pruned_and_running_trials() -> None:
 
 
 def test_the_first_of_equal_values_is_best_and_replaced_studies_are_left_out() -> None:
-    old = runs("FedBuff", [tried(0.99, **rate(0.1))], superseded="true")
-    for run in old:  # another study of the same name
-        run.run_id = f"old {run.run_id}"
-        run.tags["mlflow.parentRunId"] = "old FedBuff in digits · i.i.d."
+    parent = {"mlflow.parentRunId": "old FedBuff in digits · i.i.d."}
+    old = [  # another study of the same name
+        replace(run, run_id=f"old {run.run_id}", tags=run.tags | parent)
+        for run in runs("FedBuff", [tried(0.99, **rate(0.1))], superseded="true")
+    ]
     (study,) = read(old, runs("FedBuff", [tried(0.8, **rate(0.1)), tried(0.8, **rate(0.2))]))
     assert len(study.trials) == 2 and study.best is not None and study.best.number == 0
 
