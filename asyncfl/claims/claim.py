@@ -137,7 +137,12 @@ class Need(Frozen):
     cores: str  # time without
 
     def __str__(self) -> str:
-        return f"{self.runs}: about {self.gpu} on a GPU, {self.cores} without"
+        return f"{self.runs}: {self.cost}"
+
+    @property
+    def cost(self) -> str:
+        """Time with and without a GPU."""
+        return f"about {self.gpu} on a GPU, {self.cores} without"
 
 
 class Claim(Sample):

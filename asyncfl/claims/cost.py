@@ -12,13 +12,13 @@ from asyncfl.claims.claim import Claim
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import RESULTS, Number
 from asyncfl.claims.plan import ClaimPlan
+from asyncfl.claims.seconds import Time
 from asyncfl.claims.verdicts.looks import SEEDS
 from asyncfl.claims.verdicts.readings import readings
 from benchmarks.suite.suite import PlannedRun
 from reports.records.records import RecordedRun as Recorded
 
 OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
-Seconds = Callable[[PlannedRun], float]  # of one core, for a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,29 @@ class Open:
     claim: Claim
     seeds: tuple[int, ...]  # missing up to the look that would decide it
     next_look: tuple[int, ...]  # those of them that its next look needs
-    runs: Mapping[str, float]  # key of each run → its time in seconds of one core
+    runs: Mapping[str, Time]  # key of each of its runs under one seed → what it takes
+
+    def times(self, seeds: Iterable[int]) -> dict[tuple[str, int], Time]:
+        """Return what its runs under these seeds take; claims share runs, of one key and seed."""
+        return {(key, seed): time for seed in seeds for key, time in self.runs.items()}
 
     @property
     def seconds(self) -> float:
         """Of one core, for all runs; claims share runs."""
-        return sum(self.runs.values())
+        return sum(time.core for time in self.times(self.seeds).values())
 
 
 def still_open(
-    paper: Paper, scale: str, claims: Iterable[Claim], seconds: Seconds, folder: Path = RESULTS
+    paper: Paper,
+    scale: str,
+    claims: Iterable[Claim],
+    time: Callable[[PlannedRun], Time],
+    folder: Path = RESULTS,
 ) -> list[Open]:
     """The claims that more seeds may decide, the quickest first; claims may share runs."""
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
     have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder))))
-    plans: dict[tuple[int, ...], ClaimPlan] = {}
+    plan = ClaimPlan(paper, scale, (), (0,))  # all seeds take as long
     undecided = []
     for claim in claims:
         verdict, there = verdicts[claim.id], have.get(claim.id, set())
@@ -52,10 +60,8 @@ def still_open(
             continue
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
-        plan = plans.setdefault(missing, ClaimPlan(paper, scale, (), missing))
-        by_sample = plan.picked(claim).values()
-        runs = {run.key: run for by_seed in by_sample for group in by_seed.values() for run in group}
-        undecided.append(Open(claim, missing, soon, {key: seconds(run) for key, run in runs.items()}))
+        runs = {run.key: run for by_seed in plan.picked(claim).values() for run in by_seed[0]}
+        undecided.append(Open(claim, missing, soon, {key: time(run) for key, run in runs.items()}))
     return sorted(undecided, key=lambda waiting: waiting.seconds)
 
 

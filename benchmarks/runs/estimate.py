@@ -37,13 +37,13 @@ def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
             worlds[problem, seed] = _built(problem, seed)
         world, building, testing, training = worlds[problem, seed]
         marks = run.experiment.scenario.evaluations
-        evaluating = marks * testing + (1 + marks * _share(run)) * training
+        evaluating = marks * testing + (1 + marks * judged(run)) * training
         total += building + evaluating + _simulating(run, world, patience / len(tried))
     return total / len(tried) * len(runs)
 
 
-def _share(run: PlannedRun) -> float:
-    """Of the training data, how much is judged at every mark."""
+def judged(run: PlannedRun) -> float:
+    """The share of the training data that is judged at every mark."""
     if isinstance(run.evaluate, Sample):
         problem = run.experiment.scenario.problem
         return min(1.0, run.evaluate.sample / getattr(problem, "samples", run.evaluate.sample))

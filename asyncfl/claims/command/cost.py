@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from collections.abc import Collection
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,12 @@ import click
 
 from asyncfl import options
 from asyncfl.claims.command.chosen import files, paper, papers_of, results_of
-from fl_core.schema import JOINT
 from fl_core.text import many
 
 if TYPE_CHECKING:
     from asyncfl.claims.cost import Open
     from asyncfl.claims.plan import ClaimPlan
+    from asyncfl.claims.seconds import Time
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
 
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
 @files
 @options.store
 @options.data_dir
-@options.device
 def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None, store: Store) -> None:
-    """Show what deciding the open claims would still cost, from recorded or else estimated run times."""
+    """Show what deciding the open claims would still cost, from recorded times of runs or of their workloads.
+
+    Nothing runs, but a second of each workload that is met for the first time.
+    """
     from asyncfl.claims.plan import ClaimPlan
 
     papers = papers_of(folder_of_claims, wanted)
@@ -44,38 +47,43 @@ def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None, st
 
 def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
     """What is still open, what deciding it takes, and the command for what needs more than two cores."""
-    from benchmarks import device
-    from benchmarks.tables import print_headed
-    from fl_core.text import duration
+    from asyncfl.claims.seconds import ASSUMED
+    from benchmarks.tables import print_headed, print_text
 
     rows: list[tuple[str, ...]] = []
     larger: list[str] = []
     for plan in plans:
         there = open_claims(plan, store, results)
-        runs = {key: seconds for waiting in there for key, seconds in waiting.runs.items()}
-        known = [seconds for seconds in runs.values() if isfinite(seconds)]
-        time = duration(sum(known)) if known else "–"
-        if len(known) < len(runs):
-            time += f", {many(len(runs) - len(known), 'run')} unknown"
+        runs = {key: time for waiting in there for key, time in waiting.times(waiting.seeds).items()}
         if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in there):
             larger.append(
                 f"asyncfl claims run --paper {plan.paper.name} --scale {plan.scale} --id '*' --until-decided"
             )
-        rows.append(
-            (plan.paper.title, plan.scale, f"{len(there)} of {len(plan.claims)}", str(len(runs)), time)
-        )
-    on_cpu = device.chosen().type == "cpu"
-    head = ("paper", "scale", "open claims", "runs", "time of one core" if on_cpu else "time on the GPU")
-    print_headed(head, rows)
+        undecided = f"{len(there)} of {len(plan.claims)}"
+        rows.append((plan.paper.title, plan.scale, undecided, str(len(runs)), *total(runs.values())))
+    print_headed(("paper", "scale", "open claims", "runs", "time of one core", "of one GPU"), rows)
+    print_text(ASSUMED)
     if larger:
         click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
         for line in larger:
             click.echo(f"  {line}")
 
 
+def total(times: Collection[Time]) -> tuple[str, str]:
+    """Return the time of runs in words, of one core and of one GPU."""
+    from fl_core.text import duration
+
+    known = [time for time in times if isfinite(time.core)]
+    left = f", {many(len(times) - len(known), 'run')} unknown" if len(known) < len(times) else ""
+    if not known:
+        return f"–{left}", "–"
+    return f"{duration(sum(time.core for time in known))}{left}", duration(sum(time.gpu for time in known))
+
+
 def open_claims(plan: ClaimPlan, store: Store, results: Path) -> list[Open]:
-    """The open claims of a plan, with what their runs take: as recorded, or as estimated."""
+    """The open claims of a plan, with what their runs take: as recorded by the store, or as estimated."""
     from asyncfl.claims.cost import measured_seconds, still_open
+    from asyncfl.claims.seconds import Costs
     from benchmarks.errors import UserError
     from reports.records.store import load
 
@@ -83,27 +91,10 @@ def open_claims(plan: ClaimPlan, store: Store, results: Path) -> list[Open]:
         known = measured_seconds(load(store.tracking_uri, plan.name, files_of=()).runs)
     except UserError:  # nothing was recorded yet
         known = {}
+    costs = Costs(results)
 
-    def seconds(run: PlannedRun) -> float:
-        return known.get((run.scenario, run.strategy)) or _estimated(run)
+    def time(run: PlannedRun) -> Time:
+        estimate = costs.of(run)
+        return estimate._replace(core=known.get((run.scenario, run.strategy), estimate.core))
 
-    return still_open(plan.paper, plan.scale, plan.claims, seconds, results)
-
-
-# By scenario, size of the problem, budget and strategy: runs of similar length are measured once.
-ESTIMATES: dict[tuple[str, int, str, str], float] = {}
-
-
-def _estimated(run: PlannedRun) -> float:
-    """Seconds that a run takes on one core, from a second of it; ∞ where its data are missing."""
-    from benchmarks.runs.estimate import core_seconds
-
-    scenario = run.experiment.scenario
-    name = run.scenario.partition(JOINT)[0]
-    about = (name, scenario.problem.clients, repr(scenario.budget), run.strategy)
-    if about not in ESTIMATES:
-        try:
-            ESTIMATES[about] = core_seconds([run])
-        except Exception:  # noqa: BLE001 - data that are missing here, a network too large for this machine
-            ESTIMATES[about] = inf
-    return ESTIMATES[about]
+    return still_open(plan.paper, plan.scale, plan.claims, time, results)

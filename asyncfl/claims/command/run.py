@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 
 from asyncfl import options
 from asyncfl.claims.command.chosen import chosen_of, files, paper, papers_of, plans_of, results_of
-from asyncfl.claims.command.cost import open_claims, say_cost
+from asyncfl.claims.command.cost import open_claims, say_cost, total
 from benchmarks import interrupts
 from benchmarks.redaction import command_line
 from fl_core.schema import Status
@@ -87,7 +87,7 @@ def command(
             f"--id {' '.join(ids)}: no claim of that name can run; `asyncfl claims show ID` says why"
         )
     if dry_run:
-        _forecast(plans)
+        _forecast(plans, results_of(folder_of_claims))
         return
     results = results_of(folder_of_claims)
     computes = engines.engine(engine, address, workers)
@@ -105,20 +105,20 @@ def command(
     sys.exit(1 if any(failed) else 0)
 
 
-def _forecast(plans: list[ClaimPlan]) -> None:
+def _forecast(plans: list[ClaimPlan], results: Path) -> None:
+    from asyncfl.claims.seconds import Costs
     from benchmarks.device import processes
-    from benchmarks.runs.estimate import core_seconds
     from fl_core.text import duration
 
-    size, total = processes(), 0.0
+    size, costs, all_runs = processes(), Costs(results), []
     for plan in plans:
-        runs = plan.runs()
-        seconds = core_seconds(runs, patience=4.0)
-        total += seconds
+        runs = [costs.of(run) for run in plan.runs()]
+        all_runs += runs
         what = f"{many(len(plan.claims), 'claim')}, {many(len(runs), 'run')}"
-        click.echo(f"{plan.name}: {what}, {duration(seconds / size)}")
+        click.echo(f"{plan.name}: {what}, {total(runs)[0]} of one core")
     where = "1 process" if size == 1 else f"{size} processes"
-    click.echo(f"About {duration(total / size)} with {where}, what is finished included.")
+    seconds = sum(time.core for time in all_runs if isfinite(time.core)) / size
+    click.echo(f"About {duration(seconds)} with {where}, what is finished included.")
 
 
 def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -> bool:
@@ -188,7 +188,6 @@ def _until_decided(
     from time import monotonic
 
     from asyncfl.claims.plan import ClaimPlan
-    from fl_core.text import duration
 
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
@@ -211,11 +210,10 @@ def _until_decided(
         ]
         given_up |= {(waiting.claim.id, waiting.next_look) for waiting in batch}
         look = ClaimPlan(plan.paper, plan.scale, tuple(waiting.claim for waiting in batch), first.next_look)
-        seconds = {key: seconds for waiting in batch for key, seconds in waiting.runs.items()}
-        took = duration(sum(seconds[run.key] for run in look.runs()))
+        runs = {key: time for waiting in batch for key, time in waiting.times(first.next_look).items()}
         click.echo(
             f"{plan.name}: {many(len(batch), 'claim')} to {many(first.next_look[-1] + 1, 'seed')}, "
-            f"at most {took} of a core."
+            f"at most {total(runs.values())[0]} of a core."
         )
         _run(look, store, results, computes, quiet=quiet)
     say_cost(plans, store, results)

@@ -116,7 +116,7 @@ the repository.
 
 COSTS = """\
 What it would cost: gradients times operations, at 60 GFLOP/s a core, as measured with a network of seven
-layers, and 10 TFLOP/s a GPU.
+layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an evening of two cores is enough.
 """
 
 

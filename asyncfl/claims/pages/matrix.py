@@ -148,7 +148,12 @@ def short(outcome: Outcome) -> str:
 
 
 def finding(outcome: Outcome) -> str:
-    """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open."""
+    """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open.
+
+    Of a main result that has not run, what it would cost.
+    """
+    if outcome.word == "not run":
+        return cost(outcome)
     parts = []
     for evidence, what in KINDS.items():
         mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
@@ -170,8 +175,14 @@ def counts(outcome: Outcome) -> str:
     words = Counter(reading.word for reading in outcome.readings)
     parts += [f"{words[word]} {said}" for word, said in OPEN.items() if words[word]]
     if waiting := words["not run"]:
-        parts.append(f"{many(waiting, 'reading')} not run")
+        parts.append(f"{many(waiting, 'reading')} not run ({cost(outcome)})")
     return _sentence("; ".join(parts))
+
+
+def cost(outcome: Outcome) -> str:
+    """Return what the readings that have not run would take, with and without a GPU."""
+    needs = dict.fromkeys(reading.needs for reading in outcome.readings if not reading.ran)
+    return "; ".join(need.cost if need else "an evening of two cores" for need in needs)
 
 
 def _sentence(text: str) -> str:

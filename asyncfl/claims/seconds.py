@@ -1,0 +1,201 @@
+"""How long runs take: their jobs, times what a job of their workload took once, scaled to this machine.
+
+`results/seconds.csv` has a line for each workload, which is a problem with the mini-batches of a job. Jobs
+are counted on the beginning of a run's schedule, with a problem that needs neither data nor gradients;
+`results/updates.csv` has those whose counting takes long, where it begins with a search for the best routing.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import cache
+from math import inf
+from pathlib import Path
+from time import process_time
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import torch
+
+from benchmarks.runs.estimate import judged
+from benchmarks.suite import labels
+from benchmarks.suite.suite import NOT_IN_POOLED_TRAINING, PlannedRun
+from fl_core.execution.schedule_only import ScheduleOnly
+from fl_core.experiment import Experiment
+from fl_core.loop.events import Kind
+from fl_core.loop.simulation import Simulation, simulate
+from fl_core.problems.problem import World
+from fl_core.problems.quadratic import Quadratic
+from fl_core.recording.atomic import whole
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from fl_core.problems.training.world import SupervisedWorld
+
+CALIBRATED = 0.3  # seconds of the computation that compares machines
+SCHEDULE = 0.01  # seconds of a schedule that are looked at
+SLOW = 0.2  # seconds of counting, above which the count is kept
+MEASURED = 1.0  # seconds of a workload's jobs that are measured
+JUDGED = 2.0  # seconds of an evaluation; a longer one is taken for a third of a gradient a data point
+GPU = (
+    10e12 / 60e9
+)  # a GPU's speed in cores: 10 TFLOP/s, and 60 GFLOP/s as measured with a CNN of seven layers
+LAUNCH = 1e-3  # seconds of a gradient on a GPU at least
+ASSUMED = (
+    f"The time of a GPU is assumed, not measured: {GPU:.0f} times as fast as a core (10 TFLOP/s against "
+    f"60 GFLOP/s), but {1000 * LAUNCH:g} ms a gradient at least."
+)
+
+
+class Time(NamedTuple):
+    """What a run takes, in seconds."""
+
+    core: float  # of one core
+    gpu: float  # assumed: as `GPU` and `LAUNCH` say
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """What a workload took on one core, in seconds."""
+
+    unit: float  # of the computation that compares machines, at that time
+    job: float  # with the server's part in it
+    test: float  # of one evaluation of a model on the test data
+    training: float  # of one on the training data of all clients
+    world: float  # to deal out the data
+
+
+class Costs:
+    """The recorded workloads of a folder of results; one that is missing is measured once, and kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._seconds, self._updates = folder / "seconds.csv", folder / "updates.csv"
+        self.workloads = {name: Seconds(*values) for name, *values in _read(self._seconds)}
+        self.counted: dict[str, float] = dict(_read(self._updates))
+        self._slow = set(self.counted)
+        self._failed: set[str] = set()
+
+    def of(self, run: PlannedRun) -> Time:
+        """Return what a run takes here; ∞ where its data are missing, or its network is too large."""
+        name = workload(run)
+        if name not in self.workloads and name not in self._failed:
+            try:
+                self.workloads[name] = measured(run)
+            except Exception:  # noqa: BLE001 - data that are missing here, a network too large for this machine
+                self._failed.add(name)
+            else:
+                rows = [(name, *astuple(took)) for name, took in sorted(self.workloads.items())]
+                _write(self._seconds, ["workload", *(field.name for field in fields(Seconds))], rows)
+        if name not in self.workloads:
+            return Time(inf, inf)
+        took, scenario, local = self.workloads[name], run.experiment.scenario, run.experiment.strategy.local
+        jobs, marks = self.updates(run), scenario.evaluations
+        judging = marks * took.test + (1 + marks * judged(run)) * took.training
+        seconds = (jobs * took.job + judging + took.world) * unit() / took.unit
+        return Time(seconds, max(seconds / GPU, jobs * local.usual(0, 0) * LAUNCH))
+
+    def updates(self, run: PlannedRun) -> float:
+        """Return the client updates of a run."""
+        if run.key not in self.counted:
+            began = process_time()
+            self.counted[run.key] = updates(run.experiment)
+            if process_time() - began > SLOW:
+                self._slow.add(run.key)
+                _write(
+                    self._updates,
+                    ["run", "updates"],
+                    [(key, self.counted[key]) for key in sorted(self._slow)],
+                )
+        return self.counted[run.key]
+
+
+def _read(file: Path) -> Iterator[Any]:
+    if file.exists():
+        with file.open(newline="", encoding="utf-8") as lines:
+            for name, *values in list(csv.reader(lines))[1:]:
+                yield name, *map(float, values)
+
+
+def _write(file: Path, head: Sequence[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows([name, *(f"{value:.4g}" for value in values)] for name, *values in rows)
+
+
+def workload(run: PlannedRun) -> str:
+    """Return problem and mini-batches of a job in words, without what hardly changes their time."""
+    problem, local = run.problem.identity(), run.experiment.strategy.local
+    own = {key: value for key, value in problem.items() if key not in NOT_IN_POOLED_TRAINING | {"clients"}}
+    parts = [labels.value(part) for part in (own.pop("model", None), own) if part]
+    return ", ".join([*parts, f"{many(local.usual(0, 0), 'step')} with {local.batch}"])
+
+
+def updates(experiment: Experiment) -> float:
+    """Return the client updates of a run, extrapolated from the beginning of its schedule."""
+    budget = experiment.scenario.budget
+    if budget.time is None and budget.iterations is None:
+        return float(budget.updates or 0)
+    problem = Quadratic(centres=((0.0,),) * experiment.scenario.problem.clients)
+    scenario = experiment.scenario.model_copy(update={"problem": problem})
+    simulation, arrivals = Simulation(experiment.model_copy(update={"scenario": scenario})), 0
+    end = process_time() + SCHEDULE
+    for event in simulate(simulation, ScheduleOnly()):
+        arrivals += event.kind is Kind.ARRIVAL
+        if arrivals and process_time() > end:
+            break
+    return arrivals / min(1.0, simulation.share or 1.0)
+
+
+@cache
+def unit() -> float:
+    """Return the seconds of a small fixed computation here and now, to compare machines and their load."""
+    torch.set_num_threads(1)  # as in the workers
+    x, layer = torch.ones(64, 784), torch.nn.Linear(784, 10)
+    rounds = 0
+    layer(x).square().mean().backward()
+    began = process_time()
+    while rounds < 100 or process_time() - began < CALIBRATED:
+        layer(x).square().mean().backward()
+        rounds += 1
+    return (process_time() - began) / rounds
+
+
+def measured(run: PlannedRun) -> Seconds:
+    """Return what the jobs of a run's workload take, and its evaluations; raises what building it raises."""
+    experiment = run.experiment
+    began = process_time()
+    world = experiment.scenario.problem.world(experiment.seed)
+    built = process_time() - began
+    simulation, jobs = Simulation(experiment, world), 0
+    events = simulate(simulation)
+    next(events, None)  # what is loaded and compiled once a process does not count
+    began = process_time()
+    for event in events:
+        jobs += event.kind is Kind.ARRIVAL
+        if jobs and process_time() - began > MEASURED:
+            break
+    job = (process_time() - began) / max(1, jobs)
+    local = experiment.strategy.local
+    points = local.usual(0, int(world.sizes[0])) * local.batch
+    test, training = _evaluations(world, job / points)
+    return Seconds(unit.__wrapped__(), job, test, training, built)
+
+
+def _evaluations(world: World, point: float) -> tuple[float, float]:
+    """Seconds to judge a model on test and on training data, where a gradient takes `point` a data point."""
+    model = world.initial() + 1e-3  # what is known of the first model is not computed again
+    training = point / 3 * int(world.sizes.sum())
+    if training < JUDGED:
+        world.test(world.initial())  # the first time is slower
+        return _took(lambda: world.test(model)), _took(lambda: world.losses(model))
+    data = cast("SupervisedWorld", world).data
+    return training * len(data.y_test) / len(data.y_train), training
+
+
+def _took(work: Callable[[], object]) -> float:
+    began = process_time()
+    work()
+    return process_time() - began
