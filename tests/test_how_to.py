@@ -136,7 +136,7 @@ def test_the_commands_for_authors_succeed(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "asyncfl" / "claims", tmp_path / "my-claims")
     show, *others = commands("your-result.md")
     assert asyncfl(tmp_path, show).startswith("ACE is ahead of vanilla ASGD: ")
-    assert len(others) == 4
+    assert len(others) == 5
     for line in others:
         asyncfl(tmp_path, line)
 

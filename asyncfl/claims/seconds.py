@@ -165,7 +165,7 @@ def unit() -> float:
 
 def measured(run: PlannedRun) -> Seconds:
     """Return what the jobs of a run's workload take, and its evaluations; raises what building it raises."""
-    experiment = run.experiment
+    experiment, before = run.experiment, unit.__wrapped__()
     began = process_time()
     world = experiment.scenario.problem.world(experiment.seed)
     built = process_time() - began
@@ -181,7 +181,7 @@ def measured(run: PlannedRun) -> Seconds:
     local = experiment.strategy.local
     points = local.usual(0, int(world.sizes[0])) * local.batch
     test, training = _evaluations(world, job / points)
-    return Seconds(unit.__wrapped__(), job, test, training, built)
+    return Seconds((before + unit.__wrapped__()) / 2, job, test, training, built)
 
 
 def _evaluations(world: World, point: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """`asyncfl claims` as a user types it: run, interrupted, gone on with, shown."""
 
 import os
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -14,11 +15,12 @@ from recorded import held
 from shell import python
 from toy_paper import CLAIMS
 
-from asyncfl.claims import kept, register
+from asyncfl.claims import kept, register, seconds
 from asyncfl.claims.command.group import command
 from asyncfl.claims.files import papers
 from asyncfl.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.store import Store
 from fl_core.import_guard import ALLOWED
 from fl_core.recording import recorder as measure
@@ -227,18 +229,24 @@ def test_pages_are_of_all_papers(toy: Path) -> None:
 def test_the_cost_of_a_larger_scale_has_its_command(
     tmp_path: Path, toy: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
 ) -> None:
-    def seconds(runs: list[object]) -> float:
+    """Eight runs of 7,200 s, which a GPU is assumed to compute 167 times as fast; measured once."""
+
+    def measured(run: PlannedRun) -> seconds.Seconds:
         if missing:
             raise FileNotFoundError("no such data")
-        return 7200.0
+        return seconds.Seconds(unit=1e-3, job=0, test=0, training=0, world=7200)
 
-    monkeypatch.setattr("benchmarks.runs.estimate.core_seconds", seconds)
-    monkeypatch.setattr("asyncfl.claims.command.cost.ESTIMATES", {})
+    monkeypatch.setattr(seconds, "measured", measured)
+    monkeypatch.setattr(seconds, "unit", lambda: 1e-3)
     at = ["--claims", str(toy), "--store", str(tmp_path / "store")]
     said = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
     [line] = [line for line in said.splitlines() if line.startswith("Toy et al.")]
-    assert line.split("  ")[-1].strip() == ("–, 8 runs unknown" if missing else "16.0 h")
+    *_, core, gpu = re.split("  +", line.strip())
+    assert (core, gpu) == (("–, 8 runs unknown", "–") if missing else ("16.0 h", "6 min"))
     assert "asyncfl claims run --paper toy --scale paper --id '*' --until-decided" in said
+    monkeypatch.setattr(seconds, "measured", None)  # what was measured is kept
+    again = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
+    assert again == said
 
 
 @pytest.mark.slow
