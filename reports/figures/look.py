@@ -23,7 +23,8 @@ LIGHT_AMOUNTS = (
 DARK_AMOUNTS = (
     "#1d2530", "#263549", "#2f4563", "#38567f", "#41679c", "#6084b4", "#80a2cd", "#a1c1e6", "#c3e0ff",
 )  # fmt: skip
-QUIET = 1000  # strategies with this index or a greater one are drawn in grey: there are more than colours
+OWN = 500  # strategies from this index on are the highlighted ones, in ink
+QUIET = 1000  # … and from this one on those in grey: there are more than colours
 TURN = 5  # the first amount that is read with paper on it
 
 DASHES = ((), (5.0, 1.6), (1.4, 1.4), (7.0, 1.6, 1.4, 1.6))
@@ -44,7 +45,17 @@ _IN_THE_MIDDLE = 'transform="translate(15 6) scale(3.6)" fill="currentColor"'
 
 def colour(index: int) -> str:
     """Return the name of a strategy's colour in the palette."""
-    return "quiet" if quiet(index) else f"s{index % len(LIGHT)}"
+    return "quiet" if quiet(index) else "ink" if own(index) else f"s{index % len(LIGHT)}"
+
+
+def own(index: int) -> bool:
+    """Return whether a strategy is highlighted."""
+    return OWN <= index < QUIET
+
+
+def width(index: int) -> float:
+    """Return the width of a strategy's line in pixels."""
+    return 0.9 if quiet(index) else 2.6 if own(index) else 1.6
 
 
 def quiet(index: int) -> bool:
@@ -56,11 +67,13 @@ def dash(index: int) -> tuple[float, ...]:
     """Return lengths of ink and gap in line widths, none for a solid line; changes when colours repeat."""
     if quiet(index):
         return ()
+    index %= OWN
     return DASHES[(index + index // len(LIGHT)) % len(DASHES)]
 
 
 def marker(index: int) -> str:
     """Return matplotlib's letter for a strategy's marker; it changes when colours repeat."""
+    index %= OWN
     return MARKERS[(index + index // len(LIGHT)) % len(MARKERS)]
 
 
@@ -70,7 +83,7 @@ def swatch(index: int) -> Markup:
     mark = "" if quiet(index) else f'<path d="{_SHAPES[marker(index)]}" {_IN_THE_MIDDLE}/>'
     return Markup(
         f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true" style="color:var(--{colour(index)})">'
-        f'<path d="M0 6H30" stroke="currentColor" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
+        f'<path d="M0 6H30" stroke="currentColor" stroke-width="{0.2 + width(index):g}" stroke-dasharray="{dashes}"/>'
         f"{mark}</svg>"
     )
 

@@ -242,6 +242,7 @@ class RecordedSuite:
     ] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
     studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
     campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that
+    highlight: tuple[str, ...] = ()  # strategies that the suite picks out
     damaged: tuple[str, ...] = ()  # runs and trials that are left out, and what is wrong with their records
 
     @property

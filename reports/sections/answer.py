@@ -16,7 +16,7 @@ from reports.records.records import Cell, RecordedScenario
 from reports.sections.behind import effect_entry, seeds_text
 from reports.sections.curves import Plot, scale
 from reports.sections.rows import draw
-from reports.sections.section import Results, Section
+from reports.sections.section import SHOWN, Results, Section
 from reports.statistics.bands import band, over_scenarios
 from reports.statistics.standings import Standing, Standings
 from reports.tables import PageTable, TableEntry, download
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW = 31
-SHOWN = 10  # strategies in the first figure
 CURVES = 4  # in colour beside it
 
 
@@ -134,7 +133,7 @@ class Answer:
                     low, high = max(low, left), min(high, right)
                 svg.interval(axes, index, y, (low, high), edges)
             mark, size = ("D", 7.5) if line is self.standings.leader else ("o", 8)
-            svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open)
+            svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)
         axes.locator_params(axis="x", nbins=6, integer=by_rank)
         title = "Mean rank (1 is best)" if by_rank else self.metric.heading
         svg.across(axes, title, share=not by_rank and self.metric.share)

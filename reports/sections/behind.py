@@ -38,7 +38,7 @@ def section(results: Results) -> Section | None:
     cards = [
         Card(
             scenario.label,
-            {None: _draw(scenario, differences)},
+            {None: _draw(scenario, _foremost(results, differences))},
             _caption(differences),
             places=[results.place(scenario)],
             runs=len(scenario.runs),
@@ -49,8 +49,14 @@ def section(results: Results) -> Section | None:
     link = download("Differences", results.suite.name, "differences", table)
     tables = [PageTable("all", table), *(_table(*pair) for pair in compared)]
     return cards_section(
-        "behind", "Behind the best", _note(compared), [("", cards)], tables=tables, downloads=[link]
+        "behind", "Behind the best", _note(compared) + results.only_foremost, [("", cards)], tables=tables, downloads=[link]
     )
+
+
+def _foremost(results: Results, differences: Sequence[Difference]) -> list[Difference]:
+    """Return the best of a scenario and the foremost strategies."""
+    best, *others = differences
+    return [best, *(other for other in others if other.strategy in results.foremost)]
 
 
 def _note(compared: Sequence[Compared]) -> str:

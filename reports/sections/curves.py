@@ -151,7 +151,7 @@ class Plot:
         return f"highest at the end is {said[-1]}, lowest {said[0]}"
 
     def _paint(self, axes: Axes) -> None:
-        for line in sorted(self.bands, key=lambda line: look.quiet(line.cell.index), reverse=True):
+        for line in sorted(self.bands, key=lambda line: (not look.quiet(line.cell.index), look.own(line.cell.index))):
             self._paint_band(axes, line)
         clocks = [line.grid for line in self.bands if line.n]
         clocks = clocks or [marks for line in self.bands for marks, _ in line.lost]
@@ -169,18 +169,18 @@ class Plot:
         style = svg.style(index)
         if look.quiet(index):
             if line.n:
-                axes.plot(line.grid, line.mean, linewidth=0.9, alpha=0.75, **style)
+                axes.plot(line.grid, line.mean, linewidth=look.width(index), **style)
             return
         if line.n > 1:
             axes.fill_between(line.grid, line.low, line.high, alpha=0.11, linewidth=0, **style)
         if line.n:
-            axes.plot(line.grid, line.mean, linestyle=svg.line_style(index), linewidth=1.6, **style)
+            axes.plot(line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style)
             # Markers of overlapping lines are placed side by side.
             every, last = max(1, len(line.grid) // 5), len(line.grid) - 1
             svg.markers(axes, index, line.grid, line.mean, [*range(index % every, last, every), last])
         for marks, values in line.lost:
             inside = self.scale.clip(values)
-            axes.plot(marks, inside, linewidth=0.9, alpha=0.7, **style)
+            axes.plot(marks, inside, linewidth=0.9, **style)
             axes.plot(marks[-1:], inside[-1:], "x", markersize=7, markeredgewidth=1.8, clip_on=False, **style)
 
     def _paint_level(self, axes: Axes, name: str, level: float, *, room: bool) -> None:

@@ -54,7 +54,8 @@ def section(results: Results) -> Section | None:
     cards, shown = [], []
     for scenario, _ in results.scenarios:
         metric = compared_by(scenario)
-        if rows := [row for cell in scenario.cells if (row := clients(cell, metric))]:
+        foremost = [cell for cell in scenario.cells if cell.strategy in results.foremost]
+        if rows := [row for cell in foremost if (row := clients(cell, metric))]:
             drawing, place = _draw(scenario, metric, rows), results.place(scenario)
             cards.append(Card(scenario.label, {None: drawing}, places=[place], runs=len(scenario.runs)))
             shown += rows
@@ -65,7 +66,7 @@ def section(results: Results) -> Section | None:
         strokes += f" (of more than {MOST}, as many quantiles)"
     note = (
         f"Each stroke: {strokes}. Filled mark: mean over clients, by importance. "
-        f"Open mark: the worst client{mean_over([row.n for row in shown])}."
+        f"Open mark: the worst client{mean_over([row.n for row in shown])}.{results.only_foremost}"
     )
     return cards_section("fairness", "Fairness over clients", note, [("", cards)])
 

@@ -52,6 +52,7 @@ def section(results: Results) -> Section | None:
         f"Share of all updates that came from each client{results.mean_over_seeds}; the line: equal parts. "
         "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
     )
+    note += results.only_foremost
     return cards_section("participation", "Participation", note, [("", drawn)])
 
 

@@ -81,9 +81,13 @@ def section(results: Results) -> Section | None:
         if not any(len(row.met) for rows in by_clock.values() for row in rows):
             unmet.append(scenario.label)
             continue
-        figures = {clock: _draw(scenario, clock, rows) for clock, rows in by_clock.items()}
+        drawn = {
+            clock: [row for row in rows if row.cell.strategy in results.foremost]
+            for clock, rows in by_clock.items()
+        }
+        figures = {clock: _draw(scenario, clock, rows) for clock, rows in drawn.items()}
         label, places = f"{scenario.label} · {scenario.metric.round_text(target)}", [results.place(scenario)]
-        cards.append(Card(label, figures, _caption(by_clock[Clock.UPDATES]), (), places, len(scenario.runs)))
+        cards.append(Card(label, figures, _caption(drawn[Clock.UPDATES]), (), places, len(scenario.runs)))
         frames += [
             pd.DataFrame(
                 {
@@ -101,7 +105,7 @@ def section(results: Results) -> Section | None:
         return None
     note = (
         "Strokes: when single seeds met the target. Mark: the median seed. Open, right of the line: the "
-        "median seed never met it."
+        f"median seed never met it.{results.only_foremost}"
     )
     if unmet:
         note += f" No strategy met the target in {'; '.join(unmet)}."

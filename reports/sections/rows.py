@@ -74,7 +74,7 @@ def cards(
     about: str,
     words: Callable[[Array], str],
 ) -> list[Card]:
-    """Return a figure for all scenarios with the same numbers, with a row for each strategy that has some.
+    """Return a figure for all scenarios with the same numbers, a row for each foremost strategy that has some.
 
     Args:
         results: The scenarios.
@@ -86,7 +86,8 @@ def cards(
     """
     groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
     for scenario, _ in results.scenarios:
-        if cells := [(cell, values) for cell in scenario.cells if len(values := measured(cell))]:
+        foremost = [cell for cell in scenario.cells if cell.strategy in results.foremost]
+        if cells := [(cell, values) for cell in foremost if len(values := measured(cell))]:
             content = tuple((cell.strategy, values.tobytes()) for cell, values in cells)
             groups.setdefault(content, ([], cells))[0].append(scenario)
     drawn = []

@@ -21,6 +21,7 @@ from reports.statistics.standings import Standings, standings
 from reports.tables import Download, PageTable
 
 LEADERS = 6  # strategies in colour where there are more than colours
+SHOWN = 10  # … with a row or a panel of their own in figures; files and tables have all
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +34,21 @@ class Results:
 
     @classmethod
     def of(cls, suite: RecordedSuite) -> Results:
-        """Return the results of a suite; of more strategies than there are colours, the leaders get them."""
+        """Return the results of a suite.
+
+        Highlighted strategies are drawn in ink; beside them, or of more strategies than there are colours,
+        the leaders get colours.
+        """
         scenarios = [(scenario, summarise(scenario)) for scenario in suite.scenarios()]
         index = {name: at for at, name in enumerate(suite.strategies)}
-        if len(index) > len(look.LIGHT):
+        own = [name for name in suite.highlight if name in index]
+        if own or len(index) > len(look.LIGHT):
             order = ranked.order if (ranked := standings(scenarios)) else suite.strategies
-            first = [name for name in suite.strategies if name in order[:LEADERS]]
-            others = [name for name in suite.strategies if name not in first]
+            leaders = [name for name in order if name not in own][:LEADERS]
+            first = [name for name in suite.strategies if name in leaders]
+            others = [name for name in suite.strategies if name not in (*first, *own)]
             index = {name: at for at, name in enumerate(first)}
+            index |= {name: look.OWN + at for at, name in enumerate(own)}
             index |= {name: look.QUIET + at for at, name in enumerate(others)}
             coloured = [
                 replace(
@@ -67,6 +75,20 @@ class Results:
         """All strategies, the leader first; those that cannot be compared come last."""
         first = self.standings.order if self.standings else []
         return list(dict.fromkeys([*first, *self.suite.strategies]))
+
+    @property
+    def foremost(self) -> list[str]:
+        """Strategies with a row or a panel of their own in figures: the highlighted and the leaders."""
+        own = [name for name, at in self.index.items() if look.own(at)]
+        if len(self.index) <= SHOWN:
+            return self.order
+        return [name for name in self.order if name in (*own, *self.order[:SHOWN])]
+
+    @property
+    def only_foremost(self) -> str:
+        """The note that figures leave strategies out; empty where they show all."""
+        n = len(self.index)
+        return f" The first {SHOWN} of {n} strategies; files have all." if n > SHOWN else ""
 
     @cached_property
     def rankings(self) -> list[Ranking]:

@@ -48,6 +48,7 @@ def section(results: Results) -> Section | None:
         f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows share one scale. "
         "Bins double in width and are named by their last value: “8” holds 5 to 8."
     )
+    note += results.only_foremost
     return cards_section("staleness", "Staleness", note, [("", drawn)])
 
 
