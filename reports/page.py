@@ -104,6 +104,8 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
             sure=overview.how_sure(results),
             remarks=overview.remarks(suite),
             sections=[*more, *sections(results)],
+            own=suite.highlight,
+            grey=[(at, name) for name, at in results.index.items() if look.quiet(at)],
             picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
         )
     )

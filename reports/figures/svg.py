@@ -188,10 +188,10 @@ def dot(
     axes.plot([at[0]], [at[1]], mark, markerfacecolor=PAPER if hollow else series(index), **drawn)
 
 
-def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float, alpha: float) -> None:
+def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float) -> None:
     """Draw a vertical stroke at every value of a row."""
     for value in values:
-        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=1.1, alpha=alpha, **style(index))
+        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=0.8, **style(index))
 
 
 def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[int] | np.ndarray) -> None:

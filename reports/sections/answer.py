@@ -16,7 +16,7 @@ from reports.records.records import Cell, RecordedScenario
 from reports.sections.behind import effect_entry, seeds_text
 from reports.sections.curves import Plot, scale
 from reports.sections.rows import draw
-from reports.sections.section import SHOWN, Results, Section
+from reports.sections.section import Results, Section
 from reports.statistics.bands import band, over_scenarios
 from reports.statistics.standings import Standing, Standings
 from reports.tables import PageTable, TableEntry, download
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW = 31
+SHOWN = 10  # strategies in the first figure
 CURVES = 4  # in colour beside it
 
 
@@ -69,7 +70,8 @@ class Answer:
     def caption(self) -> str:
         """What is drawn, and what separates."""
         n, seeds = len(self.standings.lines), self.standings.seeds
-        text = f"The first {SHOWN} of {n}. " if n > SHOWN else ""
+        own = ", and the highlighted" if len(self.shown) > SHOWN else ""
+        text = f"The first {SHOWN} of {n}{own}. " if n > SHOWN else ""
         if seeds < 2:
             return f"{text}One seed, hence no interval."
         scope = " Scenarios are these, and not a sample of others." if self.standings.by_rank else ""
@@ -77,6 +79,16 @@ class Answer:
             f"{text}Mean over {many(seeds, 'seed')} with its own interval of 95 %. Filled: separated from "
             f"the leader in paired differences (Holm, 5 %). Open: not separated.{scope}"
         )
+
+    @property
+    def shown(self) -> list[Standing]:
+        """The first strategies, and the highlighted."""
+        index = self.results.index
+        return [
+            line
+            for at, line in enumerate(self.standings.lines)
+            if at < SHOWN or look.own(index[line.strategy])
+        ]
 
     def write(self, value: float) -> str:
         """Return a mean rank or a value of the metric as text."""
@@ -103,7 +115,7 @@ class Answer:
 
     def draw(self) -> svg.Drawing:
         """Return a row for each of the first strategies: mean, interval, whether it is separated."""
-        lines = self.standings.lines[:SHOWN]
+        lines = self.shown
         cells = [Cell(line.strategy, self.results.index[line.strategy], ()) for line in lines]
         said = {}
         for cell, line in zip(cells, lines, strict=True):
@@ -113,7 +125,7 @@ class Answer:
         return draw(cells, self._paint, f"{self.title}: {'; '.join(said.values())}", said, ROW)
 
     def _paint(self, axes: Axes) -> None:
-        by_rank, lines = self.standings.by_rank, self.standings.lines[:SHOWN]
+        by_rank, lines = self.standings.by_rank, self.shown
         means = [line.score.mean for line in lines]
         ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
         if by_rank:
@@ -180,7 +192,11 @@ def _leaders(results: Results, standings: Standings) -> dict[str, Any] | None:
             bands += [own] if own.n else []
     if not bands:
         return None
-    leading = standings.order[:CURVES]
+    leading = [
+        name
+        for at, name in enumerate(standings.order)
+        if at < CURVES or look.own(results.index[name])
+    ]
     shown = [
         replace(line, cell=replace(line.cell, index=look.QUIET + line.cell.index))
         if line.cell.strategy not in leading and not look.quiet(line.cell.index)

@@ -190,7 +190,7 @@ def _paint(axes: Axes, differences: Sequence[Difference], metric: Measure) -> No
     axes.axvline(0, color=svg.MUTED, linewidth=0.8)
     for y, other in enumerate(differences):
         index = other.cell.index
-        svg.strokes(axes, index, other.values, y, alpha=0.45)
+        svg.strokes(axes, index, other.values, y)
         if other.gap:
             effect = other.gap.effect
             if effect.n > 1:

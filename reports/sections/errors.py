@@ -12,7 +12,7 @@ import pandas as pd
 
 from fl_core.schema import ITERATION, Name
 from reports import numbers
-from reports.figures import svg
+from reports.figures import look, svg
 from reports.figures.scale import Scale
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
@@ -182,7 +182,9 @@ def _paint(axes: Axes, term: str, lines: Sequence[ErrorLine], scale: Scale) -> N
         index = curve.cell.index
         value = np.where(curve.value > scale.low, curve.value, np.nan)
         dash = svg.line_style(index)
-        axes.plot(curve.iteration, value, linestyle=dash, linewidth=1.5, **svg.style(index))
+        axes.plot(curve.iteration, value, linestyle=dash, linewidth=look.width(index), **svg.style(index))
+        if look.quiet(index):
+            continue
         every = max(1, len(value) // 4)
         svg.markers(axes, index, curve.iteration, value, np.arange(index % every, len(value), every))
     svg.clock_axis(axes, "Server iterations", [curve.iteration for curve in lines], room=1.02)

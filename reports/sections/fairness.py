@@ -102,7 +102,7 @@ def _paint(axes: Axes, metric: Measure, rows: Sequence[Clients]) -> None:
             shown = np.quantile(shown, np.linspace(0, 1, MOST))
         ends = np.stack([np.repeat(shown, 2), np.tile([y - 0.26, y + 0.26], len(shown))], axis=1)
         path = Path(ends, [Path.MOVETO, Path.LINETO] * len(shown))
-        axes.add_patch(PathPatch(path, fill=False, linewidth=1.1, alpha=0.45, **style))
+        axes.add_patch(PathPatch(path, fill=False, linewidth=0.7, **style))
         axes.plot([row.worst, row.mean], [y, y], linewidth=1.4, **style)
         svg.dot(axes, index, (row.mean, y), 7)
         svg.dot(axes, index, (row.worst, y), 7, edge=1.6, hollow=True)

@@ -133,12 +133,10 @@ def section(results: Results) -> Section | None:
     grids = heatmaps(results.scenarios)
     if not grids:
         return None
-    n = len(results.index)
-    chosen = [name for name, at in results.index.items() if n <= len(look.LIGHT) or not look.quiet(at)]
     blocks: list[dict[str, Any]] = [
         {
             "title": grid.problem if len(grids) > 1 else "",
-            "cards": [(cell, _draw(grid, cell.strategy)) for cell in grid.cells if cell.strategy in chosen],
+            "cards": [(cell, _draw(grid, cell.strategy)) for cell in grid.cells if cell.strategy in results.foremost],
             "runs": sum(len(cell.runs) for cell in grid.cells),
         }
         for grid in grids
@@ -150,10 +148,8 @@ def section(results: Results) -> Section | None:
     note = (
         f"{what}{unit}{results.mean_over_seeds}: delay, down, against how the data are split, across. "
         "All strategies share one scale of colours; darker is more on white, lighter is more on black. "
-        "In bold: the best strategy of that place."
+        f"In bold: the best strategy of that place.{results.only_foremost}"
     )
-    if len(chosen) < n:
-        note += f" {len(chosen)} of {n} strategies: the leaders and the highlighted; files have all."
     if any(isnan(grid.value(name, place)) for grid in grids for name in grid.means for place in grid.places):
         note += " Empty: a seed diverged, or no run has ended."
     figures = [

@@ -78,7 +78,7 @@ def _paint(rows: Rows, axes: Axes) -> None:
     for y, ((cell, share), means) in enumerate(zip(rows, drawn, strict=True)):
         points, style = np.maximum(means, low), svg.style(cell.index)
         at = np.full(len(points), y)
-        axes.plot(points, at, "o", markersize=5, markeredgewidth=0, alpha=0.35, **style)
+        axes.plot(points, at, "|", markersize=9, markeredgewidth=0.8, **style)
         fast, slow = (max(value, float(points.min())) for value in fifths(share))
         axes.plot([slow, fast], [y, y], linewidth=1.2, **style)
         svg.dot(axes, cell.index, (fast, y), 7.5)

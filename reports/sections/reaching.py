@@ -148,7 +148,7 @@ def _paint(axes: Axes, clock: Clock, rows: Sequence[Reached]) -> None:
         index = row.cell.index
         if len(row.met) > 1:
             axes.plot([row.met[0], row.met[-1]], [y, y], linewidth=1.4, **svg.style(index))
-        svg.strokes(axes, index, row.met, y, alpha=0.6)
+        svg.strokes(axes, index, row.met, y)
         if isfinite(row.median):
             svg.dot(axes, index, (row.median, y), 8)
         else:

@@ -21,7 +21,6 @@ from reports.statistics.standings import Standings, standings
 from reports.tables import Download, PageTable
 
 LEADERS = 6  # strategies in colour where there are more than colours
-SHOWN = 10  # … with a row or a panel of their own in figures; files and tables have all
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +78,15 @@ class Results:
     @property
     def foremost(self) -> list[str]:
         """Strategies with a row or a panel of their own in figures: the highlighted and the leaders."""
-        own = [name for name, at in self.index.items() if look.own(at)]
-        if len(self.index) <= SHOWN:
-            return self.order
-        return [name for name in self.order if name in (*own, *self.order[:SHOWN])]
+        few = len(self.index) <= len(look.LIGHT)
+        return [name for name in self.order if few or not look.quiet(self.index[name])]
 
     @property
     def only_foremost(self) -> str:
         """The note that figures leave strategies out; empty where they show all."""
-        n = len(self.index)
-        return f" The first {SHOWN} of {n} strategies; files have all." if n > SHOWN else ""
+        n, first = len(self.index), len(self.foremost)
+        own = " and the highlighted" if any(map(look.own, self.index.values())) else ""
+        return f" Shown are {first} of {n} strategies, the leaders{own}; files have all." if first < n else ""
 
     @cached_property
     def rankings(self) -> list[Ranking]:

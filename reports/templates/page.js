@@ -37,8 +37,8 @@ const show = (place) => {
     one.hidden = place !== "" && !one.dataset.at.split(" ").includes(place);
   if (place) document.getElementById(`scenario-${place}`)?.setAttribute("open", "");
 };
+for (const picker of document.querySelectorAll(".picker")) picker.hidden = false;
 if (pick) {
-  pick.closest(".picker").hidden = false;
   pick.addEventListener("change", () => show(pick.value));
   for (const button of document.querySelectorAll(".picker button"))
     button.addEventListener("click", () => {
@@ -47,6 +47,14 @@ if (pick) {
     });
   show(pick.value);
 }
+// A picker of one grey strategy: its lines are drawn in ink, above the others.
+const also = document.getElementById("also");
+also?.addEventListener("change", () => {
+  for (const one of document.querySelectorAll("svg [data-s]")) {
+    one.classList.toggle("picked", one.dataset.s === also.value);
+    if (one.dataset.s === also.value) one.parentNode.append(one);
+  }
+});
 // A link to something folded or hidden opens it.
 const unfold = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from reports.figures import look
+from reports.page import TEMPLATES
 
 # Machado, Oliveira, Fernandes (2009), severity 1, for linear RGB.
 EYES = {
@@ -86,3 +88,33 @@ def test_amounts_rise_evenly_and_numbers_on_them_can_be_read(theme: bool) -> Non
         assert contrast(shade, of["paper"] if at >= look.TURN else of["ink"]) >= 4.5
     for eye in EYES:
         assert nearest(tuple(amounts), eye) > 0.03
+
+
+def of_style() -> str:
+    """The style sheet of the page."""
+    return (TEMPLATES / "page.css").read_text()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read(dark: bool) -> None:
+    own = re.findall(r"--(\w+): (#\w{6})", of_style())  # first those of light paper, then those of dark
+    shades = look.palette(dark) | dict(own[len(own) // 2 :] if dark else own[: len(own) // 2])
+    written = set(re.findall(r"[ ;{]color: var\(--(\w+)\)", of_style()))
+    assert {"ink", "muted", "link", "bad"} <= written <= {*shades}
+    for name in written:
+        for paper in ("paper", "wash"):
+            assert contrast(shades[name], shades[paper]) >= 4.5, (name, paper)
+    for at in range(len(look.LIGHT_AMOUNTS)):
+        name = "paper" if at >= look.TURN else "ink"
+        assert contrast(shades[f"a{at}"], shades[name]) >= 4.5, at
+    for line in ("quiet", "muted", "ink"):
+        assert contrast(shades[line], shades["paper"]) >= 3
+    faint = [rule for rule in of_style().splitlines() if re.search(r"opacity: (?!0;)", rule)]
+    assert [rule.split(" {")[0] for rule in faint] == [".card svg .faded"]  # while one is pointed at
+
+
+def test_highlighted_strategies_differ_from_all_others() -> None:
+    own = [look.OWN, look.OWN + 1]
+    assert {look.colour(at) for at in own} == {"ink"} and look.width(own[0]) > look.width(0)
+    assert look.dash(own[0]) != look.dash(own[1]) and look.marker(own[0]) != look.marker(own[1])
+    assert not any(map(look.own, (0, 31, look.QUIET, look.QUIET + 40)))

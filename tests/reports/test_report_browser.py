@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -284,6 +285,56 @@ def test_of_many_strategies_the_leaders_have_colours(opened: Any, many: str) -> 
     assert keys == [*(f"strategy {at}" for at in range(6)), "19 others"]
     tab.locator("#curves .keys").first.locator("button").last.click()
     assert not tab.locator("#curves .tab.c2 [data-s='1000']").first.is_visible()
+
+
+def test_one_of_the_grey_is_picked_out_by_keyboard(opened: Any, many: str) -> None:
+    tab = opened(many, viewport={"width": 1280, "height": 800})
+    tab.get_by_label("Strategy", exact=True).focus()
+    tab.keyboard.type("strategy 17")
+    tab.wait_for_selector("#curves .picked", state="attached")
+    drawn = tab.locator("#curves figure:not([hidden]) .tab.c2 .picked")
+    assert drawn.locator("title").inner_html().startswith("strategy 17: ")
+    stroke = drawn.locator("path").first.evaluate("one => getComputedStyle(one).stroke")
+    assert stroke == rgb(look.palette()["ink"])
+
+
+def test_highlighted_strategies_are_shown_everywhere(opened: Any, tmp_path: Path) -> None:
+    fakes = [
+        replace(one, strategy=f"{one.strategy} {letter}" if letter else one.strategy)
+        for one in quickstart(2)
+        for letter in ("", "b")
+    ]
+    mine = "Vanilla ASGD b"  # neither of the leaders nor of the first rows
+    suite = replace(records(*fakes, pooled=POOLED), highlight=(mine,))
+    tab = opened(write(suite, tmp_path / "page.html").as_uri(), viewport={"width": 1280, "height": 800})
+    parts = ("answer", "behind", "curves", "target", "grid", "fairness", "staleness")
+    for part in parts:
+        labels = tab.locator(f"#{part} svg [data-s='{look.OWN}'], #{part} h3").evaluate_all(
+            "all => all.map(one => one.dataset.s ?? one.textContent)"
+        )
+        assert str(look.OWN) in labels or mine in labels, part
+    assert tab.locator(f"tr.own th:has-text('{mine}')").count() >= 6  # at a glance, ranked, and of costs
+    assert tab.locator("#grid .card").count() == 7 and tab.locator("#behind figure").count() == 4
+
+
+def test_tables_say_what_they_hold(opened: Any, whole: str) -> None:
+    tab = opened(whole)
+    assert tab.locator("table").count() == tab.locator("table > caption").count() > 5
+    assert tab.locator("th:not([scope])").count() == 0
+    assert tab.locator("tbody tr:not(:has(> th:first-child[scope=row]))").count() == 0
+
+
+def test_lines_are_opaque(whole: str) -> None:
+    text = Path(whole.removeprefix("file://")).read_text()
+    faint = re.findall(r"<path[^>]*stroke-opacity[^>]*>", text)
+    assert [one for one in faint if "stroke:none" not in one] == []
+
+
+def test_a_quickstart_takes_few_sheets_of_paper(opened: Any, tmp_path: Path) -> None:
+    two = [one for one in quickstart(6) if "0.1" in one.scenario]
+    tab = opened(write(records(*two, pooled=POOLED), tmp_path / "page.html").as_uri())
+    sheets = re.findall(rb"/Type\s*/Page\b", tab.pdf(format="A4"))
+    assert 3 <= len(sheets) <= 8
 
 
 def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> None:
