@@ -178,6 +178,7 @@ class Tag(StrEnum):
     MEAN_OF = auto()  # ids of the runs that a group's curve is the mean of
     # Of an experiment
     DESCRIPTION = auto()
+    HIGHLIGHT = auto()  # labels of strategies, a JSON list
     # Of a study, beside some of the above
     STUDY = auto()
     IDENTITY = auto()

@@ -53,6 +53,11 @@ class ClaimPlan:
         """The plan's description in MLflow."""
         return f"What the claims of {self.paper.title} need, at scale {self.scale}."
 
+    @property
+    def highlighted(self) -> Sequence[str]:
+        """None of its strategies is picked out."""
+        return ()
+
     def runs(self) -> list[PlannedRun]:
         """The runs that these claims need, each once, evaluated as any claim of the paper needs it."""
         needed = {run.key: run for claim in self.claims for run in self._runs(claim)}

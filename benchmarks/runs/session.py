@@ -45,6 +45,10 @@ class Runs(Protocol):
     def description(self) -> str:
         """The description of the runs in MLflow."""
 
+    @property
+    def highlighted(self) -> Sequence[str]:
+        """The labels of strategies that figures draw in ink."""
+
     def runs(self) -> list[PlannedRun]:
         """Return all runs."""
 
@@ -123,8 +127,9 @@ class Session:
     def _announce(self, delivery: Delivery) -> None:
         """Describe this suite in MLflow, and send what earlier sessions left behind."""
         places = {task.key: task.place for task in self.tasks if isinstance(task, PlannedRun)}
-        delivery.outbox.announce(self.suite.name, self.suite.description, places)
-        delivery.announce(self.suite.name, self.suite.description, places)
+        announcement = self.suite.name, self.suite.description, places, self.suite.highlighted
+        delivery.outbox.announce(*announcement)
+        delivery.announce(*announcement)
 
     def _compute(
         self,
@@ -192,8 +197,8 @@ def sync(store: Store) -> Synced:
     with delivering(store) as delivery:
         before = delivery.waiting
         try:
-            for suite, description, places in list(delivery.outbox.announced()):
-                delivery.announce(suite, description, places)
+            for announcement in list(delivery.outbox.announced()):
+                delivery.announce(*announcement)
                 delivery.flush()
         finally:
             delivery.close()

@@ -130,8 +130,11 @@ class SuiteSpec(Frozen):
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
     # Learning rates: a number for all, rates by strategy (`*`: all others), or `tuned`
     lr: RatesOrTuned = Field(default_factory=dict)
-    strategies: tuple[SerializeAsAny[Strategy], ...]  # by name, with hyper-parameters, or by import path
+    strategies: tuple[
+        SerializeAsAny[Strategy], ...
+    ]  # by name, with hyper-parameters, or by import path; `label` names one
     show: tuple[str, ...] = ()  # metrics that the report shows first; the first one ranks
+    highlight: tuple[str, ...] = ()  # strategies, by label or name, that all figures draw in ink
     tuning: Tuning = Tuning()  # how `asyncfl tune` searches
     # What is measured beside the curve; left out for strategies whose steps are not linear
     diagnostics: Diagnostics = Diagnostics()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.errors import UserError
 from benchmarks.suite.document import as_part
+from benchmarks.yaml_io import place
 from fl_core.parts import Part
 from fl_core.problems.problem import Problem
 from fl_core.scenario import Scenario, Timing
@@ -16,6 +19,9 @@ from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
     from benchmarks.suite.file import SuiteSpec
+
+
+LONGEST = 60  # letters of a label
 
 
 def first_line(documented: object) -> str:
@@ -68,8 +74,33 @@ def value(written: Any) -> str:
     return "none" if written is None else str(written)
 
 
-def strategies(suite: SuiteSpec) -> list[str]:
-    """A label each: the title, what differs from the paper's defaults, and whatever else tells them apart."""
+def take(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
+    """Take out of a document the labels that it gives to its strategies: empty where it gives none.
+
+    A label is no hyper-parameter: runs keep their keys. Raises UserError.
+    """
+    entries = document.get("strategies")
+    written = [
+        entry.pop("label", "") if isinstance(entry, dict) else ""
+        for entry in (entries if isinstance(entries, list) else [])
+    ]
+    for at, own in enumerate(written):
+        if not isinstance(own, str) or len(own) > LONGEST or not own.isprintable():
+            where = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
+            raise UserError(f"{where}: must be a line of at most {LONGEST} letters, not {own!r}")
+    return tuple(written)
+
+
+def strategies(suite: SuiteSpec, given: Sequence[str] = ()) -> list[str]:
+    """A label each: the one `given`, or what tells the strategy apart.
+
+    That is the title and what differs from the paper's defaults, with more where these are not enough.
+    """
+    made = _apart_from_all(suite)
+    return [own or label for own, label in zip(given, made, strict=True)] if given else made
+
+
+def _apart_from_all(suite: SuiteSpec) -> list[str]:
     labels = [_strategy(strategy, suite) for strategy in suite.strategies]
     twins = {
         label: [strategy for strategy, its in zip(suite.strategies, labels, strict=True) if its == label]

@@ -20,7 +20,7 @@ from benchmarks.suite.file import TUNED, SuiteSpec
 from benchmarks.suite.overrides import override
 from benchmarks.suite.shipped import SUITES, file_of
 from benchmarks.suite.tuned import Tuned
-from benchmarks.yaml_io import read
+from benchmarks.yaml_io import place, read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.import_guard import guarded, not_own
@@ -31,6 +31,7 @@ from fl_core.recording.recorder import Evaluate
 from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag
 from fl_core.sources import named
+from fl_core.text import nearest
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
 NOT_IN_POOLED_TRAINING = {"partition", "target"}
@@ -151,6 +152,7 @@ class Suite:
     scale: str | None = None
     source: Path = Path()  # of its file
     tuned: Tuned | None = None  # what stands in for the file's own values
+    labels: tuple[str, ...] = ()  # that the file gives to its strategies; empty where it gives none
     as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
 
     @property
@@ -175,6 +177,12 @@ class Suite:
         """What it is for."""
         return self.spec.description
 
+    @property
+    def highlighted(self) -> list[str]:
+        """The labels of the strategies that the file picks out, by label or name."""
+        entries = zip(labels.strategies(self.spec, self.labels), self.spec.strategies, strict=True)
+        return [label for label, part in entries if {label, part.reference()} & {*self.spec.highlight}]
+
     def runs(self) -> list[PlannedRun]:
         """All runs in the order of the file, seeds next to each other."""
         described = [point.spec.scenario for point in self.points]
@@ -184,7 +192,9 @@ class Suite:
 
     def _at(self, point: GridPoint, scenario: Scenario, name: str) -> Iterator[PlannedRun]:
         """The runs at a point of the grid. What all seeds share is validated once."""
-        for written, label in zip(point.spec.strategies, labels.strategies(point.spec), strict=True):
+        for written, label in zip(
+            point.spec.strategies, labels.strategies(point.spec, self.labels), strict=True
+        ):
             strategy = self.tuned.strategy(scenario, written, name, label) if self.tuned else written
             first = PlannedRun(
                 self.name,
@@ -236,8 +246,20 @@ def build(
             override(document, setting.steps, setting.value)
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
-    grid = read_grid(path, document)
-    return Suite(grid, expand(path, document, grid, settings), chosen, path)
+    grid, given = read_grid(path, document), labels.take(path, document)
+    suite = Suite(grid, expand(path, document, grid, settings), chosen, path, labels=given)
+    names = labels.strategies(suite.spec, given)
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            where = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
+            raise UserError(f"{where}: strategy {names.index(name)} has the label {name!r} already")
+    known = [*names, *(part.reference() for part in suite.spec.strategies)]
+    for name in suite.spec.highlight:
+        if name not in known:
+            where = place(path, document, ("highlight",))
+            hint = f"{nearest(name, known)} There are: {', '.join(names)}"
+            raise UserError(f"{where}: highlight: no strategy {name!r}{hint}")
+    return suite
 
 
 Task = PlannedRun | PooledTask

@@ -81,7 +81,7 @@ class Delivery(Writer):
         self.unread = False  # whether a group has no sums, since a curve could not be read
         self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
         self._empty = database.is_new(store.tracking_uri)
-        self._announced: tuple[str, str, Mapping[str, Place]] | None = None
+        self._announced: tuple[str, str, Mapping[str, Place], Sequence[str]] | None = None
         self._tracking: Tracking | None = None
         self._usable = False  # whether MLflow has ever opened the store
         self._heard: Tracking | None = None  # the one that knows what was announced
@@ -96,9 +96,11 @@ class Delivery(Writer):
             return set()
         return self.soon(lambda: self._opened().finished(suite, wanted)).result() or set()
 
-    def announce(self, suite: str, description: str, places: Mapping[str, Place]) -> None:
+    def announce(
+        self, suite: str, description: str, places: Mapping[str, Place], highlight: Sequence[str] = ()
+    ) -> None:
         """Describe the suite, and select its current runs (see `Tracking.select`)."""
-        self._announced = (suite, description, places)
+        self._announced = (suite, description, places, highlight)
         self._heard = None
         self.send()
 
@@ -155,8 +157,8 @@ class Delivery(Writer):
         """What has heard of the announced suite."""
         tracking = self._opened()
         if self._announced and self._heard is not tracking:
-            suite, description, places = self._announced
-            tracking.describe(suite, description)
+            suite, description, places, highlight = self._announced
+            tracking.describe(suite, description, highlight)
             tracking.select(suite, places)
             self._heard = tracking
         return tracking

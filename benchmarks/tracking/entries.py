@@ -78,7 +78,12 @@ def name_of(result: Result) -> str:
     if result.kind is not Kind.RUN:
         return result.name
     about = result.about
-    return f"seed {about[Tag.SEED]} · {about[Tag.STRATEGY]} · {about[Tag.SCENARIO]}"
+    return name_of_seed(about[Tag.SCENARIO], about[Tag.STRATEGY], about[Tag.SEED])
+
+
+def name_of_seed(scenario: str, strategy: str, seed: object) -> str:
+    """The name of a seed's run."""
+    return f"seed {seed} · {strategy} · {scenario}"
 
 
 def data_set_of(result: Result) -> list[DatasetInput]:

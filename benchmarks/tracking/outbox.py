@@ -143,19 +143,27 @@ class Outbox:
             (partial / CHECKSUMS).write_text(_json(_digests(partial)), encoding="utf-8")
             self.drop(OutboxRecord(folder))
 
-    def announce(self, suite: str, description: str, places: Mapping[str, Sequence[str]]) -> None:
+    def announce(
+        self, suite: str, description: str, places: Mapping[str, Sequence[str]], highlight: Sequence[str] = ()
+    ) -> None:
         """Keep what MLflow is told of a suite until it has heard it: its description and current runs."""
         path = self.folder / suite / SUITE
         with whole(path) as partial:
-            announcement = {"suite": suite, "description": description, "places": places}
+            announcement = {
+                "suite": suite,
+                "description": description,
+                "places": places,
+                "highlight": [*highlight],
+            }
             partial.write_text(_json({**announcement, CHECKSUM: _digest(announcement)}), encoding="utf-8")
 
-    def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]]]]:
-        """The suite, description and places of each announcement that is undamaged."""
+    def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]], list[str]]]:
+        """The suite, description, places and highlighted strategies of each announcement that is undamaged."""
         for path in sorted(self.folder.glob(f"*/{SUITE}")):
             if announcement := _announcement(path):
                 places = {key: (a, b, c) for key, (a, b, c) in announcement["places"].items()}
-                yield announcement["suite"], announcement["description"], places
+                highlight = announcement.get("highlight", [])
+                yield announcement["suite"], announcement["description"], places, highlight
 
     def heard(self) -> None:
         """MLflow has heard of all suites."""

@@ -12,7 +12,8 @@ To be used from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from shutil import copy, copytree
@@ -27,6 +28,7 @@ from benchmarks.tracking.entries import (
     fault_of,
     metrics_of,
     name_of,
+    name_of_seed,
     now,
     params_of,
     tags_of,
@@ -92,10 +94,12 @@ class Tracking:
         lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
         return {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
 
-    def describe(self, suite: str, description: str) -> None:
-        """Describe the suite."""
+    def describe(self, suite: str, description: str, highlight: Sequence[str] = ()) -> None:
+        """Describe the suite, and name the strategies that figures draw in ink."""
         experiment = self._experiment(suite)
         self._label(experiment, Tag.DESCRIPTION, description)
+        if highlight or Tag.HIGHLIGHT in experiment.tags:
+            self._label(experiment, Tag.HIGHLIGHT, json.dumps(highlight, ensure_ascii=False))
         self._annotate(experiment)
 
     def select(self, suite: str, places: Mapping[str, Place]) -> None:
@@ -115,12 +119,25 @@ class Tracking:
                         self._client.set_tag(run.id, Tag.SUPERSEDED, "true")
                     else:
                         self._client.delete_tag(run.id, Tag.SUPERSEDED)
+        for key in places.keys() & experiment.runs.keys():
+            if experiment.runs[key].place != places[key]:
+                self._rename(experiment, experiment.runs[key], places[key])
         experiment.meant = {}
         for key, (scenario, strategy, _) in places.items():
             experiment.meant.setdefault((scenario, strategy), set()).add(key)
         for pair in experiment.meant:
             self._sum_up(experiment, pair)
         self._paint(experiment)
+
+    def _rename(self, experiment: TrackedExperiment, known: KnownRun, place: Place) -> None:
+        """Give a run the labels that its suite has now; a group that is left without seeds goes."""
+        scenario, strategy, seed = place
+        for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy)):
+            self._client.set_tag(known.id, tag, text)
+        self._client.update_run(known.id, name=name_of_seed(scenario, strategy, seed))
+        before, known.place = known.place[:2], place
+        if all(run.place[:2] != before for run in experiment.runs.values()) and before in experiment.groups:
+            self._client.delete_run(experiment.groups.pop(before).id)
 
     def write(self, *records: OutboxRecord) -> None:
         """Bring records into MLflow that are not there; into a database all of them at once, or none.

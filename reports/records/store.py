@@ -34,7 +34,7 @@ from fl_core.schema import (
 from fl_core.text import many
 from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 from reports.records.studies import read_studies
-from reports.records.values import clean
+from reports.records.values import clean, texts
 
 DOWNLOADS = 8  # at a time, from a server
 
@@ -69,6 +69,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
             lambda trial: _by_seed(tracking_uri, trial),
         ),
         base if tuned else "",
+        texts(valid_tags(experiment.tags).get(Tag.HIGHLIGHT, "")) if experiment else (),
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
     )
     _warn(loaded)

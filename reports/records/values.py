@@ -32,6 +32,15 @@ def table(text: str) -> dict[str, str]:
     return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}
 
 
+def texts(text: str) -> tuple[str, ...]:
+    """Return a JSON list as texts; none if it is no list."""
+    try:
+        content = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    return tuple(map(str, content)) if isinstance(content, list) else ()
+
+
 def moment(milliseconds: int | None) -> datetime | None:
     """Return a time that MLflow holds in milliseconds, or None."""
     return None if not milliseconds else datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -193,9 +193,7 @@ def _leaders(results: Results, standings: Standings) -> dict[str, Any] | None:
     if not bands:
         return None
     leading = [
-        name
-        for at, name in enumerate(standings.order)
-        if at < CURVES or look.own(results.index[name])
+        name for at, name in enumerate(standings.order) if at < CURVES or look.own(results.index[name])
     ]
     shown = [
         replace(line, cell=replace(line.cell, index=look.QUIET + line.cell.index))

@@ -49,7 +49,12 @@ def section(results: Results) -> Section | None:
     link = download("Differences", results.suite.name, "differences", table)
     tables = [PageTable("all", table), *(_table(*pair) for pair in compared)]
     return cards_section(
-        "behind", "Behind the best", _note(compared) + results.only_foremost, [("", cards)], tables=tables, downloads=[link]
+        "behind",
+        "Behind the best",
+        _note(compared) + results.only_foremost,
+        [("", cards)],
+        tables=tables,
+        downloads=[link],
     )
 
 

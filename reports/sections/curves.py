@@ -151,7 +151,9 @@ class Plot:
         return f"highest at the end is {said[-1]}, lowest {said[0]}"
 
     def _paint(self, axes: Axes) -> None:
-        for line in sorted(self.bands, key=lambda line: (not look.quiet(line.cell.index), look.own(line.cell.index))):
+        for line in sorted(
+            self.bands, key=lambda line: (not look.quiet(line.cell.index), look.own(line.cell.index))
+        ):
             self._paint_band(axes, line)
         clocks = [line.grid for line in self.bands if line.n]
         clocks = clocks or [marks for line in self.bands for marks, _ in line.lost]
@@ -174,7 +176,9 @@ class Plot:
         if line.n > 1:
             axes.fill_between(line.grid, line.low, line.high, alpha=0.11, linewidth=0, **style)
         if line.n:
-            axes.plot(line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style)
+            axes.plot(
+                line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style
+            )
             # Markers of overlapping lines are placed side by side.
             every, last = max(1, len(line.grid) // 5), len(line.grid) - 1
             svg.markers(axes, index, line.grid, line.mean, [*range(index % every, last, every), last])

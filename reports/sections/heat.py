@@ -136,7 +136,9 @@ def section(results: Results) -> Section | None:
     blocks: list[dict[str, Any]] = [
         {
             "title": grid.problem if len(grids) > 1 else "",
-            "cards": [(cell, _draw(grid, cell.strategy)) for cell in grid.cells if cell.strategy in results.foremost],
+            "cards": [
+                (cell, _draw(grid, cell.strategy)) for cell in grid.cells if cell.strategy in results.foremost
+            ],
             "runs": sum(len(cell.runs) for cell in grid.cells),
         }
         for grid in grids
