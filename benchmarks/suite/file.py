@@ -130,9 +130,8 @@ class SuiteSpec(Frozen):
     local: Annotated[SerializeAsAny[LocalWork], BeforeValidator(_plain_sgd)] = SGD()
     # Learning rates: a number for all, rates by strategy (`*`: all others), or `tuned`
     lr: RatesOrTuned = Field(default_factory=dict)
-    strategies: tuple[
-        SerializeAsAny[Strategy], ...
-    ]  # by name, with hyper-parameters, or by import path; `label` names one
+    # By name, with hyper-parameters, or by import path; with a `label` for tables and figures
+    strategies: tuple[SerializeAsAny[Strategy], ...]
     show: tuple[str, ...] = ()  # metrics that the report shows first; the first one ranks
     highlight: tuple[str, ...] = ()  # strategies, by label or name, that all figures draw in ink
     tuning: Tuning = Tuning()  # how `asyncfl tune` searches

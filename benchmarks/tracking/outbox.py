@@ -158,7 +158,7 @@ class Outbox:
             partial.write_text(_json({**announcement, CHECKSUM: _digest(announcement)}), encoding="utf-8")
 
     def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]], list[str]]]:
-        """The suite, description, places and highlighted strategies of each announcement that is undamaged."""
+        """The suite, description, places and highlight of each announcement that is undamaged."""
         for path in sorted(self.folder.glob(f"*/{SUITE}")):
             if announcement := _announcement(path):
                 places = {key: (a, b, c) for key, (a, b, c) in announcement["places"].items()}

@@ -53,6 +53,11 @@ def own(index: int) -> bool:
     return OWN <= index < QUIET
 
 
+def layer(index: int) -> int:
+    """Return how far above others a strategy is drawn: grey, coloured, highlighted."""
+    return 0 if quiet(index) else 1 + own(index)
+
+
 def width(index: int) -> float:
     """Return the width of a strategy's line in pixels."""
     return 0.9 if quiet(index) else 2.6 if own(index) else 1.6
@@ -83,7 +88,8 @@ def swatch(index: int) -> Markup:
     mark = "" if quiet(index) else f'<path d="{_SHAPES[marker(index)]}" {_IN_THE_MIDDLE}/>'
     return Markup(
         f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true" style="color:var(--{colour(index)})">'
-        f'<path d="M0 6H30" stroke="currentColor" stroke-width="{0.2 + width(index):g}" stroke-dasharray="{dashes}"/>'
+        f'<path d="M0 6H30" stroke="currentColor" stroke-width="{0.2 + width(index):g}" '
+        f'stroke-dasharray="{dashes}"/>'
         f"{mark}</svg>"
     )
 

@@ -151,9 +151,7 @@ class Plot:
         return f"highest at the end is {said[-1]}, lowest {said[0]}"
 
     def _paint(self, axes: Axes) -> None:
-        for line in sorted(
-            self.bands, key=lambda line: (not look.quiet(line.cell.index), look.own(line.cell.index))
-        ):
+        for line in sorted(self.bands, key=lambda line: look.layer(line.cell.index)):
             self._paint_band(axes, line)
         clocks = [line.grid for line in self.bands if line.n]
         clocks = clocks or [marks for line in self.bands for marks, _ in line.lost]

@@ -74,7 +74,7 @@ def cards(
     about: str,
     words: Callable[[Array], str],
 ) -> list[Card]:
-    """Return a figure for all scenarios with the same numbers, a row for each foremost strategy that has some.
+    """Return a figure for all scenarios with the same numbers, a row for each foremost strategy with some.
 
     Args:
         results: The scenarios.

@@ -121,7 +121,7 @@ def test_a_record_under_another_name_is_set_aside(outbox: Outbox, place: str) ->
 
 
 def test_a_damaged_announcement_is_set_aside(outbox: Outbox) -> None:
-    announced = [("suite", "Three clients.", {"k": ("iid", "ASGD", "0")})]
+    announced = [("suite", "Three clients.", {"k": ("iid", "ASGD", "0")}, ["ASGD"])]
     outbox.announce(*announced[0])
     path = outbox.folder / "suite" / "suite.json"
     whole = path.read_bytes()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.errors import UserError
 from benchmarks.suite.shipped import recorded_name, shipped
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.arrangements.rounds import Rounds
@@ -224,3 +225,25 @@ def test_shipped_suites_bear_the_name_of_their_file_and_expand(name: str) -> Non
     runs = load(name).runs()
     assert {run.suite for run in runs} == {recorded_name(name)}
     assert len({run.key for run in runs}) == len(runs) > 0
+
+
+MINE = BASE.replace("{name: fedbuff, buffer: 2}", "{name: fedbuff, buffer: 2, label: mine}")
+
+
+def test_a_label_names_a_strategy_and_changes_no_key(write: Write) -> None:
+    plain, labelled = (load(write(text)).runs() for text in (BASE, MINE))
+    assert [run.strategy for run in labelled] == ["FedAvg", "FedAvg", "mine", "mine"]
+    assert [run.key for run in labelled] == [run.key for run in plain]
+    twice = MINE.replace("fedavg", "{name: fedavg, label: mine}")
+    with pytest.raises(UserError, match="suite.yaml:8: strategies.1.label: strategy 0 has the label 'mine'"):
+        load(write(twice))
+    with pytest.raises(UserError, match="strategies.1.label: must be a line of at most 60 letters, not 3"):
+        load(write(MINE.replace("label: mine", "label: 3")))
+
+
+def test_strategies_are_picked_out_by_label_or_name(write: Write) -> None:
+    assert load(write(BASE)).highlighted == []
+    for name in ("mine", "fedbuff"):
+        assert load(write(f"{MINE}highlight: [{name}]\n")).highlighted == ["mine"]
+    with pytest.raises(UserError, match="highlight: no strategy 'mien'; did you mean 'mine'"):
+        load(write(f"{MINE}highlight: [mien]\n"))

@@ -27,6 +27,7 @@ from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 from fl_core.problems.digits import Digits
+from reports.records.store import load as read_suite
 
 
 @pytest.fixture
@@ -321,6 +322,22 @@ def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbo
     experiment = MlflowClient(store.tracking_uri).get_experiment_by_name("small")
     assert experiment is not None and experiment.tags["asyncfl.description"] == "Three clients."
     assert experiment.tags["mlflow.note.content"].startswith("Three clients.\n\n")
+
+
+def test_runs_are_renamed_with_their_strategy(tmp_path: Path, store: Store, outbox: Outbox) -> None:
+    found = compute(tmp_path, outbox)
+    places = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
+    renamed = {key: (scenario, f"my {strategy}", seed) for key, (scenario, strategy, seed) in places.items()}
+    for highlight, there in (([], places), (["my FedBuff"], renamed)):
+        delivery = Delivery(store, outbox)
+        delivery.announce("small", "", there, highlight)
+        delivery.close()
+    kinds = [(run.data.tags["asyncfl.kind"], run.data.tags.get("asyncfl.strategy")) for run in runs(store)]
+    mine = {strategy for _, strategy, _ in renamed.values()}
+    assert {strategy for kind, strategy in kinds if kind in ("run", "group")} == mine
+    assert sum(kind == "group" for kind, _ in kinds) == len(mine)
+    suite = read_suite(store.tracking_uri, "small")
+    assert {*suite.strategies} == mine and suite.highlight == ("my FedBuff",)
 
 
 def test_a_deleted_experiment_is_restored(tmp_path: Path, store: Store, outbox: Outbox) -> None:
