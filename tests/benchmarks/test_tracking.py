@@ -332,10 +332,11 @@ def test_runs_are_renamed_with_their_strategy(tmp_path: Path, store: Store, outb
         delivery = Delivery(store, outbox)
         delivery.announce("small", "", there, highlight)
         delivery.close()
-    kinds = [(run.data.tags["asyncfl.kind"], run.data.tags.get("asyncfl.strategy")) for run in runs(store)]
     mine = {strategy for _, strategy, _ in renamed.values()}
-    assert {strategy for kind, strategy in kinds if kind in ("run", "group")} == mine
-    assert sum(kind == "group" for kind, _ in kinds) == len(mine)
+    groups = runs(store, kind="group")
+    assert sorted(run.data.tags["asyncfl.strategy"] for run in groups) == sorted(mine)
+    assert {run.data.tags["asyncfl.strategy"] for run in runs(store)} == mine
+    assert {run.data.tags["mlflow.parentRunId"] for run in runs(store)} == {run.info.run_id for run in groups}
     suite = read_suite(store.tracking_uri, "small")
     assert {*suite.strategies} == mine and suite.highlight == ("my FedBuff",)
 
