@@ -98,6 +98,15 @@ def store(command: Callable[..., T]) -> Callable[..., T]:
     return with_store
 
 
+JOURNAL = "tuning.journal"
+
+storage = click.option(
+    "--storage",
+    metavar="URL",
+    help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
+    f"campaign.  [default: DIR/{JOURNAL}]",
+)
+
 data_dir = click.option(
     "--data-dir",
     metavar="DIR",

@@ -42,12 +42,7 @@ POSITIVE = click.IntRange(min=1)
     type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
     help="The value of a trial.",
 )
-@click.option(
-    "--storage",
-    metavar="URL",
-    help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
-    "campaign.  [default: DIR/tuning.journal]",
-)
+@options.storage
 @options.engine
 @options.address
 @options.workers
@@ -104,7 +99,7 @@ def command(
 
     computes = engines.engine(engine, address, workers)
     computes.warm_up("tuning.trials_job")
-    opened = open_storage(storage or str(store.folder / "tuning.journal"))
+    opened = open_storage(storage or str(store.folder / options.JOURNAL))
     driver = Driver(campaign, opened, store)
     interrupts.are_raised()
     try:

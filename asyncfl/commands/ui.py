@@ -28,11 +28,14 @@ from fl_core.schema import DEFAULT, Kind, Tag
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
 
+MOST = 10  # suites that are listed, the newest
 PATIENCE = 0.25  # seconds between two questions whether the server answers
 
 
 @click.command()
 @click.argument("suite", required=False, shell_complete=completion.suites)
+@click.option("--tuning", is_flag=True, help="Open optuna-dashboard on the tuning campaigns instead.")
+@options.storage
 @options.store
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
@@ -41,8 +44,11 @@ PATIENCE = 0.25  # seconds between two questions whether the server answers
     show_default=True,
     help="Address that it listens on; any other than the default is open to the network, without a password.",
 )
-def command(suite: str | None, store: Store, port: int, host: str) -> None:
+def command(suite: str | None, tuning: bool, storage: str | None, store: Store, port: int, host: str) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
+    if tuning:
+        _dashboard(storage or str(store.folder / options.JOURNAL), host, port)
+        return
     from benchmarks.errors import warn
     from benchmarks.tracking.places import settle
 
@@ -55,7 +61,7 @@ def command(suite: str | None, store: Store, port: int, host: str) -> None:
         raise UserError(f"port {port} is in use: choose another with --port")
     if why := settle(store):
         warn(f"MLflow's pages will not find files of runs: {why}")
-    links = pages(store.tracking_uri, suite) if suite is not None else []
+    links = pages(store.tracking_uri, suite) if suite is not None else everything(store.tracking_uri)
     click.echo("MLflow is starting; this takes a moment.")
     with _server(store.tracking_uri, host, port) as server:
         while server.poll() is None and not _answers(host, port):
@@ -65,6 +71,27 @@ def command(suite: str | None, store: Store, port: int, host: str) -> None:
                 click.echo(f"{title}\n  http://{host}:{port}/{address}")
             click.echo(f"MLflow UI: http://{host}:{port} (ends with Ctrl-C)")
         sys.exit(server.wait())
+
+
+def _dashboard(storage: str, host: str, port: int) -> None:
+    """Serve optuna-dashboard, which follows campaigns while they run."""
+    from tuning.storage import open_storage
+
+    try:
+        from optuna_dashboard import run_server
+    except ModuleNotFoundError:
+        raise UserError("--tuning needs optuna-dashboard: pip install 'asyncfl-bench[tuning-ui]'") from None
+    if _taken(host, port):
+        raise UserError(f"port {port} is in use: choose another with --port")
+    if "://" not in storage and not Path(storage).is_file():
+        raise UserError(f"there is no {storage}: asyncfl tune SUITE makes it")
+    opened = open_storage(storage)
+    click.echo(f"Campaigns in {opened.name}: http://{host}:{port} (ends with Ctrl-C)")
+    interrupts.are_raised()
+    try:
+        run_server(opened.optuna, host, port)
+    except KeyboardInterrupt:
+        sys.exit(0)
 
 
 @contextmanager
@@ -112,6 +139,17 @@ def _answers(host: str, port: int) -> bool:
             return True
     except (URLError, OSError):
         return False
+
+
+def everything(tracking_uri: str) -> list[tuple[str, str]]:
+    """Name and address of every suite: MLflow's own list of them opens pages on language models."""
+    from benchmarks.tracking import views
+    from benchmarks.tracking.reader import reading
+
+    with reading(tracking_uri) as reader:
+        known = [found for name, found in reader.experiments().items() if name != DEFAULT]
+    newest = sorted(known, key=lambda found: -int(found.id))[:MOST]
+    return [(found.name, views.page(found.id, mode="TABLE")) for found in newest]
 
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:

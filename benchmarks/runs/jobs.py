@@ -107,10 +107,12 @@ class BaselineJob(TaskJob[PooledTask]):
         recording, problem, began = self.recording(), self.task.problem, perf_counter()
         try:
             metrics = problem.pooled(self.task.seed, device.chosen())
+            known = problem.world(self.task.seed).fingerprint.items()
+            data = {name: digest for name, digest in known if name != "partition"}
         except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
             return Finished.of(recording.failed(summarised(error), traceback.format_exc()))
         recording.watch.here = perf_counter() - began
-        return Finished.of(recording.trained(metrics), metrics.get(problem.metric))
+        return Finished.of(recording.trained(metrics, {Tag.DATA: data}), metrics.get(problem.metric))
 
 
 class RunJob(TaskJob[PlannedRun]):

@@ -42,9 +42,9 @@ class Recording:
         metrics = summary(record) | to_target(record, self.task.problem)
         return self._put(record.status, record.reason, about=about, metrics=metrics, tables=tables(record))
 
-    def trained(self, metrics: dict[str, float]) -> Result:
+    def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> Result:
         """Store the result of a baseline that is trained."""
-        return self._put(Status.DONE, metrics=metrics)
+        return self._put(Status.DONE, about=about, metrics=metrics)
 
     def failed(self, reason: str, trace: str = "") -> Result:
         """Store the result of a task that ended in an error."""

@@ -86,16 +86,23 @@ def name_of_seed(scenario: str, strategy: str, seed: object) -> str:
     return f"seed {seed} · {strategy} · {scenario}"
 
 
-def data_set_of(result: Result) -> list[DatasetInput]:
-    """The data set as MLflow lists it: the problem's name, and digests of its data and their partition."""
+def data_set_of(tags: Mapping[str, str], of_seeds: bool = False) -> list[DatasetInput]:
+    """The data set as MLflow lists it: the problem's name, and digests of its data and their partition.
+
+    Of a group only the data: its seeds have partitions of their own.
+    """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    about = result.about
-    digests = [value for name, value in about.get(Tag.DATA, {}).items() if name != "weights"]
-    if not digests:
+    try:
+        known = json.loads(tags.get(Tag.DATA, "{}")).items()
+    except (ValueError, AttributeError):  # a tag that was damaged
         return []
-    name = " · ".join(filter(None, [about[Tag.PROBLEM], about[Tag.PARTITION]]))
-    data_set = Dataset(name, "-".join(digests)[:LONGEST_DIGEST], "asyncfl", text(about[Tag.DATA]))
+    left_out = {"weights", "partition"} if of_seeds else {"weights"}
+    data = {name: str(value) for name, value in known if name not in left_out}
+    if not data:
+        return []
+    name = " · ".join(filter(None, [tags[Tag.PROBLEM], tags.get(Tag.PARTITION, "")]))
+    data_set = Dataset(name, "-".join(data.values())[:LONGEST_DIGEST], "asyncfl", text(data))
     return [DatasetInput(data_set, [InputTag("mlflow.data.context", "training")])]
 
 

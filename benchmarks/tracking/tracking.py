@@ -47,7 +47,7 @@ from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import Entry, opened
 from benchmarks.tracking.store import Store
-from fl_core.metrics import from_text, named
+from fl_core.metrics import TRAINING, from_text, named
 from fl_core.schema import Kind, MlflowTag, Status, Tag
 
 if TYPE_CHECKING:
@@ -207,6 +207,8 @@ class Tracking:
             tags: dict[str, str] = {tag: seed_tags.get(tag, "") for tag in SHARED}
             tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: notes.of_group(experiment.id, seed_tags)}
             run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
+            if data_sets := data_set_of(seed_tags, of_seeds=True):
+                self._client.log_inputs(run.info.run_id, data_sets)
             experiment.groups[pair] = Group(run.info.run_id, mean_of="", finished=False, colour="")
         return experiment.groups[pair]
 
@@ -215,7 +217,7 @@ class Tracking:
 
         params = [Param(name, text) for name, text in params_of(record.description)]
         self._client.log_batch(known.id, list(metrics_of(record, result)), params, synchronous=True)
-        if data_sets := data_set_of(result):
+        if data_sets := data_set_of(tags_of(result)):
             self._client.log_inputs(known.id, data_sets)
         self._keep(known.id, known.artifact_uri, record.artifacts)
 
@@ -285,7 +287,9 @@ class Tracking:
     def _save_views(self, experiment: TrackedExperiment, run: Entry) -> None:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
         tags = run.tags
-        shown = [name for name in tags.get(Tag.SHOW, "").split(",") if name in run.metrics]
+        single = TRAINING if tags.get(Tag.EVALUATE) == "test" else ()  # at the end alone: no curve
+        wanted = tags.get(Tag.SHOW, "").split(",")
+        shown = [name for name in wanted if name in run.metrics and name not in single]
         declared = from_text(tags.get(Tag.METRICS, ""))
         metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
         for view in (views.view(metrics), views.view(metrics, tags[Tag.SCENARIO])):

@@ -26,7 +26,7 @@ FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so their
 # Okabe–Ito hues, each with a contrast of 3 : 1 to white (see `reports.figures.look`).
 COLOURS = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
 
-CLOCKS = (Clock.UPDATES, Clock.TIME, Clock.ITERATION)  # as charts stand side by side
+CLOCKS = (Clock.UPDATES, Clock.TIME)  # as charts stand side by side: there is room for two
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ def view(metrics: Sequence[Metric], scenario: str = "") -> View:
             *(f"metrics.`{name}`" for name in (*values, Total.SEEDS_DONE)),
         ],
         "runsHiddenMode": "SHOW_ALL",
+        "runListHidden": True,  # legends name the runs, and charts have its room
         "isAccordionReordered": True,  # or MLflow sorts the sections by name
         "compareRunSections": [_section(metric) for metric in metrics],
         "compareRunCharts": [_chart(metric, clock) for metric in metrics for clock in CLOCKS],
@@ -121,7 +122,7 @@ def _chart(metric: Metric, clock: Clock) -> dict[str, Any]:
     return {
         "type": "LINE",
         "uuid": f"{metric.name} {clock.metric}",
-        "displayName": f"{metric.title} against {clock.words}",
+        "displayName": clock.words.capitalize(),
         "metricSectionId": metric.name,
         "metricKey": metric.name,
         "selectedMetricKeys": [metric.name],

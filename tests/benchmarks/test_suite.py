@@ -235,9 +235,9 @@ def test_a_label_names_a_strategy_and_changes_no_key(write: Write) -> None:
     assert [run.strategy for run in labelled] == ["FedAvg", "FedAvg", "mine", "mine"]
     assert [run.key for run in labelled] == [run.key for run in plain]
     twice = MINE.replace("fedavg", "{name: fedavg, label: mine}")
-    with pytest.raises(UserError, match="suite.yaml:8: strategies.1.label: strategy 0 has the label 'mine'"):
+    with pytest.raises(UserError, match=r"suite.yaml:8: strategies.1.label: strategy 0 has the label 'mine'"):
         load(write(twice))
-    with pytest.raises(UserError, match="strategies.1.label: must be a line of at most 60 letters, not 3"):
+    with pytest.raises(UserError, match=r"strategies.1.label: must be a line of at most 60 letters, not 3"):
         load(write(MINE.replace("label: mine", "label: 3")))
 
 

@@ -149,9 +149,12 @@ def test_one_data_set_is_listed_once_for_each_partition(tmp_path: Path, store: S
         " strategies: [asgd, fedbuff]}"
     )
     for task in tasks(load(str(path)).runs()):
-        if isinstance(task, PlannedRun):
-            in_process.compute(task, outbox)
+        in_process.compute(task, outbox)
     send(store, outbox)
+    for kind, name in (("group", "digits · i.i.d."), ("pooled", "digits")):  # which the seeds share
+        for run in runs(store, "split", kind):
+            (one,) = run.inputs.dataset_inputs
+            assert (one.dataset.name, one.dataset.digest) == (name, Digits().load().fingerprint)
     used = {}
     for run in runs(store, "split"):
         (one,) = run.inputs.dataset_inputs
