@@ -32,13 +32,15 @@ class Timing(Frozen):
 class Budget(Frozen):
     """The end of a run: after `iterations`, `updates` or `bytes`, or before an event later than `time`.
 
-    Whichever comes first; `updates` or `time` is required, since a strategy may never step.
+    Whichever comes first; `updates` or `time` is required, since a strategy may never step. With a `target`
+    a run ends sooner: a tenth of its time later than the first evaluation that is as good.
     """
 
     iterations: Count | None = None  # server iterations
     updates: Count | None = None  # client updates received
     time: Length | None = None  # virtual time
     bytes: Count | None = None  # sent in both directions
+    target: float | None = None  # of the metric that ranks
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
@@ -54,7 +56,8 @@ class Budget(Frozen):
             f"{float(self.time):g} units of virtual time" if self.time else "",
             many(self.bytes, "byte") if self.bytes else "",
         ]
-        return " or ".join(filter(None, ends))
+        sooner = "" if self.target is None else f", or soon after {self.target:g} is reached"
+        return " or ".join(filter(None, ends)) + sooner
 
 
 class Scenario(Frozen):

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     UPDATES = "budget of client updates"
     TIME = "budget of virtual time"
     BYTES = "budget of bytes"
+    TARGET = "target of the budget reached"
     NO_CLIENT = "no client is left"
     NOTHING_LEFT = "nothing is in flight and no alarm is set"
 

@@ -135,16 +135,18 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
         )
     if lacking := experiment.lacks(metric.name):
         raise UserError(f"tuning.metric: {experiment.strategy.label()}: {lacking}")
+    target = problem.target if scenario.budget.target is None else scenario.budget.target
     if spec.objective in TO_TARGET:
         clock = TO_TARGET[spec.objective]
-        if problem.target is None or metric.name != problem.metric:
+        if target is None or metric.name != problem.metric:
             raise UserError(
-                f"tuning.objective: {spec.objective} needs problem.target, a value of {problem.metric}"
+                f"tuning.objective: {spec.objective} needs budget.target or problem.target, "
+                f"a value of {problem.metric}"
             )
         if getattr(scenario.budget, clock.budget) is None:
             raise UserError(f"tuning.objective: {spec.objective} needs budget.{clock.budget}")
     last = spec.last or max(1, scenario.evaluations // 5)
-    return Objective(spec.objective, metric, last, problem.target, scenario.budget, seeds)
+    return Objective(spec.objective, metric, last, target, scenario.budget, seeds)
 
 
 def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:

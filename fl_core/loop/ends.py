@@ -1,4 +1,4 @@
-"""Where a run ends: its budget, no client left, or stalled (docs/architecture.md, rules 9, 12, 17)."""
+"""Where a run ends: its budget or target, no client left, stalled (docs/architecture.md, rules 9, 12, 17)."""
 
 from math import floor, inf
 
@@ -9,6 +9,7 @@ from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.timing.clock import Clock
 
+TAIL = 0.1  # of the time at which the target was met: so much longer a run goes on
 NAMED = 10  # clients that a reason lists at most
 PATIENCE = 1000  # jobs of each client that may be dismissed one after the other without an update of any
 
@@ -22,6 +23,13 @@ class Ends:
         self.updates = budget.updates or inf
         self.bytes = budget.bytes or inf
         self.deadline = inf if budget.time is None else floor(budget.time / clock.unit)  # ticks
+        self.at_deadline = Reason.TIME
+
+    def met(self, time: float) -> None:
+        """Let the run end soon after the time at which its target was met."""
+        tail = floor((1 + TAIL) * time / float(self.clock.unit))
+        if tail < self.deadline:
+            self.deadline, self.at_deadline = tail, Reason.TARGET
 
     def share(self, state: RunState) -> float:
         """Return the share of the budget that is used up."""
@@ -43,7 +51,7 @@ class Ends:
         elif self.bytes < inf and sum(state.sent.values()) >= self.bytes:
             reason = Reason.BYTES
         elif heap and heap[0][0] > self.deadline:
-            reason = Reason.TIME
+            reason = self.at_deadline
         elif none_comes and state.roster.absent == server.n:
             reason = Reason.NO_CLIENT
         elif state.gone and (missing := self._missing(state, server)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,7 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import FP_LOSS, LOSS, Metric
 from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, World
-from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, Name, Reason, Status
+from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
 from fl_core.timing.network.network import Way
 
 CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
@@ -181,6 +181,8 @@ class Recorder:
     def resume(self) -> None:
         """Go on from the simulation's present state."""
         self._before = self._now()
+        for row in self.record.curve:
+            self._compare(row)
 
     def start(self) -> None:
         """Evaluate the first model."""
@@ -254,11 +256,20 @@ class Recorder:
         self.evaluated = version
         row = self._metrics(self._judged(model))
         self.record.curve.append({**clocks.row(), **row})
+        self._compare(self.record.curve[-1])
         losses = [row[name] for name in (FP_LOSS, LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
         elif not model.isfinite().all():
             self.simulation.diverge(f"version {version} is not finite")
+
+    def _compare(self, row: Mapping[str, float]) -> None:
+        """Let the run end soon if an evaluated model meets the budget's target."""
+        target, problem = self.simulation.budget.target, self.simulation.experiment.scenario.problem
+        if target is not None and problem.metric in row:
+            sign = problem.ranking.sign
+            if sign * row[problem.metric] >= sign * target:
+                self.simulation.ends.met(row[TIME])
 
     def _judged(self, model: Tensor) -> Evaluation:
         """Evaluate a model as at a mark."""

@@ -65,7 +65,7 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
         ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
         ({"metric": "fp/los"}, "tuning.metric: quadratic has no metric 'fp/los'; did you mean 'fp/loss'?"),
         ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
-        ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs problem.target"),
+        ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs budget.target or"),
         ({"sampler": "grid", "space": RATE}, "tuning.space: a grid needs a list of values for local_lr"),
         ({"pruner": "wilcoxon"}, "tuning.pruner: wilcoxon compares seed by seed and needs 5 of them"),
         ({"reuse": {"FedAvg": "ACE"}}, "tuning.reuse: no strategy 'ACE'"),
