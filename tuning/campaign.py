@@ -54,7 +54,7 @@ class Driver:
     @property
     def finished(self) -> bool:
         """Whether every study has all of its trials."""
-        return all(len(ledger.ended()) >= ledger.plan.trials for ledger in self.ledgers)
+        return all(len(ledger.ended()) >= ledger.planned for ledger in self.ledgers)
 
     def run(self, engine: Engine, show: Callable[[int], None]) -> None:
         """Compute until nothing is left; `show` gets the number of ended trials.
@@ -119,7 +119,7 @@ class Driver:
 
     def _next(self, ledgers: Sequence[Ledger]) -> TrialsJob | None:
         """The next trials of these studies: of the one that is furthest from its end."""
-        for ledger in sorted(ledgers, key=lambda ledger: len(ledger.counted()) / ledger.plan.trials):
+        for ledger in sorted(ledgers, key=lambda ledger: len(ledger.counted()) / ledger.plan.planned):
             if trials := ledger.take(self.campaign.spec.batch):
                 return self._begun(ledger, trials)
         return None
@@ -133,7 +133,7 @@ class Driver:
             plan.name,
             plan.tried_on,
             {trial.number: plan.strategy_with(trial.params) for trial in trials},
-            plan.seeds,
+            ledger.seeds(trials[0]),
             plan.objective.metric.name,
             by_seed=plan.pruner in BY_SEED,
         )

@@ -25,13 +25,16 @@ def core_seconds(campaign: Campaign, patience: float = 6.0) -> float:
     tried = studies[:: -(-len(studies) // MOST)]
     _batch(tried[0], campaign.spec.batch, 0.0)  # what is loaded once a process does not count
     seconds = sum(_batch(study, campaign.spec.batch, patience / len(tried)) for study in tried)
-    batches = sum(study.trials for study in studies) / campaign.spec.batch / len(studies)
+    batches = (
+        sum(study.simulations / len(study.seeds) for study in studies) / campaign.spec.batch / len(studies)
+    )
     return seconds / len(tried) * len(studies) * batches
 
 
 def _batch(study: Study, size: int, patience: float) -> float:
     """Seconds of one batch of trials, from what is done of it after `patience`, or as soon as anything is."""
-    trials = dict.fromkeys(range(size), study.space.strategy)
+    known = [study.strategy_with(values) for _, values in study.first[:size]]
+    trials = dict(enumerate([*known, *[study.space.strategy] * (size - len(known))]))
     job = TrialsJob(study.name, study.tried_on, trials, study.seeds, study.objective.metric.name)
     worlds = TrialWorlds()
     for seed in study.seeds:

@@ -16,6 +16,7 @@ from uuid import uuid4
 from benchmarks.errors import UserError
 from fl_core.schema import Origin, TrialState
 from tuning import samplers
+from tuning.objective import Measured
 from tuning.space import distributions
 from tuning.storage import Storage
 from tuning.study import Study
@@ -34,6 +35,7 @@ IDENTITY = "identity"  # unique, since a study that is deleted and made again is
 
 # Attributes of a trial.
 ORIGIN = "from"  # an `Origin`
+AGAIN = "again"  # the number of the trial that it repeats under more seeds
 WORKER = "worker"  # the process that took it
 RESULT = "result"
 RUN = "mlflow_run"
@@ -47,6 +49,7 @@ class TrialResult:
     by_seed: Sequence[float] = ()  # the objective, in the order of the seeds
     diverged: int = 0  # seeds
     unreached: int = 0  # seeds that did not reach the target
+    measured: Sequence[Measured] = ()  # in the order of the seeds
     curve: Sequence[tuple[int, float]] = field(default=())  # iteration and metric, means over seeds
     error: str = ""
 
@@ -106,10 +109,28 @@ class Ledger:
         return [trial for trial in self.counted() if trial.state.is_finished()]
 
     def best(self) -> FrozenTrial | None:
-        """The trial with the best value, the first of equals; None if no trial is complete."""
+        """The trial with the best value, if any is repeated one of these; None if no trial is complete."""
+        complete = self._best_first()
+        repeated = [trial for trial in complete if AGAIN in trial.user_attrs]
+        return next(iter(repeated or complete), None)
+
+    def _best_first(self) -> list[FrozenTrial]:
+        """All complete trials."""
         complete = [trial for trial in self.trials() if trial.state.name == "COMPLETE"]
         sign = -1 if self.plan.objective.maximise else 1
-        return min(complete, key=lambda trial: sign * (trial.value or 0.0), default=None)
+        return sorted(complete, key=lambda trial: sign * (trial.value or 0.0))
+
+    @property
+    def planned(self) -> int:
+        """Trials and repetitions; as many of these at most as trials are complete once all have ended."""
+        if len(ended := self.ended()) < self.plan.trials:
+            return self.plan.planned
+        complete = [trial.state.name == "COMPLETE" for trial in ended if AGAIN not in trial.user_attrs]
+        return self.plan.trials + min(self.plan.repeated, sum(complete))
+
+    def seeds(self, trial: Trial | FrozenTrial) -> tuple[int, ...]:
+        """The seeds under which a trial is simulated."""
+        return self.plan.seeds_again if AGAIN in trial.user_attrs else self.plan.seeds
 
     def importance(self) -> dict[str, float]:
         """Each parameter's importance (PED-ANOVA); empty if it cannot be determined."""
@@ -127,9 +148,11 @@ class Ledger:
         """Up to so many trials for this process; none if the others have the rest, or all is done."""
         with self.storage.locks.held(TAKING):
             self._recover()
+            self._queue_again()
             trials = self.trials()
             waiting = [trial for trial in trials if trial.state.name == "WAITING"]
-            room = min(most, self.plan.trials - len(self.counted()))
+            first = len(self.ended()) < self.plan.trials
+            room = min(most, (self.plan.trials if first else self.planned) - len(self.counted()))
             if interrupted := [trial for trial in waiting if WORKER in trial.user_attrs]:
                 room = min(room, len(interrupted))  # what is drawn next may depend on their results
             blank = [trial for trial in waiting if not trial.params and QUEUED not in trial.system_attrs]
@@ -158,6 +181,17 @@ class Ledger:
         for trial in running:
             if trial.user_attrs.get(WORKER, "") in dead:
                 self.storage.optuna.set_trial_state_values(trial._trial_id, OptunaState.WAITING)
+
+    def _queue_again(self) -> None:
+        """Once all trials have ended, queue the best of them, to be repeated under more seeds."""
+        if not self.plan.repeated or len(self.ended()) < self.plan.trials:
+            return
+        queued = {trial.user_attrs[AGAIN] for trial in self.trials() if AGAIN in trial.user_attrs}
+        first = [trial for trial in self._best_first() if AGAIN not in trial.user_attrs]
+        for trial in first[: self.plan.repeated]:
+            if trial.number not in queued:
+                attrs = {AGAIN: trial.number, ORIGIN: trial.user_attrs[ORIGIN]}
+                self.study.enqueue_trial(trial.params, attrs)
 
     def _is_dead(self, worker: str) -> bool:
         return self.storage.locks.is_free(f"worker {worker}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fl_core.metrics import Metric
 from fl_core.scenario import Budget
@@ -23,6 +23,7 @@ class CurvePoint:
     updates: int
     time: float
     value: float  # of the metric
+    uploads: int = 0  # bytes
 
 
 @dataclass
@@ -36,6 +37,17 @@ class Curve:
     def diverged(self) -> bool:
         """Whether model or loss became non-finite."""
         return self.status is Status.DIVERGED
+
+
+class Measured(NamedTuple):
+    """What a leaderboard reads off the curve of one seed."""
+
+    status: str
+    time_easy: float | None  # virtual time at which problem.target was met, if it was
+    time_hard: float | None  # … at which the objective's own was
+    updates: int  # of clients, until then, or else to the end
+    uploads: int  # bytes
+    value: float | None  # at the end; None if diverged
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,7 @@ class Objective:
     target: float | None
     budget: Budget
     seeds: int
+    easy: float | None = None  # a target beside
 
     @property
     def maximise(self) -> bool:
@@ -90,7 +103,21 @@ class Objective:
 
     def reached(self, curve: Curve) -> bool:
         """Whether the target was met; True where there is none to meet."""
-        return self.kind not in TO_TARGET or self._first(curve) is not None
+        return self.kind not in TO_TARGET or self._first(curve, self.target) is not None
+
+    def measured(self, curve: Curve) -> Measured:
+        """What a leaderboard reads off a curve; times are None without targets."""
+        easy, hard = self._first(curve, self.easy), self._first(curve, self.target)
+        last = curve.points[-1]
+        end = hard or last
+        return Measured(
+            str(curve.status),
+            None if easy is None else easy.time,
+            None if hard is None else hard.time,
+            end.updates,
+            end.uploads,
+            None if curve.diverged else last.value,
+        )
 
     def value(self, curve: Curve, point: CurvePoint) -> float:
         """The metric at an evaluation, a hopeless loss cut off."""
@@ -111,16 +138,17 @@ class Objective:
         steps = zip(curve.points, lengths, strict=False)
         return sum(self.value(curve, point) * length for point, length in steps) / (at[-1] - at[0])
 
-    def _first(self, curve: Curve) -> CurvePoint | None:
-        """Where the target was first met."""
-        assert self.target is not None
+    def _first(self, curve: Curve, target: float | None) -> CurvePoint | None:
+        """Where a target was first met; None where it was not, or there is none."""
+        if target is None:
+            return None
         sign = self.metric.sign
-        return next((point for point in curve.points if sign * point.value >= sign * self.target), None)
+        return next((point for point in curve.points if sign * point.value >= sign * target), None)
 
     def _to_target(self, curve: Curve) -> float:
         clock = TO_TARGET[self.kind]
         longest = float(getattr(self.budget, clock.budget))
         if curve.diverged:
             return (self.seeds + 1) ** 2 * longest
-        first = self._first(curve)
+        first = self._first(curve, self.target)
         return (self.seeds + 1) * longest if first is None else float(getattr(first, clock))

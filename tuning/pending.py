@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from fl_core.schema import Status, TrialState
-from tuning.ledger import Ledger, TrialResult
+from tuning.ledger import AGAIN, RESULT, Ledger, TrialResult
 from tuning.objective import Curve, CurvePoint
 from tuning.trials_job import Evaluated, SeedEnded
 
@@ -32,7 +32,7 @@ class Pending:
     error: str = ""
 
     def __post_init__(self) -> None:
-        self.curves = [Curve() for _ in self.ledger.plan.seeds]
+        self.curves = [Curve() for _ in self.ledger.seeds(self.trial)]
         # Of an attempt that was interrupted; asked about the last of them, the pruner answers as it did then.
         self._known = self.ledger.trials()[self.trial.number].intermediate_values
         self.reported = max(self._known, default=0)
@@ -79,11 +79,20 @@ class Pending:
         curve = mean_curve(self.curves)
         if self.pruned:
             return self.ledger.tell(self.trial, TrialState.PRUNED, None, TrialResult(curve=curve), run)
-        by_seed = [objective.of(curve) for curve in self.curves]
-        diverged = sum(curve.diverged for curve in self.curves)
-        unreached = sum(not objective.reached(curve) for curve in self.curves)
-        result = TrialResult(by_seed, diverged, unreached, curve)
+        first = self._first()  # a repeated trial's result has the seeds of both
+        by_seed = [*first.by_seed, *map(objective.of, self.curves)]
+        diverged = first.diverged + sum(curve.diverged for curve in self.curves)
+        unreached = first.unreached + sum(not objective.reached(curve) for curve in self.curves)
+        measured = [objective.measured(curve) for curve in self.curves]
+        result = TrialResult(by_seed, diverged, unreached, measured, curve)
         return self.ledger.tell(self.trial, TrialState.COMPLETE, fmean(by_seed), result, run)
+
+    def _first(self) -> TrialResult:
+        """The result of the trial that this one repeats; of none where it repeats none."""
+        number = self.trial.user_attrs.get(AGAIN)
+        if number is None:
+            return TrialResult()
+        return TrialResult(**self.ledger.trials()[number].user_attrs[RESULT])
 
 
 def mean_curve(curves: Sequence[Curve]) -> list[tuple[int, float]]:

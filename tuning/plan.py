@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 
 from pydantic import ValidationError
 
@@ -25,13 +26,14 @@ from tuning.study import Campaign, Study
 
 APART = 1000  # tuning seeds begin so far above the largest seed of the suite
 VALIDATION = {"evaluate_on": "validation"}
+IN_QUEUE = ("grid", "sobol")  # samplers whose points are known before
 FEWEST_FOR_WILCOXON = 5  # with four seeds, no pattern of signs is rare enough to stop a trial
 
 
 def plan(suite: Suite) -> Campaign:
     """The campaign of a suite; UserError with what makes it impossible."""
     spec = suite.spec
-    seeds = tuning_seeds(spec)
+    seeds, more = tuning_seeds(spec), seeds_again(spec)
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
     _check_reuse(spec.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
     _check_pruner(spec.tuning, len(seeds))
@@ -40,7 +42,7 @@ def plan(suite: Suite) -> Campaign:
     for run in one_each.values():
         source = spec.tuning.reuse.get(run.strategy)
         if source is None:
-            searched.append(_study(suite, run, seeds))
+            searched.append(_study(suite, run, seeds, more))
         else:
             reused.append((run, source))
     return Campaign(suite, tuple(searched), tuple(reused))
@@ -61,28 +63,39 @@ def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
     return asked
 
 
-def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...]) -> Study:
+def seeds_again(spec: SuiteSpec) -> tuple[int, ...]:
+    """More seeds for the best trials."""
+    if spec.tuning.again is None:
+        return ()
+    first = max(max(spec.seeds) + APART - 1, *tuning_seeds(spec)) + 1
+    return tuple(range(first, first + spec.tuning.again.seeds))
+
+
+def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[int, ...]) -> Study:
     spec = suite.spec.tuning
     scenario = tried_on(run.experiment.scenario, spec)
     strategy = run.experiment.strategy
     names = [strategy.reference() for strategy in suite.spec.strategies]
     try:
-        space = space_of(strategy, names, spec.space)
+        space = space_of(strategy, names, spec.space, declared_too=spec.declared)
     except ValueError as error:
         raise UserError(f"tuning.space: {error}") from None
-    first = list(_first(spec.sampler, space))
+    first = list(_first(spec, space))
     for values in (*space.ends(), *(values for _, values in first)):
         _must_fit(space, values, scenario, seeds[0])
+    trials = len(first) if spec.sampler in IN_QUEUE else spec.trials
     return Study(
         suite=suite.name,
         scenario=run.scenario,
         strategy=run.strategy,
         tried_on=scenario,
         space=space,
-        objective=_objective(spec, run.experiment, scenario, len(seeds)),
+        objective=_objective(spec, run.experiment, scenario, len(seeds) + len(more)),
         seeds=seeds,
-        trials=len(first) if spec.sampler == "grid" else spec.trials,
-        sampler=spec.sampler,
+        trials=trials,
+        seeds_again=more,
+        repeated=ceil(spec.again.share * trials) if spec.again else 0,
+        sampler=f"sobol {spec.scramble}" if spec.sampler == "sobol" else spec.sampler,
         pruner=spec.pruner,
         first=tuple(first),
         digest=tuned.digest(run.experiment.scenario, strategy, space.candidates),
@@ -97,13 +110,16 @@ def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
     return scenario.model_copy(update={"problem": problem, "budget": spec.budget or scenario.budget})
 
 
-def _first(sampler: str, space: Space) -> Iterator[tuple[Origin, Values]]:
-    """What is tried before anything is sampled: the grid, or the suite's own values and then the paper's."""
-    if sampler == "grid":
+def _first(spec: Tuning, space: Space) -> Iterator[tuple[Origin, Values]]:
+    """What is tried before anything is sampled: all points, or the suite's values and then the paper's."""
+    if spec.sampler == "grid":
         try:
             yield from ((Origin.GRID, values) for values in space.grid())
         except ValueError as error:
             raise UserError(f"tuning.space: {error}") from None
+        return
+    if spec.sampler == "sobol":
+        yield from ((Origin.SAMPLER, values) for values in space.sobol(spec.trials, spec.scramble))
         return
     own, usual = space.own(), space.usual()
     if space.holds(own):
@@ -146,7 +162,7 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
         if getattr(scenario.budget, clock.budget) is None:
             raise UserError(f"tuning.objective: {spec.objective} needs budget.{clock.budget}")
     last = spec.last or max(1, scenario.evaluations // 5)
-    return Objective(spec.objective, metric, last, target, scenario.budget, seeds)
+    return Objective(spec.objective, metric, last, target, scenario.budget, seeds, problem.target)
 
 
 def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:

@@ -74,7 +74,7 @@ class Records(Writer):
                 ended = ledger.ended()
                 for trial in ended:
                     tracking.write(trial_record(ledger, trial))
-                done = len(ended) >= ledger.plan.trials
+                done = len(ended) >= ledger.planned
                 tracking.summarise(study_tags(ledger, StudyStatus.FINISHED if done else status, tracking))
 
 
@@ -90,7 +90,9 @@ def trial_record(ledger: Ledger, trial: FrozenTrial) -> TrialRecord:
         origin=Origin(attrs.get(ORIGIN, Origin.SAMPLER)),
         parameters=trial.params,
         objective=trial.value,
-        by_seed=dict(zip(ledger.plan.seeds, result.get("by_seed", ()), strict=False)),
+        by_seed=dict(
+            zip(ledger.plan.seeds + ledger.plan.seeds_again, result.get("by_seed", ()), strict=False)
+        ),
         curve=[(int(iteration), value) for iteration, value in result.get("curve", ())],
         diverged=result.get("diverged", 0),
         unreached=result.get("unreached", 0),

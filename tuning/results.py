@@ -37,7 +37,7 @@ def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
         direction=study.objective.direction,
         judged_on=study.judged_on,
         trials=study.trials,
-        seeds=study.seeds,
+        seeds=study.seeds + study.seeds_again,
         budget=study.budget,
         sampler=study.sampler,
         versions={name: every[name] for name in LIBRARIES if every.get(name)},
@@ -51,7 +51,7 @@ def _entry(ledger: Ledger) -> TunedEntry | None:
     if best is None or best.value is None:
         return None
     result = best.user_attrs[RESULT]
-    if result["diverged"] == len(plan.seeds):
+    if result["diverged"] == len(result["by_seed"]):
         return None
     by_seed = [float(value) for value in result["by_seed"]]
     given = (trial for trial in ledger.trials() if trial.user_attrs.get(ORIGIN) == Origin.PAPER)

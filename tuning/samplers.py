@@ -32,7 +32,9 @@ def sampler(name: str, study: str, trials: int) -> BaseSampler:
         return samplers.GPSampler(seed=seed, n_startup_trials=STARTUP, deterministic_objective=False)
     if name == "cmaes":
         return samplers.CmaEsSampler(seed=seed, n_startup_trials=STARTUP, warn_independent_sampling=False)
-    return samplers.RandomSampler(seed=seed)  # a grid is in the queue, and nothing of it is drawn
+    return samplers.RandomSampler(
+        seed=seed
+    )  # points of a grid or of Sobol's are in the queue: nothing is drawn
 
 
 def must_be_there(name: str) -> None:

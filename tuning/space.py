@@ -13,17 +13,27 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-def space_of(strategy: Strategy, names: Sequence[str], written: Mapping[str, Candidates]) -> Space:
+def space_of(
+    strategy: Strategy,
+    names: Sequence[str],
+    written: Mapping[str, Candidates],
+    *,
+    declared_too: bool = False,
+) -> Space:
     """The space of a strategy: what a suite writes of its parameters, or else what the strategy declares.
+
+    With `declared_too`, both; of a parameter in both, what the suite writes.
 
     What is declared is widened until it holds the values that the strategy has, and the paper's. `names` are
     those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone, and without effect in a suite
     that lacks FedBuff. Raises ValueError with a sentence about the key that is wrong.
     """
     stated = Space(strategy, _stated(strategy, names, written))
-    if stated.candidates:
+    if stated.candidates and not declared_too:
         return stated
     own = declared(strategy)
+    if stated.candidates:
+        return Space(strategy, {**own.candidates, **stated.candidates})
     return own.widened(own.own()).widened(own.usual())
 
 

@@ -29,7 +29,9 @@ class Study:
     space: Space
     objective: Objective
     seeds: tuple[int, ...]
-    trials: int
+    trials: int  # under these seeds
+    seeds_again: tuple[int, ...]  # more seeds …
+    repeated: int  # … for so many of the trials, the best
     sampler: str
     pruner: str
     first: tuple[tuple[Origin, Values], ...]  # what is tried first: where it comes from, and its values
@@ -39,6 +41,16 @@ class Study:
     def name(self) -> str:
         """The study's name in the storage."""
         return f"{self.suite} · {self.strategy} · {self.scenario}"
+
+    @property
+    def planned(self) -> int:
+        """Trials and repetitions of trials."""
+        return self.trials + self.repeated
+
+    @property
+    def simulations(self) -> int:
+        """Seeds of all trials."""
+        return self.trials * len(self.seeds) + self.repeated * len(self.seeds_again)
 
     @property
     def judged_on(self) -> JudgedOn:
@@ -71,7 +83,7 @@ class Study:
             Tag.METRICS: as_data([objective.metric]),
             Tag.DIRECTION: objective.direction,
             Tag.TRIALS: self.trials,
-            Tag.SEEDS: self.seeds,
+            Tag.SEEDS: self.seeds + self.seeds_again,
             Tag.BUDGET: self.budget,
             Tag.SAMPLER: self.sampler,
             Tag.PRUNER: self.pruner,
@@ -87,6 +99,7 @@ class Study:
             "space": self.space.described(),
             "objective": [objective.kind, objective.metric.name, objective.last, target],
             "seeds": self.seeds,
+            **({"again": [self.repeated, *self.seeds_again]} if self.repeated else {}),
             "scenario or strategy": tuned.digest(self.tried_on, self.space.strategy, self.space.candidates),
             "evaluations": self.tried_on.evaluations,
             "sampler": self.sampler,
@@ -112,17 +125,17 @@ class Campaign:
 
     @property
     def trials(self) -> int:
-        """Of all studies."""
-        return sum(study.trials for study in self.studies)
+        """Of all studies, repetitions included."""
+        return sum(study.planned for study in self.studies)
 
     @property
     def simulations(self) -> int:
         """Of all trials."""
-        return sum(study.trials * len(study.seeds) for study in self.studies)
+        return sum(study.simulations for study in self.studies)
 
     def check(self) -> None:
         """Raise if data are missing or damaged, or a problem cannot be built as described."""
         problems = {repr(study.tried_on.problem): study.tried_on.problem for study in self.studies}
         for problem in problems.values():
-            for seed in self.studies[0].seeds:
+            for seed in self.studies[0].seeds + self.studies[0].seeds_again:
                 problem.check(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -17,7 +17,7 @@ from fl_core.problems.problem import Problem, World
 from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Scenario
-from fl_core.schema import ITERATION, TIME, UPDATES, Status
+from fl_core.schema import ITERATION, TIME, UPDATES, Name, Status
 from fl_core.strategies.strategy import Strategy
 from tuning.objective import CurvePoint
 
@@ -131,10 +131,7 @@ class SeedOfTrial(RunSlot):
         curve = self.recorder.record.curve if self.recorder is not None else []
         metric = self.job.metric
         first, self._told = self._told, len(curve)
-        return [
-            (row, CurvePoint(int(values[ITERATION]), int(values[UPDATES]), values[TIME], values[metric]))
-            for row, values in enumerate(curve[first:], first)
-        ]
+        return [(row, _point(values, metric)) for row, values in enumerate(curve[first:], first)]
 
     def ended(self) -> SeedEnded:
         """How it ended; an error stops the trial's other seeds."""
@@ -143,6 +140,11 @@ class SeedOfTrial(RunSlot):
             return SeedEnded(self.trial, self.seed, Status.ERROR, summarised(self.error))
         assert self.recorder is not None
         return SeedEnded(self.trial, self.seed, self.recorder.simulation.status)
+
+
+def _point(row: Mapping[str, float], metric: str) -> CurvePoint:
+    iteration, updates, uploads = (int(row[name]) for name in (ITERATION, UPDATES, Name.UPLOADS))
+    return CurvePoint(iteration, updates, row[TIME], row[metric], uploads)
 
 
 class TrialWorlds:

@@ -36,7 +36,9 @@ POSITIVE = click.IntRange(min=1)
 @options.device
 @click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
 @click.option("--seeds", type=POSITIVE, metavar="N", help="Seeds of each trial, none of them the suite's.")
-@click.option("--sampler", type=click.Choice(["tpe", "random", "grid", "cmaes", "gp"]), help="How to search.")
+@click.option(
+    "--sampler", type=click.Choice(["tpe", "random", "grid", "sobol", "cmaes", "gp"]), help="How to search."
+)
 @click.option(
     "--objective",
     type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
@@ -239,10 +241,16 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     for run, source in campaign.reused:
         click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
     seeds = ", ".join(map(str, study.seeds))
+    if study.repeated:
+        more = ", ".join(map(str, study.seeds_again))
+        seeds += f", and {more} for the best {many(study.repeated, 'trial')}"
     click.echo(f"\nObjective: {spec.objective} of {study.objective.metric.name}, {study.objective.direction}")
     click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
     click.echo(f"Sampler: {spec.sampler}, {many(spec.batch, 'trial')} at a time; pruner: {spec.pruner}")
     size = f"{_studies(campaign)} × {many(study.trials, 'trial')} × {many(len(study.seeds), 'seed')}"
+    if study.repeated:
+        again = f"{many(study.repeated, 'trial')} × {many(len(study.seeds_again), 'seed')}"
+        size += f" + {_studies(campaign)} × {again}"
     click.echo(f"Simulations: {size} = {campaign.simulations}")
     seconds = core_seconds(campaign)
     click.echo(

@@ -10,15 +10,16 @@ tuning:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, NonNegativeInt, Tag
+from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
 
-from fl_core.parts import Count, Frozen, Tune
+from fl_core.parts import Count, FieldError, Frozen, Share, Tune
 from fl_core.scenario import Budget
 
 Objective = Literal["final", "auc", "updates_to_target", "time_to_target"]
-Sampler = Literal["tpe", "random", "grid", "cmaes", "gp"]
+Sampler = Literal["tpe", "random", "grid", "sobol", "cmaes", "gp"]
+BLIND = ("random", "grid", "sobol")  # samplers that do not look at results
 Pruner = Literal["none", "wilcoxon", "median", "hyperband"]
 
 
@@ -34,6 +35,13 @@ HowManyOrWhich = Annotated[
 ]
 
 
+class Again(Frozen):
+    """More seeds for the best of the trials."""
+
+    share: Annotated[Share, Field(gt=0)]  # of the trials
+    seeds: Count  # how many more
+
+
 class Tuning(Frozen):
     """How the suite's strategies are tuned: the same trials × seeds × budget for each."""
 
@@ -43,12 +51,23 @@ class Tuning(Frozen):
     objective: Objective = "final"  # at the end, mean over the run, or when the target is reached
     metric: str | None = None  # of the learning curve; None: the problem's own
     last: Count | None = None  # evaluations that `final` is the mean of; None: a fifth of them
-    sampler: Sampler = "tpe"  # how Optuna proposes values
+    # How values are proposed: by one of Optuna's samplers, from lists (`grid`), or as points of a scrambled
+    # Sobol sequence (`sobol`), which for a strategy are the same in every scenario
+    sampler: Sampler = "tpe"
+    scramble: NonNegativeInt = 0  # the seed of Sobol's scrambling
+    again: Again | None = None  # when all trials have ended, the best get more seeds; of them one is chosen
     pruner: Pruner = "none"  # when a trial is given up early
     batch: Count = 5  # trials that are simulated together
     budget: Budget | None = None  # of a trial's simulations; None: the suite's
     # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares.
     # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
     space: dict[str, RangeOrValues] = Field(default_factory=dict)
+    declared: bool = False  # whether what strategies declare is searched too, beside `space`
     # Label of a strategy → label of the one whose parameters it takes, and which is tuned in its place.
     reuse: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _again_after_all(self) -> Self:
+        if self.again and (self.sampler not in BLIND or self.pruner != "none"):
+            raise FieldError("again", f"needs no pruner, and one of the samplers {', '.join(BLIND)}")
+        return self

@@ -109,6 +109,31 @@ class Space:
         lists = [candidate for candidate in self.candidates.values() if not isinstance(candidate, Tune)]
         return [dict(zip(self.candidates, values, strict=True)) for values in product(*lists)]
 
+    def sobol(self, count: int, seed: int) -> list[Values]:
+        """Return points of a scrambled Sobol sequence [count]; a power of 2 fills the space evenly.
+
+        Source:
+            Owen, "Scrambling Sobol' and Niederreiter–Xing points", J. Complexity 1998.
+        """
+        from scipy.stats import qmc
+
+        unit = qmc.Sobol(len(self.candidates), rng=seed).random(count)
+        return [
+            {name: self._at(name, float(share)) for name, share in zip(self.candidates, row, strict=True)}
+            for row in unit
+        ]
+
+    def _at(self, name: str, share: float) -> Any:
+        """Return the value at a share of a parameter's range, or of its list."""
+        candidate, whole = self.candidates[name], self.whole(name)
+        if not isinstance(candidate, Tune):
+            return candidate[int(share * len(candidate))]
+        half = whole / 2  # all whole numbers have ranges of length 1, the ends too
+        low, high = candidate.low - half, candidate.high + half
+        value = low * (high / low) ** share if candidate.log else low + (high - low) * share
+        within = min(max(value, candidate.low), candidate.high)
+        return round(within) if whole else within
+
     def own(self) -> Values:
         """Return the values that the strategy has; None for what it has not."""
         fields = fields_of(self.strategy)

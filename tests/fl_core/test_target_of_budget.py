@@ -1,4 +1,4 @@
-"""A run whose budget has a target ends soon after the target is met, and is as without one until then (12)."""
+"""A run whose budget has a target ends soon after that is met, and is as without one until then (12)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,80 @@
+"""A design of Sobol's points: the same everywhere, even in every parameter, the best under more seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log10
+from statistics import fmean
+from typing import Any
+
+import pytest
+from small import QUADRATIC, SUITE, Make, tune
+
+from benchmarks.errors import UserError
+from benchmarks.tracking.store import Store
+from fl_core.parts import Tune
+from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.hyperparameters import Space
+from tuning.ledger import AGAIN, RESULT, Ledger
+
+DESIGN = {"trials": 8, "seeds": 1, "batch": 4, "sampler": "sobol", "again": {"share": 0.25, "seeds": 2}}
+NOISY = {**QUADRATIC, "noise": 1.0}
+
+
+def test_every_eighth_of_every_range_has_an_eighth_of_the_points() -> None:
+    ranges = {"local_lr": Tune(0.001, 10), "buffer": Tune(1, 8, log=False), "local.steps": (1, 4, 16, 64)}
+    space = Space(FedBuff(), ranges)
+    points = space.sobol(32, 7)
+    eighths = [int(8 * (log10(point["local_lr"]) + 3) / 4) for point in points]
+    assert Counter(eighths) == dict.fromkeys(range(8), 4)
+    assert Counter(point["buffer"] for point in points) == dict.fromkeys(range(1, 9), 4)
+    assert Counter(point["local.steps"] for point in points) == dict.fromkeys((1, 4, 16, 64), 8)
+    assert points == space.sobol(32, 7) != space.sobol(32, 8)
+    assert points[:16] == space.sobol(16, 7)
+
+
+def test_a_strategy_has_the_same_points_in_every_scenario(make: Make) -> None:
+    times = [{"durations": {"name": "fixed", "times": [1, slow]}} for slow in (1, 5)]
+    one, other = make(tuning=DESIGN, grid={"timing": times}).studies
+    assert one.first == other.first and one.scenario != other.scenario
+    assert one.seeds_again == other.seeds_again and not {*one.seeds_again} & {*one.seeds, *range(2)}
+
+
+def test_the_best_quarter_and_no_other_gets_more_seeds(make: Make, store: Store) -> None:
+    driver = tune(make(tuning={**SUITE["tuning"], **DESIGN}, problem=NOISY), store)
+    (ledger,) = driver.ledgers
+    first = [trial for trial in ledger.ended() if AGAIN not in trial.user_attrs]
+    again = [trial for trial in ledger.ended() if AGAIN in trial.user_attrs]
+    assert len(first) == 8 and driver.finished
+    ranked = sorted(first, key=lambda trial: trial.value)
+    assert {trial.user_attrs[AGAIN] for trial in again} == {trial.number for trial in ranked[:2]}
+    for trial in again:
+        origin = next(other for other in first if other.number == trial.user_attrs[AGAIN])
+        by_seed = trial.user_attrs[RESULT]["by_seed"]
+        assert trial.params == origin.params and len(by_seed) == len(set(by_seed)) == 3
+        assert by_seed[:1] == origin.user_attrs[RESULT]["by_seed"]
+        assert trial.value == pytest.approx(fmean(by_seed))
+    assert _best(ledger) == min(trial.value for trial in again)
+
+
+def test_what_a_leaderboard_needs_is_kept_of_every_seed(make: Make, store: Store) -> None:
+    design = {**SUITE["tuning"], **DESIGN, "objective": "time_to_target"}
+    budget = {"time": 20, "target": 0.3}
+    driver = tune(make(tuning=design, budget=budget, problem={**QUADRATIC, "target": 0.6}), store)
+    rows = [row for trial in driver.ledgers[0].ended() for row in trial.user_attrs[RESULT]["measured"]]
+    assert len(rows) == 8 + 2 * 2
+    for status, easy, hard, updates, uploads, end in rows:
+        assert status == "done" and updates > 0 and uploads == 8 * updates  # a model of one double
+        assert (hard is None) == (end > 0.3) and (easy is None) == (end > 0.6)
+        assert hard is None or easy <= hard
+
+
+def _best(ledger: Ledger) -> float | None:
+    best = ledger.best()
+    return best and best.value
+
+
+@pytest.mark.parametrize("changed", [{"sampler": "tpe"}, {"pruner": "median"}])
+def test_more_seeds_come_after_all_trials_only(make: Make, changed: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"tuning\.again: needs no pruner, and one of the samplers"):
+        make(tuning={**SUITE["tuning"], **DESIGN, **changed})
