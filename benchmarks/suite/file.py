@@ -105,6 +105,13 @@ RatesOrTuned = Annotated[
 ]
 
 
+class Goal(Frozen):
+    """The budget and target of one scenario, in place of the suite's."""
+
+    budget: Budget  # where its runs end
+    target: float | None = None  # of the problem
+
+
 class SuiteSpec(Frozen):
     """What a suite says at one point of its grid."""
 
@@ -118,6 +125,8 @@ class SuiteSpec(Frozen):
     # Prescribes which client works on which version; left out: the strategy decides
     arrangement: SerializeAsAny[Arrangement] | None = None
     budget: Budget  # where a run ends
+    # Label of a scenario → its own budget and target; others have those of the suite
+    scenarios: dict[str, Goal] = Field(default_factory=dict)
     evaluations: Count = 20  # of the model, evenly spread over every budget
     # What is evaluated at every mark: `test` data, or the `clients`' training data as well, all of them or
     # a fixed sample of so many points, with standard errors: {sample: 5000}. Left out, all of them where a
@@ -163,6 +172,13 @@ class SuiteSpec(Frozen):
         """What is evaluated at every mark."""
         read = {self.problem.metric, *self.show}
         return self.evaluate or ("clients" if read & TRAINING else "test")
+
+    def with_goal(self, goal: Goal | None) -> SuiteSpec:
+        """Return what the suite says with the budget and target of one scenario."""
+        if goal is None:
+            return self
+        problem = self.problem.model_copy(update={"target": goal.target})
+        return self.model_copy(update={"problem": problem, "budget": goal.budget})
 
     @property
     def scenario(self) -> Scenario:

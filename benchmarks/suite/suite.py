@@ -247,7 +247,8 @@ def build(
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid, given = read_grid(path, document), labels.take(path, document)
-    suite = Suite(grid, expand(path, document, grid, settings), chosen, path, labels=given)
+    points = _with_goals(path, expand(path, document, grid, settings))
+    suite = Suite(grid, points, chosen, path, labels=given)
     names = labels.strategies(suite.spec, given)
     for at, name in enumerate(names):
         if name in names[:at]:
@@ -260,6 +261,21 @@ def build(
             hint = f"{nearest(name, known)} There are: {', '.join(names)}"
             raise UserError(f"{where}: highlight: no strategy {name!r}{hint}")
     return suite
+
+
+def _with_goals(path: Path, points: Sequence[GridPoint]) -> tuple[GridPoint, ...]:
+    """The points with the budgets and targets of their scenarios; UserError for a label that is none."""
+    goals = points[0].spec.scenarios
+    names = labels.scenarios([point.spec.scenario for point in points], [point.place for point in points])
+    if unknown := [label for label in goals if label not in names]:
+        raise UserError(
+            f"{path}: scenarios: no scenario '{unknown[0]}'{nearest(unknown[0], names)} "
+            f"There are: {', '.join(names)}"
+        )
+    return tuple(
+        replace(point, spec=point.spec.with_goal(goals.get(name)))
+        for point, name in zip(points, names, strict=True)
+    )
 
 
 Task = PlannedRun | PooledTask

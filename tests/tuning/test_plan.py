@@ -75,7 +75,10 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
             "tuning.space.local_lr.high: must be greater than low",
         ),
         ({"space": {"local_lr": []}}, "tuning.space.local_lr: "),
-        ({"sampler": "annealing"}, "tuning.sampler: must be 'tpe', 'random', 'grid', 'cmaes' or 'gp'"),
+        (
+            {"sampler": "annealing"},
+            "tuning.sampler: must be 'tpe', 'random', 'grid', 'sobol', 'cmaes' or 'gp'",
+        ),
         ({"trails": 3}, "tuning.trails: no such key; did you mean 'trials'?"),
     ],
 )

@@ -1,0 +1,42 @@
+"""Scenarios with budgets and targets of their own; a label that is none is a mistake in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import Suite, load
+
+SUITE = {
+    "name": "goals",
+    "seeds": 1,
+    "problem": {"name": "digits", "clients": 3, "target": 0.5},
+    "budget": {"time": 10},
+    "strategies": ["asgd"],
+    "grid": {"problem.partition": ["iid", {"name": "class_dirichlet", "alpha": 0.1}]},
+}
+
+
+def suite(folder: Path, **goals: Any) -> Suite:
+    path = folder / "goals.yaml"
+    path.write_text(yaml.safe_dump({**SUITE, "scenarios": goals}))
+    return load(str(path))
+
+
+def test_a_scenario_has_its_own_and_the_others_those_of_the_suite(tmp_path: Path) -> None:
+    plain, skewed = suite(tmp_path).runs()
+    own = suite(tmp_path, **{skewed.scenario: {"budget": {"time": 30, "target": 0.8}, "target": 0.7}}).runs()
+    assert [run.scenario for run in own] == [plain.scenario, skewed.scenario]
+    assert own[0].key == plain.key and own[1].key != skewed.key
+    budget = own[1].experiment.scenario.budget
+    assert (budget.time, budget.target, own[1].problem.target) == (30, 0.8, 0.7)
+
+
+def test_a_label_of_no_scenario_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="scenarios: no scenario 'digits · nowhere'") as caught:
+        suite(tmp_path, **{"digits · nowhere": {"budget": {"time": 30}}})
+    assert len(caught.value.lines) == 1 and "There are: digits · " in str(caught.value)
