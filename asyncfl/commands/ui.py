@@ -44,7 +44,9 @@ PATIENCE = 0.25  # seconds between two questions whether the server answers
     show_default=True,
     help="Address that it listens on; any other than the default is open to the network, without a password.",
 )
-def command(suite: str | None, tuning: bool, storage: str | None, store: Store, port: int, host: str) -> None:
+def command(
+    *, suite: str | None, tuning: bool, storage: str | None, store: Store, port: int, host: str
+) -> None:
     """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
     if tuning:
         _dashboard(storage or str(store.folder / options.JOURNAL), host, port)
@@ -80,7 +82,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
     try:
         from optuna_dashboard import run_server
     except ModuleNotFoundError:
-        raise UserError("--tuning needs optuna-dashboard: pip install 'asyncfl-bench[tuning-ui]'") from None
+        raise UserError("--tuning needs optuna-dashboard: pip install optuna-dashboard") from None
     if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
     if "://" not in storage and not Path(storage).is_file():

@@ -1,0 +1,88 @@
+"""Locks that processes on one storage share; a killed process no longer holds its own.
+
+Two things rest on them: only one process at a time takes trials, and a process is alive as long as it
+holds the lock of its own name. No clock and no grace period is involved: a process that was killed with
+`kill -9` has lost its locks before another can check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+# When a machine vanishes, PostgreSQL ends its connection, and so its locks, within a minute.
+KEEPALIVE = (
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+
+
+class FileLocks:
+    """Locks by name as files in a folder, for processes that see the same file system."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+
+    def held(self, name: str) -> AbstractContextManager[object]:
+        """A context that holds a lock; waits for it."""
+        return FileLock(self.folder / f"{name}.lock")
+
+    def is_free(self, name: str) -> bool:
+        """Whether a lock is free."""
+        try:
+            with FileLock(self.folder / f"{name}.lock", timeout=0):
+                return True
+        except Timeout:
+            return False
+
+
+class PostgresLocks:
+    """PostgreSQL's advisory locks, which end with the connection that holds them; of an AUTOCOMMIT engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @contextmanager
+    def _asking(self, name: str) -> Iterator[Callable[[str], bool]]:
+        """A connection that calls PostgreSQL's functions on a lock."""
+        from sqlalchemy import text
+
+        with self.engine.connect() as connection:
+            for setting in KEEPALIVE:
+                connection.execute(text(setting))
+            key = {"key": _number(name)}
+            yield lambda function: bool(connection.execute(text(f"SELECT {function}(:key)"), key).scalar())
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[None]:
+        """A context that holds a lock; waits for it."""
+        with self._asking(name) as ask:
+            ask("pg_advisory_lock")
+            try:
+                yield
+            finally:
+                ask("pg_advisory_unlock")
+
+    def is_free(self, name: str) -> bool:
+        """Whether a lock is free."""
+        with self._asking(name) as ask:
+            return ask("pg_try_advisory_lock") and ask("pg_advisory_unlock")
+
+
+Locks = FileLocks | PostgresLocks
+
+
+def _number(name: str) -> int:
+    """The 64 bits by which PostgreSQL knows a lock."""
+    digest = hashlib.blake2b(f"asyncfl {name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
