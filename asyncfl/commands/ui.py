@@ -144,10 +144,12 @@ def _answers(host: str, port: int) -> bool:
 
 
 def everything(tracking_uri: str) -> list[tuple[str, str]]:
-    """Name and address of every suite: MLflow's own list of them opens pages on language models."""
-    from benchmarks.tracking import views
+    """Name and address of the suites in a file: MLflow's list of them opens pages on language models."""
+    from benchmarks.tracking import database, views
     from benchmarks.tracking.reader import reading
 
+    if database.file(tracking_uri) is None:
+        return []
     with reading(tracking_uri) as reader:
         known = [found for name, found in reader.experiments().items() if name != DEFAULT]
     newest = sorted(known, key=lambda found: -int(found.id))[:MOST]

@@ -1,13 +1,18 @@
 """`asyncfl ui` serves this machine alone unless told otherwise, and shows no password to its other users."""
 
 import socket
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from optuna import create_study
 
 from asyncfl.commands import ui
 from asyncfl.commands.group import asyncfl
+from tuning.storage import open_storage
 
 URI = "postgresql://me:secret@127.0.0.1:9/db"
 
@@ -48,3 +53,19 @@ def test_pages_of_a_server_are_that_server_s() -> None:
     assert (
         str(said.exception) == "--tracking-uri https://host: is an MLflow server: open its pages in a browser"
     )
+
+
+def test_tuning_opens_the_dashboard_on_the_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[tuple[Any, ...]] = []
+    module = SimpleNamespace(run_server=lambda *given: served.append(given))
+    words = ["ui", "--tuning", "--store", str(tmp_path), "--port", "5999"]
+    monkeypatch.setitem(sys.modules, "optuna_dashboard", None)
+    assert "pip install" in str(CliRunner().invoke(asyncfl, words).exception)
+    monkeypatch.setitem(sys.modules, "optuna_dashboard", module)
+    assert "there is no" in str(CliRunner().invoke(asyncfl, words).exception)
+    create_study(storage=open_storage(str(tmp_path / "tuning.journal")).optuna, study_name="mine")
+    said = CliRunner().invoke(asyncfl, words)
+    assert said.exit_code == 0 and "http://127.0.0.1:5999" in said.output
+    ((storage, host, port),) = served
+    assert [study.study_name for study in storage.get_all_studies()] == ["mine"]
+    assert (host, port) == ("127.0.0.1", 5999)
