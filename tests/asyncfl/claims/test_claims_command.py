@@ -52,7 +52,7 @@ MORE = """\
     arrangement: paper
     workload: paper
     scenario: unused
-    where: {problem.partition: iid, timing.durations: fx}
+    where: {timing.durations: fx}
     strategy: fedfix
     metric: test/accuracy
   - id: T-exact/sum

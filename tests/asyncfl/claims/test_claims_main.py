@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from asyncfl.claims.claim import Claim
+from asyncfl.claims.claim import Claim, Sample
 from asyncfl.claims.command.group import command
 from asyncfl.claims.files import MainResult, Paper, papers
 from asyncfl.claims.pages import matrix
@@ -37,6 +37,8 @@ def reading(id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: boo
         case={"beta": beta},
         computed="x:y" if bound else None,
         bound=bound,
+        a=Sample(),
+        b=Sample(),
     )
     return Reading(TOY, claim, "small", Verdict(word, 3.0 + beta if bound else 0.1))
 
@@ -98,8 +100,8 @@ def test_the_sentence_counts_each_kind_of_evidence_by_itself() -> None:
     cases = [*[("refuted", PAPER)] * 3, ("confirmed", PAPER), ("equal", PAPER), ("not run", PAPER)]
     here = outcome(*cases, ("undecided", PAPER), open_="p is lost.")
     assert matrix.sentence(here) == (
-        "Behind in 3 of 5 decided comparisons, ahead in 1, equal in 1; 1 undecided; 1 reading not run. "
-        "p is lost."
+        "Behind in 3 of 5 decided comparisons, ahead in 1, equal in 1; 1 undecided; 1 reading not run "
+        "(an evening of two cores). p is lost."
     )
     bounds = [reading(f"T-row/b{at}", "confirmed", STAND_IN, beta=at, bound=True) for at in (0, 9)]
     both = Outcome(TOY, here.result, (*here.readings, *bounds))

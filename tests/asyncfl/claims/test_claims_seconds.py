@@ -43,6 +43,6 @@ def test_workloads_differ_by_what_a_gradient_costs() -> None:
         return seconds.workload(PlannedRun("a suite", experiment, "a label", "a label"))
 
     digits = {"name": "digits", "clients": 10}
-    assert name(digits, {}) == name({**digits, "clients": 20, "partition": "disjoint_labels"}, {})
-    others = [name({**digits, "model": "mlp"}, {}), name(digits, {"batch": 8}), name(digits, {"steps": 2})]
+    assert name(digits, {}) == name({**digits, "clients": 5, "partition": "disjoint_labels"}, {})
+    others = [name({**digits, "model": "affine"}, {}), name(digits, {"batch": 8}), name(digits, {"steps": 2})]
     assert len({name(digits, {}), *others}) == 4
