@@ -58,7 +58,7 @@ class LogNormal(PerClient):
 
     name: ClassVar[str] = "lognormal"
 
-    median: Length
+    median: Length  # of the law, before its ends are cut off
     sigma: Rate = 1.0  # standard deviation of the logarithm
     low: Time = Fraction(0)  # what is drawn below is set to this
     high: Length | None = None  # what is drawn above is set to this
@@ -78,8 +78,8 @@ class TwoClasses(PerClient):
     name: ClassVar[str] = "two_classes"
 
     share: Share  # of clients that have `less`, rounded to a whole number of them
-    less: Time
-    more: Time
+    less: Time  # of those clients
+    more: Time  # of all others
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -97,7 +97,7 @@ class Table(PerClient):
 
     name: ClassVar[str] = "table"
 
-    table: tuple[Time, ...]
+    table: tuple[Time, ...]  # by client
 
     def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
         if len(self.table) != n:
