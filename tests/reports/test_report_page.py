@@ -30,7 +30,7 @@ HOSTILE = (
 )
 ALLOWED = """html head meta title link style body header p h1 nav main ul li section h2 h3 div table thead
 tbody tfoot tr th td small br a figure figcaption svg g path use defs text rect clippath input label dl dt
-dd span b strong details summary code script abbr"""
+dd span b strong details summary code script abbr caption"""
 ONE = plausible("FedBuff", "digits · i.i.d. · F80", 0)
 
 
