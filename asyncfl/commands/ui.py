@@ -151,9 +151,9 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
     if database.file(tracking_uri) is None:
         return []
     with reading(tracking_uri) as reader:
-        known = [found for name, found in reader.experiments().items() if name != DEFAULT]
-    newest = sorted(known, key=lambda found: -int(found.id))[:MOST]
-    return [(found.name, views.page(found.id, mode="TABLE")) for found in newest]
+        known = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
+    newest = sorted(known, key=lambda suite: -int(suite.id))[:MOST]
+    return [(suite.name, views.page(suite.id, mode="TABLE")) for suite in newest]
 
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
