@@ -28,7 +28,7 @@ from reports.tables import download
 HOSTILE = (
     '<img src=x onerror="document.title=\'owned\'"> $\\frac{1}$ {{7*7}} "\'&</script>\x07☃ id="figure_1"'
 )
-ALLOWED = """html caption head meta title link style body header p h1 nav main ul li section h2 h3 div table thead
+ALLOWED = """html head meta title link style body header p h1 nav main ul li section h2 h3 div table thead
 tbody tfoot tr th td small br a figure figcaption svg g path use defs text rect clippath input label dl dt
 dd span b strong details summary code script abbr caption"""
 ONE = plausible("FedBuff", "digits · i.i.d. · F80", 0)
