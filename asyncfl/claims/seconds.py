@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 CALIBRATED = 0.3  # seconds of the computation that compares machines
 SCHEDULE = 0.01  # seconds of a schedule that are looked at
-SLOW = 0.2  # seconds of counting, above which the count is kept
+STEPS = 10  # of the server, at least
+SLOW = 0.5  # seconds of counting, above which the count is kept
 MEASURED = 1.0  # seconds of a workload's jobs that are measured
 JUDGED = 2.0  # seconds of an evaluation; a longer one is taken for a third of a gradient a data point
 GPU = (
@@ -140,13 +141,23 @@ def updates(experiment: Experiment) -> float:
         return float(budget.updates or 0)
     problem = Quadratic(centres=((0.0,),) * experiment.scenario.problem.clients)
     scenario = experiment.scenario.model_copy(update={"problem": problem})
-    simulation, arrivals = Simulation(experiment.model_copy(update={"scenario": scenario})), 0
-    end = process_time() + SCHEDULE
+    simulation = Simulation(experiment.model_copy(update={"scenario": scenario}))
+    arrivals, steps, until_first = (
+        0,
+        0,
+        (0, 0.0),
+    )  # what comes before the first step, such as ACE's first pass
+    end = inf  # a strategy may begin with a search that takes long
     for event in simulate(simulation, ScheduleOnly()):
+        end = min(end, process_time() + SCHEDULE)
         arrivals += event.kind is Kind.ARRIVAL
-        if arrivals and process_time() > end:
-            break
-    return arrivals / min(1.0, simulation.share or 1.0)
+        steps += event.stepped
+        if steps == 1 and event.stepped:
+            until_first = arrivals, simulation.share
+        if steps > STEPS and process_time() > end:
+            before, used = until_first
+            return before + (arrivals - before) * (1 - used) / (simulation.share - used)
+    return arrivals
 
 
 @cache
@@ -166,12 +177,13 @@ def unit() -> float:
 def measured(run: PlannedRun) -> Seconds:
     """Return what the jobs of a run's workload take, and its evaluations; raises what building it raises."""
     experiment, before = run.experiment, unit.__wrapped__()
+    experiment.scenario.problem.world(experiment.seed)  # what is loaded once a process does not count
     began = process_time()
     world = experiment.scenario.problem.world(experiment.seed)
     built = process_time() - began
     simulation, jobs = Simulation(experiment, world), 0
     events = simulate(simulation)
-    next(events, None)  # what is loaded and compiled once a process does not count
+    next(events, None)
     began = process_time()
     for event in events:
         jobs += event.kind is Kind.ARRIVAL

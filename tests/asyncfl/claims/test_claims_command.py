@@ -117,14 +117,15 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
 
     summary = done("claims", "--claims", str(toy))
     rows = [" ".join(line.split()) for line in summary.splitlines()]
-    assert rows[:4] == [
-        "Toy et al. outcome the paper’s show",
-        "Slow is behind reproduced 1 of 1 slow",
-        "Sums are wrong not reproduced 0 of 1 sums",
+    assert rows[:5] == [
+        "Toy et al.",
+        "main result outcome paper show",
+        "Slow is behind undecided 1 open slow",
+        "Sums are wrong not reproduced 0/1 sums",
         "It trains not run – large",
     ]
     table = done("claims", "--claims", str(toy), "--paper", "toy")
-    assert "Toy et al. · small\n" in table and "\nT-better/slow  the paper’s  confirmed  " in table
+    assert "Toy et al. · small\n" in table and "\nT-better/slow  the paper’s  ahead in 3 of 3 seeds  " in table
     assert "\nT-exact/sum  the paper’s  refuted (contradicts the paper)  4.00" in table
     assert "T-large/digits" not in table
     row = done("claims", "show", "T-better", "--claims", str(toy))
