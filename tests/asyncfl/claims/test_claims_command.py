@@ -125,7 +125,9 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
         "It trains not run – large",
     ]
     table = done("claims", "--claims", str(toy), "--paper", "toy")
-    assert "Toy et al. · small\n" in table and "\nT-better/slow  the paper’s  ahead in 3 of 3 seeds  " in table
+    assert (
+        "Toy et al. · small\n" in table and "\nT-better/slow  the paper’s  ahead in 3 of 3 seeds  " in table
+    )
     assert "\nT-exact/sum  the paper’s  refuted (contradicts the paper)  4.00" in table
     assert "T-large/digits" not in table
     row = done("claims", "show", "T-better", "--claims", str(toy))
