@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 GUIDES = DOCS / "how-to"
 FILE = re.compile(r"^```(?:python|yaml|text)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMANDS = re.compile(r"^```\n(asyncfl .*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^ *```\n( *asyncfl .*?)^ *```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(?!# \S+\.py\n)(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASYNCFL = "from asyncfl.__main__ import main; main()"
 
@@ -53,7 +53,7 @@ def written(guide: str, folder: Path) -> list[str]:
 def commands(guide: str) -> list[str]:
     """The command lines of a guide, without `asyncfl` and comments."""
     lines = "".join(COMMANDS.findall((GUIDES / guide).read_text())).splitlines()
-    return [re.sub(r"\s+#.*", "", line).removeprefix("asyncfl ") for line in lines]
+    return [re.sub(r"\s+#.*", "", line).strip().removeprefix("asyncfl ") for line in lines]
 
 
 def asyncfl(folder: Path, line: str) -> str:
@@ -136,7 +136,7 @@ def test_the_commands_for_authors_succeed(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "asyncfl" / "claims", tmp_path / "my-claims")
     show, *others = commands("your-result.md")
     assert asyncfl(tmp_path, show).startswith("ACE is ahead of vanilla ASGD: ")
-    assert len(others) == 5
+    assert len(others) == 6
     for line in others:
         asyncfl(tmp_path, line)
 
