@@ -34,7 +34,19 @@ def test_every_key_of_a_suite_is_described(made: dict[str, str]) -> None:
     assert keys[: len(SuiteFile.model_fields)] == list(SuiteFile.model_fields)
     headings = re.findall(r"^## (\S+)$", made["suite"], re.MULTILINE)
     assert headings == [
-        *("timing", "budget", "evaluate", "lr", "tuning", "tuning.budget", "tuning.space", "diagnostics")
+        "timing",
+        "timing.network",
+        "timing.network.shared",
+        "budget",
+        "scenarios",
+        "scenarios.budget",
+        "evaluate",
+        "lr",
+        "tuning",
+        "tuning.again",
+        "tuning.budget",
+        "tuning.space",
+        "diagnostics",
     ]
 
 
@@ -48,7 +60,7 @@ def test_every_suite_and_every_command_is_there(made: dict[str, str]) -> None:
 def test_every_public_name_is_there_with_the_first_line_of_its_docstring(made: dict[str, str]) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| (\S.*) \|$", made["names"], re.MULTILINE))
     assert list(rows) == asyncfl.__all__
-    assert rows["Budget"].startswith("The end of a run: after `iterations` or `updates`")
+    assert rows["Budget"].startswith("The end of a run: after `iterations`, `updates` or `bytes`")
     assert rows["Share"] == "Type of a field: number ≥ 0, ≤ 1"
 
 

@@ -99,7 +99,9 @@ def test_the_worst_client_is_the_one_of_the_largest_error() -> None:
     end = record.curve[-1]
     assert end["worst_client/mae"] == max(record.clients["mae"]) > end["test/mae"]
     assert {one.name for one in described.scenario.problem.recorded()} == {
-        key for key in end if key not in ("iteration", "updates", "time", "uploads_bytes")
+        key
+        for key in end
+        if key not in ("iteration", "updates", "time", "uploads_bytes", "downloads_bytes", "bytes")
     }
 
 
