@@ -131,14 +131,14 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     assert "\nT-exact/sum  the paper’s  refuted (contradicts the paper)  4.00" in table
     assert "T-large/digits" not in table
     row = done("claims", "show", "T-better", "--claims", str(toy))
-    assert "small  T-better/slow  the paper’s  confirmed  " in row
+    assert "small  T-better/slow  the paper’s  ahead in 3 of 3 seeds  " in row
     result = done("claims", "show", "sums", "--claims", str(toy))
     assert result.startswith(
         "Sums are wrong: not reproduced\nToy et al., §3. Fails in 1 of 1 decided computed "
     )
     assert "The text is lost." in result and "computed  T-exact/sum" in result
     shown = done("claims", "show", "T-better/slow", "--claims", str(toy))
-    assert "small (the paper’s): confirmed " in shown and all(
+    assert "small (the paper’s): ahead in 3 of 3 seeds " in shown and all(
         f"seed {seed}: a " in shown for seed in range(3)
     )
     assert all(one.runs in shown for one in stored)
@@ -155,17 +155,17 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
 def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
     """README, the summary and the page of the paper."""
     readme = done("claims", "--readme", "--claims", str(toy))
-    sums = (
-        "<br>[Sums are wrong](docs/claims/toy.md#sums-are-wrong): **not reproduced**. Fails in 1 of 1 decided"
+    assert (
+        "| [Sums are wrong](docs/claims/toy.md#sums-are-wrong) | 🟥 not reproduced | fails in 1 of 1"
+        in readme
     )
-    assert f"{sums} computed statement. The text is lost.<br>" in readme
     done("claims", "--markdown", str(toy / "docs"), "--claims", str(toy))
-    line = "| [Slow is behind](claims/toy.md#slow-is-behind) | **reproduced** | 🟩 1 of 1 |\n"
+    line = "| [Slow is behind](claims/toy.md#slow-is-behind) | ⬜ undecided | 🟢 1 open |"
     assert line in (toy / "docs/claims.md").read_text()
     page = (toy / "docs" / "claims" / "toy.md").read_text()
     failed = "| **refuted**: contradicts the paper (note 1) | = 5 | 4.00 |  | the paper’s, computed |"
     assert f"{failed}\n\n1. They make four.\n" in page
-    assert "| **confirmed: ahead** | A ahead of B | " in page and "| the paper’s, small scale |" in page
+    assert "| **ahead in 3 of 3 seeds**" in page and "| the paper’s, small scale |" in page
     assert "- paper scale. a network: about an hour on a GPU, a week without. Entries: T-large (1)." in page
     assert page.index("## Slow is behind") < page.index("## Sums are wrong") < page.index("## Not run")
 
