@@ -35,7 +35,7 @@ TITLES = {
 def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
     """The pages by name: the kinds of parts, shipped suites, keys of a suite, commands, names of a module."""
     found = {kind: _parts(kind) for kind in FAMILIES}
-    suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'), links=False)}"
+    suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'))}"
     commands_page = "\n".join(_commands(commands))
     return {**found, "suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
 
@@ -54,18 +54,21 @@ def _said(named: Any) -> str:
 
 def _parts(kind: str) -> str:
     each = [described(kind, entry.name) for entry in entries(kind)]
-    return "\n\n".join([f"# {TITLES[kind]}", _overview(entries(kind)), *map(_part, each)])
+    return "\n\n".join(
+        [f"# {TITLES[kind]}", _overview(entries(kind), kind), *(_part(part, kind) for part in each)]
+    )
 
 
-def _overview(found: Sequence[CatalogueEntry], *, links: bool = True) -> str:
-    names = [f"[`{one.name}`](#{anchor(one.name)})" if links else f"`{one.name}`" for one in found]
+def _overview(found: Sequence[CatalogueEntry], kind: str = "") -> str:
+    """A table of parts, with links where they are parts of a kind that has sections."""
+    names = [f"[`{one.name}`](#{anchor(kind, one.name)})" if kind else f"`{one.name}`" for one in found]
     rows = [(name, text(one.what), text(one.paper)) for name, one in zip(names, found, strict=True)]
     return table(("name", "what it is", "paper"), rows)
 
 
-def _part(part: Description) -> str:
+def _part(part: Description, kind: str) -> str:
     parts = [
-        f"({anchor(part.name)})=",
+        f"({anchor(kind, part.name)})=",
         f"## {part.name}",
         f"{text(part.what)}.",
         f"*{text(part.paper)}*" if part.paper else "",
@@ -140,9 +143,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def anchor(name: str) -> str:
-    """What links to a part lead to; a name may stand in two families."""
-    return f"part-{name.replace('_', '-')}"
+def anchor(kind: str, name: str) -> str:
+    """What links to a part lead to; a name may stand in two kinds."""
+    return f"{kind}-{name.replace('_', '-')}"
 
 
 def text(plain: str) -> str:
