@@ -20,13 +20,18 @@ def made() -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_every_part_has_a_section_with_all_of_its_fields(made: dict[str, str], kind: str) -> None:
-    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^\(part-|\Z)", made[kind], re.MULTILINE | re.DOTALL))
+    sections = dict(re.findall(rf"^## (\w+)\n(.*?)(?=^\({kind}-|\Z)", made[kind], re.MULTILINE | re.DOTALL))
     members = family(kind).members()
     assert list(sections) == list(members)
     for name, part in members.items():
         rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", sections[name], re.MULTILINE)
         assert [field for field, _ in rows] == list(part.model_fields)
-        assert f"[`{name}`](#part-{name.replace('_', '-')})" in made[kind]
+        assert f"[`{name}`](#{kind}-{name.replace('_', '-')})" in made[kind]
+
+
+def test_no_two_parts_share_a_label(made: dict[str, str]) -> None:
+    labels = re.findall(r"^\((\S+)\)=$", "\n".join(made.values()), re.MULTILINE)
+    assert len(labels) == len(set(labels)) == sum(len(family(kind).members()) for kind in FAMILIES)
 
 
 def test_every_key_of_a_suite_is_described(made: dict[str, str]) -> None:
