@@ -80,7 +80,13 @@ class TestOwnStrategy:
     def folder(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = tmp_path_factory.mktemp("stranger")
         names = written("own-strategy.md", folder)
-        assert names == ["mine/strategies.py", "mine/durations.py", "mine.yaml", "test_mine.py"]
+        assert names == [
+            "mine/strategies.py",
+            "mine/selection.py",
+            "mine/durations.py",
+            "mine.yaml",
+            "test_mine.py",
+        ]
         return folder
 
     def test_a_suite_runs_the_strategy_under_the_duration_law(self, folder: Path) -> None:
@@ -105,7 +111,7 @@ class TestOwnStrategy:
         )
         passed = re.search(r"^(\d+) passed", said, re.MULTILINE)
         assert passed is not None, said
-        assert int(passed[1]) == 18
+        assert int(passed[1]) == 30
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fl_core.diagnostics.shadow import Content, OneHot, Shadow, halves
 from fl_core.experiment import Experiment
+from fl_core.local.work import Work
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
@@ -154,7 +155,7 @@ class ErrorTerms:
         if job.steps:  # a job collected before its first step has no gradient
             raw = self.simulation.world.full_gradient(job.start, job.client)
             self.stale[job.client], self.steps[job.client] = raw, job.steps
-            gradient = self.simulation.local.correct(raw, job.start, job)
+            gradient = self.simulation.local.correct(raw, job.start, Work.of(job))
         moved = -job.lr * job.steps
         first = Content(job.start, moved * gradient, gradient)
         expected = self.first.follow(event, first, model)
@@ -176,6 +177,6 @@ class ErrorTerms:
         y, g, total, state = job.start, first, torch.zeros_like(first), dict[str, Any]()
         for step in range(job.steps):
             if step:
-                g = local.correct(world.full_gradient(y, job.client), y, job)
+                g = local.correct(world.full_gradient(y, job.client), y, Work.of(job))
             y, total = local.move(y, g, job.lr, state), total + g
         return Content(job.start, y - job.start, total / job.steps)

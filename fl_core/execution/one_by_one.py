@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from fl_core.execution.execution import ComputeRequest
-from fl_core.local.work import LocalWork
-from fl_core.problems.problem import World
-from fl_core.server.jobs import Job
+from fl_core.local.work import LocalWork, Work
+from fl_core.problems.problem import Report, World
+from fl_core.server.jobs import Job, Refresh
 
 
 class OneByOne:
@@ -30,21 +30,31 @@ def work(job: Job, world: World, local: LocalWork) -> None:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
     y = job.start
+    inputs = Work.of(job)
     total: Tensor | None = None
-    losses: Tensor | None = None
+    reported: Report = {}
     state: dict[str, Any] = {}
-    for sample in local.samples(world, job).to(y.device).unbind():
-        if job.with_loss:
-            slope, loss = world.gradient_and_loss(y, job.client, sample)
-            losses = loss if losses is None or loss is None else losses + loss
+    fresh = {refresh.after: refresh for refresh in job.refreshes}
+    for step, sample in enumerate(local.samples(world, job).to(y.device).unbind()):
+        if step in fresh:
+            y, inputs.start = (merged(model, fresh[step]) for model in (y, inputs.start))
+        if job.reports:
+            slope, report = world.gradient_and_report(y, job.client, sample)
+            reported = {name: value + reported.get(name, 0) for name, value in report.items()}
         else:
             slope = world.gradient(y, job.client, sample)
-        g = local.correct(slope, y, job)
+        g = local.correct(slope, y, inputs)
         y = local.move(y, g, job.lr, state)
         total = g if total is None else total + g
     assert total is not None
-    job.delta = y - job.start
+    job.base = inputs.start if job.refreshes else None
+    job.delta = y - inputs.start
     job.gradient = total / job.steps if job.steps > 1 else total
-    job.loss = None if losses is None else float(losses) / job.steps
+    job.reported = {name: float(value) / job.steps for name, value in reported.items()}
     # A sum is finite only if all its terms are; this takes a fifth of the time of isfinite().all().
     job.finite = bool(torch.isfinite(job.delta.sum()))
+
+
+def merged(model: Tensor, fresh: Refresh) -> Tensor:
+    """Return a local model, or its start, once the fresh model is merged into it (rule 23)."""
+    return torch.lerp(model, fresh.model, fresh.weight)

@@ -6,7 +6,6 @@ change. They may belong to one simulation, or to many of one problem.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice, zip_longest
 from math import isfinite
 from typing import Any
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor
 
 from fl_core.execution.execution import ComputeRequest
-from fl_core.execution.one_by_one import work
-from fl_core.local.work import LocalWork
-from fl_core.problems.problem import World
+from fl_core.execution.one_by_one import merged, work
+from fl_core.local.work import LocalWork, Work
+from fl_core.problems.problem import Report, World
 from fl_core.server.jobs import Job
 
 
@@ -61,15 +60,6 @@ def _in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
         yield from ((job, place) for place, job in enumerate(rank) if job is not None)
 
 
-@dataclass(slots=True)
-class Stack:
-    """Inputs of `LocalWork.correct` for J jobs at once."""
-
-    start: Tensor  # [J, d]
-    broadcast: dict[str, Tensor]
-    client_state: dict[str, Tensor]
-
-
 def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     """Compute J jobs as `work` does, stacked [J, d]; equal up to the last bits of a sum.
 
@@ -80,12 +70,12 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     if len(pairs) == 1:
         return work(*pairs[0], local)
     jobs, world = [job for job, _ in pairs], pairs[0][1]
-    stack = Stack(
+    stack = Work(
         torch.stack([job.start for job in jobs]),
         _stacked([job.broadcast for job in jobs]),
         _stacked([job.client_state for job in jobs]),
     )
-    start = total = y = stack.start
+    total = y = stack.start
     widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
     # Mini-batches job by job, put into the order of the steps; they all go to a GPU in one transfer.
     drawn = torch.cat([local.samples(own, job) for job, own in pairs])
@@ -96,45 +86,63 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     state: dict[str, Any] = {}
-    ended: list[tuple[Tensor, Tensor]] = []  # models and sums of gradients, last jobs first
-    with_losses = any(job.with_loss for job in jobs)
-    losses: list[Tensor | None] = []  # of each step [J], as far as its jobs go
+    ended: list[tuple[Tensor, Tensor, Tensor]] = []  # models, sums of gradients, starts; last jobs first
+    reports = any(job.reports for job in jobs)
+    reported: list[Report] = []  # of each step, [J] as far as its jobs go
+    refreshed = any(job.refreshes for job in jobs)
     for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
         if active < len(y):
-            ended.append((y[active:], total[active:]))
+            ended.append((y[active:], total[active:], stack.start[active:]))
             y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
-            stack = Stack(*_first(active, stack.start, stack.broadcast, stack.client_state))
-        slopes, loss = _computed(world, with_losses, y, clients, sample)
-        losses.append(loss)
+            stack = Work(*_first(active, stack.start, stack.broadcast, stack.client_state))
+        if refreshed:
+            y, stack.start = (_merged(model, jobs[:active], step) for model in (y, stack.start))
+        slopes, report = _computed(world, reports, y, clients, sample)
+        reported.append(report)
         g = local.correct(slopes, y, stack)
         y = local.move(y, g, lr, state)
         total = total + g if step else g
+    start = stack.start
     if ended:
-        y, total = (torch.cat(parts) for parts in zip((y, total), *reversed(ended), strict=True))
+        last = (y, total, start)
+        y, total, start = (torch.cat(parts) for parts in zip(last, *reversed(ended), strict=True))
     delta = y - start
     gradient = total / steps if jobs[0].steps > 1 else total
     sums = delta.sum(1).tolist()  # finite only if all their terms are
-    for job, moved, mean, whole in zip(jobs, delta.unbind(), gradient.unbind(), sums, strict=True):
+    results = zip(jobs, delta.unbind(), gradient.unbind(), sums, start.unbind(), strict=True)
+    for job, moved, mean, whole, base in results:
         job.delta, job.gradient, job.finite = moved, mean, isfinite(whole)
-    _note_losses(jobs, losses)
+        job.base = base if job.refreshes else None
+    _note_reports(jobs, reported)
     return None
 
 
+def _merged(models: Tensor, jobs: Sequence[Job], step: int) -> Tensor:
+    """Return local models, or their starts, [J, d], fresh models that came before a step merged."""
+    fresh = [(row, new) for row, job in enumerate(jobs) for new in job.refreshes if new.after == step]
+    if fresh:
+        models = models.clone()
+    for row, new in fresh:
+        models[row] = merged(models[row], new)
+    return models
+
+
 def _computed(
-    world: World, with_losses: bool, y: Tensor, clients: Tensor, samples: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """Return gradients [J, d], and losses [J] where they are asked for and known."""
-    if with_losses:
-        return world.gradients_and_losses(y, clients, samples)
-    return world.gradients(y, clients, samples), None
+    world: World, reports: bool, y: Tensor, clients: Tensor, samples: Tensor
+) -> tuple[Tensor, Report]:
+    """Return gradients [J, d], and reports, [J] each, where they are asked for."""
+    if reports:
+        return world.gradients_and_reports(y, clients, samples)
+    return world.gradients(y, clients, samples), {}
 
 
-def _note_losses(jobs: Sequence[Job], losses: Sequence[Tensor | None]) -> None:
-    """Write the mean of each job's losses, of which a step has those of the jobs that get so far."""
-    known = [loss.tolist() for loss in losses if loss is not None]
-    for place, job in enumerate(jobs):
-        if known and job.with_loss:
-            job.loss = sum(row[place] for row in known[: job.steps]) / job.steps
+def _note_reports(jobs: Sequence[Job], reported: Sequence[Report]) -> None:
+    """Write the means of each job's reports, of which a step has those of the jobs that get so far."""
+    for name in reported[0]:
+        known = [report[name].tolist() for report in reported]
+        for place, job in enumerate(jobs):
+            if job.reports:
+                job.reported[name] = sum(row[place] for row in known[: job.steps]) / job.steps
 
 
 def _first(count: int, *parts: Any) -> list[Any]:

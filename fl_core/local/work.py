@@ -1,7 +1,8 @@
 """The local-work interface: what a client does with the model it receives."""
 
+from dataclasses import dataclass
 from math import ceil
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor
 
@@ -14,12 +15,18 @@ from fl_core.text import miscounted
 Sampling = Literal["replacement", "epochs"]
 
 
-class Work(Protocol):
-    """Inputs of `LocalWork.correct`: one job, or J jobs stacked along a first axis."""
+@dataclass(slots=True)
+class Work:
+    """Inputs of `LocalWork.correct`: those of a job, or of J jobs stacked along a first axis."""
 
-    start: Tensor  # [d] or [J, d]
+    start: Tensor  # [d] or [J, d], moved along by a fresh model that the client received since
     broadcast: dict[str, Tensor]
     client_state: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """Return the inputs of a job at its first step."""
+        return cls(job.start, job.broadcast, job.client_state)
 
 
 class LocalWork(Part):

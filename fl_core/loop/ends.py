@@ -57,7 +57,7 @@ class Ends:
         elif state.gone and (missing := self._missing(state, server)):
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
             return Status.STALLED, f"waiting for clients that left permanently: {named}"
-        elif none_comes and state.alarm is None:
+        elif none_comes and not state.alarms:
             reason = Reason.NOTHING_LEFT
         elif self.deadline == inf and state.abandoned > PATIENCE * server.n:
             return (
@@ -71,6 +71,6 @@ class Ends:
         flight = state.flight
         silent = [i for i in state.gone if i not in flight or flight[i][0].began is None]  # deliver no more
         missing = self.strategy.stalled_by(server, silent)
-        if not (missing or state.serving or state.returns) and state.alarm is None:
+        if not (missing or state.serving or state.returns or state.alarms):
             missing = flight  # all jobs in flight were sent to such clients and never begin
         return sorted(missing)

@@ -12,7 +12,7 @@ class Kind(IntEnum):
     PHASE = 0  # of a job ends, with a network: its download, or its computation; nobody is told
     ARRIVAL = 1  # of an update, even from a client that leaves at this tick
     PRESENCE = 2  # a client leaves or returns
-    TICK = 3  # the alarm rings, after all arrivals at the same tick (a FedFix window includes its end)
+    TICK = 3  # an alarm rings, after all arrivals at the same tick (a FedFix window includes its end)
 
 
 JOBS = (Kind.PHASE, Kind.ARRIVAL)  # what comes with a job

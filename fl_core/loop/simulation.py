@@ -22,7 +22,7 @@ from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
 from fl_core.problems.problem import World
 from fl_core.schema import Status
-from fl_core.server.jobs import Job, Send, Update
+from fl_core.server.jobs import Job, Refresh, Send, Update
 from fl_core.server.roster import Roster
 from fl_core.server.server import Server
 from fl_core.server.state import tensor_bytes
@@ -33,7 +33,7 @@ PHASE, ARRIVAL, PRESENCE, TICK = Kind
 
 
 class Event(NamedTuple):
-    """An event after it happened: an update arrived, a client came back, or the alarm rang."""
+    """An event after it happened: an update arrived, a client came back, or an alarm rang."""
 
     kind: Kind
     time: int  # ticks
@@ -172,7 +172,7 @@ class Simulation:
     def _happen(self, kind: Kind, client: int, item: Any) -> Event | None:
         """Let an event happen that is no arrival; return None if no strategy is told."""
         if kind is TICK:
-            return self._tick()
+            return self._tick(client)
         if kind is PHASE:
             self.service.go_on(item)
         elif self.state.roster.present[client]:
@@ -196,7 +196,7 @@ class Simulation:
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service whose result is missing, earliest first."""
         for time, kind, _, job in self.state.queue.earliest():
-            if kind in JOBS and job.delta is None and job.expected(time):
+            if kind in JOBS and job.delta is None and job.until == time and not (job.dismissed or job.coming):
                 yield job
 
     def _arrive(self, job: Job) -> Event:
@@ -251,16 +251,19 @@ class Simulation:
         """Remove jobs that will never arrive, and alarms that were moved, from the head of the queue."""
         state, heap = self.state, self.state.queue.heap
         while heap:
-            time, kind, *_, item = heap[0]
-            if (kind is TICK and time != state.alarm) or (kind in JOBS and not item.expected(time)):
+            time, kind, client, _, item = heap[0]
+            moved = kind is TICK and time != state.alarms.get(client)
+            if moved or (kind in JOBS and not item.expected(time)):
                 heappop(heap)
             else:
                 return
 
-    def _tick(self) -> Event:
+    def _tick(self, alarm: int) -> Event:
         state = self.state
-        state.alarm = None
+        state.ringing = alarm
+        del state.alarms[alarm]
         self.strategy.tick(self.server)
+        state.ringing = None
         self._settle()
         return Event(TICK, state.now, state.version, state.stepped)
 
@@ -305,19 +308,20 @@ class Simulation:
         self._settle()
 
     def _settle(self) -> None:
-        """Carry out what the strategy did: abandoned jobs, the new version's broadcast, sends, the alarm."""
+        """Carry out what the strategy did: abandoned jobs, the new version's broadcast, sends, alarms."""
         state = self.state
         self._end_services()
         if state.stepped:
             self._freeze_broadcast()
+        self._refresh()
         for send in self._sends():
             if isinstance(send, Send):
                 self._dispatch(send)
             else:
                 self._dispatch(Send(send))
-        if state.alarm is not None and state.alarm != state.alarm_queued:
-            state.queue.push(state.alarm, TICK, -1, None)
-            state.alarm_queued = state.alarm
+        for alarm, tick in state.woken.items():
+            state.queue.push(tick, TICK, alarm, None)
+        state.woken.clear()
         if self.transfers:
             self.transfers.settle()
 
@@ -335,6 +339,16 @@ class Simulation:
                 self.service.collect(job)
         state.dismissed.clear()
         state.collected.clear()
+
+    def _refresh(self) -> None:
+        """Send the newest model to clients that are at work (23)."""
+        state = self.state
+        for job, weight in state.refreshed.items():
+            if not job.dismissed and (job.ends is None or state.now < job.ends):
+                model = self._coded(state.model, job.client, job.index, state.version)
+                size = bytes_of(state.model, self.downlink)
+                self.service.refresh(job, Refresh(state.version, model, weight, size))
+        state.refreshed.clear()
 
     def _sends(self) -> Iterable[int | Send]:
         """Return the clients that work next, and their versions.
@@ -363,7 +377,7 @@ class Simulation:
             client,
             index,
             version,
-            self._coded(client, index, start),
+            self._coded(start, client, index),
             state.broadcasts[version],
             send.steps or self.local.count(self.server, client, index),
             state.local_lr * factors[client] if factors else state.local_lr,
@@ -371,7 +385,7 @@ class Simulation:
             send.length,
             send.waits,
             self._bytes(start, version),
-            with_loss=self.strategy.reads_losses,
+            reports=self.strategy.reads_losses,
         )
         state.indices[client] = index + 1
         state.in_flight += 1
@@ -383,11 +397,11 @@ class Simulation:
         if state.roster.present[client]:
             self._begin(job)
 
-    def _coded(self, client: int, index: int, model: Tensor) -> Tensor:
+    def _coded(self, model: Tensor, client: int, *message: int) -> Tensor:
         """Return what a client receives of a model [d] (21)."""
         if self.downlink is None or not self.strategy.sends:
             return model
-        rng, remembered = self.server.stream("downlink", client, index), self.state.downlink
+        rng, remembered = self.server.stream("downlink", client, *message), self.state.downlink
         received, kept = self.downlink.send(model, remembered.get(client), rng)
         if kept is not None:
             remembered[client] = kept

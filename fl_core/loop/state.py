@@ -25,7 +25,6 @@ class RunState(ServerState):
     abandoned: int = 0  # jobs that were dismissed since the latest update
     returns: int = 0  # absent clients that will come back
     gone: list[int] = field(default_factory=list)  # clients that are away for good
-    alarm_queued: int | None = None  # the tick of the last alarm put into the queue
     non_finite: int = 0  # updates that were not finite
     sent: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(map(str, Way), 0)

@@ -15,6 +15,7 @@ from fl_core.parts import Count, FieldError, Part
 from fl_core.text import miscounted
 
 CPU = torch.device("cpu")
+Report = dict[str, Tensor]  # numbers of a training step, [] or [J], by name; among them the "loss"
 
 
 class InvalidProblemError(ValueError):
@@ -99,15 +100,15 @@ class World:
         jobs = zip(models, clients.tolist(), samples, strict=True)
         return torch.stack([self.gradient(*job) for job in jobs])
 
-    def gradient_and_loss(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return `gradient`, and the loss [] of the sample where it comes with the gradient for free."""
-        return self.gradient(model, client, sample), None
+    def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
+        """Return `gradient`, and by name what comes with it for free: the sample's "loss" [], and others."""
+        return self.gradient(model, client, sample), {}
 
-    def gradients_and_losses(
+    def gradients_and_reports(
         self, models: Tensor, clients: Tensor, samples: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return `gradients`, and the losses [J] of the samples where these come for free."""
-        return self.gradients(models, clients, samples), None
+    ) -> tuple[Tensor, Report]:
+        """Return `gradients`, and by name what comes with them for free, such as "loss" [J]."""
+        return self.gradients(models, clients, samples), {}
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Return the gradient [d] of a client's loss on all of its data."""

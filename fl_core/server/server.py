@@ -24,8 +24,8 @@ class Server(Generic[M]):
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`. To write: `memory`
     (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings, lists,
-    tuples and dicts only, and `local_lr`. Actions: `step`, `dismiss`, `collect`, `wake`, `draw`. Queries:
-    `stream`, `zeros`, `ticks`, `losses`.
+    tuples and dicts only, and `local_lr`. Actions: `step`, `dismiss`, `collect`, `refresh`, `wake`, `draw`.
+    Queries: `stream`, `zeros`, `ticks`, `losses`.
     """
 
     def __init__(
@@ -199,18 +199,46 @@ class Server(Generic[M]):
             raise RuntimeError("server.collect: the job is not in service, or is collected already")
         state.collected.append(job)
 
-    def wake(self, at: int) -> None:
-        """Set the alarm, in place of a pending one; the strategy's `tick` is called when it rings.
+    def refresh(self, job: Job, weight: float = 1.0) -> None:
+        """Send the newest model to a client that is at work, which merges it between two steps (rule 23).
 
         Args:
-            at: Ticks, later than now.
+            job: A job in service; once its steps are finished, nothing is sent.
+            weight: β in y ← (1 − β) y + β θ; 1: the client goes on from the fresh model.
+
+        Raises:
+            RuntimeError: The job is not in service.
+            ValueError: β is not in (0, 1].
+        """
+        state = self._state
+        if job.began is None or job not in state.flight.get(job.client, ()):
+            raise RuntimeError("server.refresh: the job is not in service")
+        if not 0 < weight <= 1:
+            raise ValueError(f"server.refresh: weight {weight} is not greater than 0 and at most 1")
+        state.refreshed[job] = weight
+
+    @property
+    def ringing(self) -> int | None:
+        """The number of the alarm that rings, in `tick`."""
+        return self._state.ringing
+
+    def wake(self, at: int | None, alarm: int = -1) -> None:
+        """Set an alarm, in place of a pending one of its number; when it rings, `tick` is called.
+
+        Args:
+            at: Ticks, later than now; None cancels the alarm.
+            alarm: The alarm's number, such as that of a client.
 
         Raises:
             ValueError: `at` is not later than now.
         """
-        if at <= self._state.now:
-            raise ValueError(f"server.wake: tick {at} is not later than now, {self._state.now}")
-        self._state.alarm = at
+        state = self._state
+        if at is not None and at <= state.now:
+            raise ValueError(f"server.wake: tick {at} is not later than now, {state.now}")
+        if at is None:
+            state.alarms.pop(alarm, None)
+        elif state.alarms.get(alarm) != at:
+            state.alarms[alarm] = state.woken[alarm] = at
 
     def draw(
         self, k: int, p: np.ndarray | None = None, *, busy: bool = False, replace: bool = False

@@ -45,10 +45,13 @@ class ServerState:
     flight: dict[int, list[Job]] = field(default_factory=dict)  # client → its jobs, the first in service
     in_flight: int = 0  # how many jobs `flight` holds
     draws: int = 0  # made by `Server.draw`
-    alarm: int | None = None  # ticks
+    alarms: dict[int, int] = field(default_factory=dict)  # pending, ticks by number
+    woken: dict[int, int] = field(default_factory=dict)  # of these, set in this event
+    ringing: int | None = None  # the number of the alarm that rings in this event
     stepped: bool = False  # in this event
     dismissed: list[Job] = field(default_factory=list)  # in this event; empty between events
     collected: list[Job] = field(default_factory=list)  # likewise
+    refreshed: dict[Job, float] = field(default_factory=dict)  # β of fresh models, likewise
 
     @property
     def model(self) -> Tensor:

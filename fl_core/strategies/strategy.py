@@ -30,7 +30,7 @@ class Strategy(Part):
     )
     title: ClassVar[str]  # as its paper spells it
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
-    reads_losses: ClassVar[bool] = False  # whether updates carry the training losses of the clients
+    reads_losses: ClassVar[bool] = False  # whether updates carry what training reports: `Update.reported`
     # What of an update a client sends; None: the strategy itself codes what both sides send
     sends: ClassVar[Literal["delta", "gradient"] | None] = "delta"
 
@@ -150,7 +150,7 @@ class Strategy(Part):
         """
 
     def tick(self, server: Server) -> None:
-        """Act at the time that was set by `server.wake(at)`."""
+        """Act at the time that was set by `server.wake(at)`; `server.ringing` is the alarm's number."""
 
     def next(self, server: Server) -> Iterable[int | Send]:
         """Return the clients that work next: each gets the newest model, or what its `Send` says."""

@@ -4,13 +4,14 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
+from fl_core.lightning import pl
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -71,3 +72,49 @@ def test_it_is_the_mean_over_the_steps(model: str, execution: Execution) -> None
 def test_where_gradients_come_without_a_loss_there_is_none(execution: Execution) -> None:
     _, heard = updates({"name": "quadratic", "centres": [[0], [1], [2], [3]]}, execution)
     assert {update.loss for update in heard} == {None}
+
+
+class Reporting(pl.LightningModule):
+    """A module whose step returns more than the loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(3, 1)
+
+    def training_step(self, batch: Any, index: int) -> dict[str, Any]:
+        x, y = batch
+        errors = self.line(x).squeeze(1) - y
+        return {
+            "loss": errors.square().mean(),
+            "worst": errors.abs().max(),
+            "points": len(y),
+            "errors": errors,
+        }
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def line() -> tuple[Tensor, Tensor]:
+    x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    return x, x.sum(1)
+
+
+@pytest.mark.parametrize("execution", [OneByOne(), AllInFlight()], ids=["one_by_one", "stacked"])
+def test_what_else_a_module_reports_reaches_the_update(execution: Execution) -> None:
+    """Means over the steps of numbers that its training step returns beside the loss, computed again here."""
+    mine = {"module": "test_update_loss:Reporting", "data": "test_update_loss:line", "metric": "test/loss"}
+    simulation, heard = updates({"name": "own", "dtype": "float64", **mine}, execution)
+    world: Any = simulation.world
+    seen = [0] * 4
+    for update in heard:
+        y, worst = update.start, []
+        for sample in world.samples(update.client, seen[update.client], update.steps, 8):
+            inputs, targets = world.batch(sample)
+            errors = inputs @ y[:3] + y[3] - targets
+            worst.append(errors.abs().max().item())
+            y = y - update.lr * world.gradient(y, update.client, sample)
+        seen[update.client] += 1
+        assert update.reported.keys() == {"loss", "worst", "points"}
+        assert update.reported["worst"] == pytest.approx(sum(worst) / len(worst), rel=1e-5)
+        assert (update.reported["points"], update.loss) == (8, update.reported["loss"])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.linear import UnitLength
+from fl_core.problems.problem import Report
 from fl_core.problems.training.task import Task
 from fl_core.problems.training.tasks import Classifier
 
@@ -43,9 +44,7 @@ class LinearGradients:
         linear = layers == [Classifier, nn.Sequential, first, nn.Linear]
         return linear and trained == ["network.1.weight", "network.1.bias"]
 
-    def __call__(
-        self, models: Tensor, samples: Tensor, *, with_losses: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, models: Tensor, samples: Tensor, *, reports: bool = False) -> tuple[Tensor, Report]:
         """Return gradients [J, d] at models [J, d], each on its mini-batch of indices [J, B]."""
         (jobs, size), indices = samples.shape, samples.reshape(-1)
         u = self.stored.index_select(0, indices).to(self.dtype).view(jobs, size, -1)
@@ -56,9 +55,9 @@ class LinearGradients:
         logits = torch.baddbmm(constant, weight, u.transpose(1, 2), alpha=self.scale)
         # The derivative of the mean loss with respect to the logits: (softmax − one-hot label) / B.
         error = logits.softmax(1)
-        losses = None
-        if with_losses:
-            losses = (logits.logsumexp(1, keepdim=True) - logits.gather(1, labels)).mean((1, 2))
+        report: Report = {}
+        if reports:
+            report["loss"] = (logits.logsumexp(1, keepdim=True) - logits.gather(1, labels)).mean((1, 2))
         error.scatter_(1, labels, -1, reduce="add")
         error /= size
         gradient = torch.empty_like(models)
@@ -66,9 +65,9 @@ class LinearGradients:
         torch.sum(error, 2, out=by_bias)
         by_shift = by_bias[:, :, None].expand(by_weight.shape)
         by_weight.copy_(torch.baddbmm(by_shift, error, u, alpha=self.scale, beta=self.shift))
-        return gradient, losses
+        return gradient, report
 
-    def one(self, model: Tensor, sample: Tensor, *, with_loss: bool = False) -> tuple[Tensor, Tensor | None]:
+    def one(self, model: Tensor, sample: Tensor, *, reports: bool = False) -> tuple[Tensor, Report]:
         """Return the gradient [d] at one model [d] on a mini-batch [B], with fewer calls."""
         u = self.stored.index_select(0, sample).to(self.dtype)
         labels = self.labels.index_select(0, sample)[None]
@@ -76,7 +75,7 @@ class LinearGradients:
         constant = torch.add(bias, weight.sum(1), alpha=self.shift)[:, None]
         logits = torch.addmm(constant, weight, u.t(), alpha=self.scale)
         error = logits.softmax(0)
-        loss = (logits.logsumexp(0) - logits.gather(0, labels)[0]).mean() if with_loss else None
+        report = {"loss": (logits.logsumexp(0) - logits.gather(0, labels)[0]).mean()} if reports else {}
         error.scatter_(0, labels, -1, reduce="add")
         error /= len(sample)
         gradient = torch.empty_like(model)
@@ -84,7 +83,7 @@ class LinearGradients:
         by_bias = torch.sum(error, 1, out=gradient[-self.classes :])
         by_shift = by_bias[:, None].expand(by_weight.shape)
         torch.addmm(by_shift, error, u, alpha=self.scale, beta=self.shift, out=by_weight)
-        return gradient, loss
+        return gradient, report
 
     def logits(self, model: Tensor, stored: Tensor) -> Tensor:
         """Return W x + b [B, classes] of a model [d] for stored data points [B, ...], not normalised."""

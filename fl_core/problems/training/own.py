@@ -10,9 +10,9 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_map, tree_map_only
 
 from fl_core.problems.data.shares import Shares
-from fl_core.problems.problem import Evaluation
+from fl_core.problems.problem import Evaluation, Report
 from fl_core.problems.training.keyed import KeyedWorld
-from fl_core.problems.training.own_task import Counted, OwnTask
+from fl_core.problems.training.own_task import Counted, OwnReport, OwnTask
 from fl_core.problems.training.task import Batch, Loss
 from fl_core.problems.training.trial import tried
 from fl_core.problems.training.world import PASS
@@ -42,6 +42,7 @@ class OwnWorld(KeyedWorld):
             self.at(self.first), lambda times: self.batch(sample.repeat(times)), len(sample), test
         )
         self.keyed = augments or task.drops
+        self._whole = OwnReport(task)
         whole = self.data.items is None or self.data.items.collate is None
         self._stacks = whole and self._stacked_as_alone(self._with_keys(sample, 0, 0))
 
@@ -63,38 +64,42 @@ class OwnWorld(KeyedWorld):
         as_is = not part.is_floating_point() and part.dtype is not torch.uint8
         return part.to(self.device, part.dtype if as_is else self.first.dtype)
 
-    def gradient_and_loss(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradient [d] of the loss of a mini-batch [B], or [B, 2] with keys, and that loss []."""
-        if sample.flatten()[0] < 0:  # of a client without data
-            return torch.zeros_like(model), model.new_zeros(())
-        loss = self.at(model).loss(self.batch(sample), sample[0, 1] if sample.ndim > 1 else None)
-        slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
-        return self.flat.join(slopes), loss.detach().reshape(())
+    def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
+        """Return the gradient [d] of a mini-batch's loss, [B] or [B, 2] with keys, and its report."""
+        held = sample.clamp(min=0)  # −1 for a client without data
+        report = self.at(model).report(self.batch(held), held[0, 1] if held.ndim > 1 else None)
+        slopes = torch.autograd.grad(report["loss"], self._parameters, materialize_grads=True)
+        gradient = self.flat.join(slopes)
+        report = {name: value.detach().reshape(()) for name, value in report.items()}
+        if sample.flatten()[0] < 0:
+            return torch.zeros_like(model), {name: torch.zeros_like(value) for name, value in report.items()}
+        return gradient, report
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """Return the gradients [J, d], stacked by `vmap` where the module allows it, else one by one."""
-        return self.gradients_and_losses(models, clients, samples)[0]
+        return self.gradients_and_reports(models, clients, samples)[0]
 
-    def gradients_and_losses(
+    def gradients_and_reports(
         self, models: Tensor, clients: Tensor, samples: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return gradients [J, d] and losses [J], stacked where the module allows it, else one by one."""
+    ) -> tuple[Tensor, Report]:
+        """Return gradients [J, d] and reports, [J] each, stacked where the module allows it."""
         if self._stacks:
-            return super().gradients_and_losses(models, clients, samples)
+            return super().gradients_and_reports(models, clients, samples)
         jobs = zip(models, clients.tolist(), samples, strict=True)
-        slopes, losses = zip(*(self.gradient_and_loss(*job) for job in jobs), strict=True)
-        return torch.stack(slopes), torch.stack(losses)
+        slopes, reports = zip(*(self.gradient_and_report(*job) for job in jobs), strict=True)
+        report = {name: torch.stack([each[name] for each in reports]) for name in reports[0]}
+        return torch.stack(slopes), report
 
-    def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+    def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
         jobs, size = samples.shape[:2]
         whole = self.batch(samples.flatten(0, 1))
         batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), whole)
-        return self._by_autograd(models, batches, *([samples[:, 0, 1]] if samples.ndim > 2 else []))
+        return self._derived(models, batches, *([samples[:, 0, 1]] if samples.ndim > 2 else []))
 
-    def _loss(self, model: Tensor, *batch_and_key: Any) -> Tensor:
-        batch, *key = batch_and_key
+    def _loss(self, model: Tensor, *batch_and_key: Any) -> tuple[Tensor, Report]:
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
-        return functional_call(self._whole, views, (batch, *key))
+        report: Report = functional_call(self._whole, views, batch_and_key)
+        return report["loss"], report
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
         """Evaluate exactly: a module's loss is of a mini-batch, which does not show how data points vary."""

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from fl_core.lightning import pl, torchmetrics
+from fl_core.problems.problem import Report
 from fl_core.problems.training.dropout import KeyedMasks
-from fl_core.problems.training.task import Batch, Task
+from fl_core.problems.training.task import Batch, Loss, Task
 
 Counted = tuple[Batch, int]  # a mini-batch, and the number of its data points
 
@@ -39,9 +40,20 @@ class OwnTask(Task):
 
     def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
         """Return the loss of a mini-batch; `key` says which units are dropped, none without a key."""
+        return self.report(batch, key)["loss"]
+
+    def report(self, batch: Batch, key: Tensor | None = None) -> Report:
+        """Return the "loss" of a mini-batch, and the other single numbers that `training_step` returns."""
         with self._masks(key):
             returned: Any = self.network.training_step(batch, 0)
-        return returned["loss"] if isinstance(returned, dict) else returned
+        if not isinstance(returned, dict):
+            return {"loss": returned}
+        numbers = {
+            name: torch.as_tensor(value, dtype=torch.float64, device=self.device).detach().reshape(())
+            for name, value in returned.items()
+            if isinstance(value, int | float) or (isinstance(value, Tensor) and value.numel() == 1)
+        }
+        return {**numbers, "loss": returned["loss"]}
 
     def training_step(self, batch: Batch, index: int) -> Any:
         """Return the loss of a step of the pooled baseline, whose number is the key of what is dropped."""
@@ -100,6 +112,15 @@ class OwnTask(Task):
         if isinstance(entry, torchmetrics.Metric):
             return float(entry.compute())
         return _mean(entry)
+
+
+class OwnReport(Loss):
+    """What a user's module reports of a mini-batch, as a forward pass."""
+
+    task: OwnTask
+
+    def forward(self, *arguments: Any) -> Report:
+        return self.task.report(*arguments)
 
 
 def _mean(pairs: list[tuple[float, int]]) -> float:

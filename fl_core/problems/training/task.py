@@ -79,5 +79,5 @@ class Loss(nn.Module):
         super().__init__()
         self.task = task
 
-    def forward(self, *arguments: Any) -> Tensor:
+    def forward(self, *arguments: Any) -> Any:
         return self.task.loss(*arguments)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from fl_core.lightning import torchmetrics
 from fl_core.metrics import LOSS
-from fl_core.problems.problem import InvalidProblemError
+from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.ignored import ignored
 from fl_core.problems.training.own_task import Counted, OwnTask
@@ -44,7 +44,7 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
                 task.network.training_step(batch, 0)
             task.drops = task.drops or masks.calls > 0
             key = torch.tensor(0)
-            _twice(task, "training_step", lambda: {"loss": _number(task, task.loss(batch, key))})
+            _twice(task, "training_step", lambda: _numbers(task, task.report(batch, key)))
             with torch.no_grad():
                 metrics = _twice(task, "test_step", lambda: task.tested(test))
                 once, twice = float(task.loss(batch)), float(task.loss(make(2)))
@@ -72,14 +72,15 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
     return remarks
 
 
-def _number(task: OwnTask, loss: Any) -> float:
-    """Return the loss; raise InvalidProblemError unless it is one number with a gradient."""
+def _numbers(task: OwnTask, report: Report) -> dict[str, float]:
+    """Return what a step reports; raise InvalidProblemError unless the loss is one number with a gradient."""
+    loss = report["loss"]
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise InvalidProblemError(
             f"{task.called}: training_step must return the loss, one number with a gradient, not {shape}"
         )
-    return float(loss.detach())
+    return {name: float(value.detach()) for name, value in report.items()}
 
 
 def _twice(task: OwnTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:

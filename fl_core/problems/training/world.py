@@ -16,7 +16,7 @@ from fl_core.lightning import torchmetrics
 from fl_core.problems.data.data import placed
 from fl_core.problems.data.sample import StratifiedSample
 from fl_core.problems.data.shares import Shares
-from fl_core.problems.problem import CPU, Evaluation, World
+from fl_core.problems.problem import CPU, Evaluation, Report, World
 from fl_core.problems.training.linear import LinearGradients, sparse_inputs
 from fl_core.problems.training.task import Batch, Loss, Task
 from fl_core.streams import Streams
@@ -50,7 +50,7 @@ class SupervisedWorld(World):
         self._whole = Loss(task)
         fits = LinearGradients.fits(task, data)
         self._by_hand = LinearGradients(task, data) if fits else None
-        self._by_autograd = vmap(grad_and_value(self._loss))
+        self._by_autograd = vmap(grad_and_value(self._loss, has_aux=True))
         self._seed, self._batches = seed, Streams(seed, "batches")
         self._samples: dict[int, StratifiedSample] = {}  # by size
         # (x − mean) / std as x · scale + shift
@@ -119,43 +119,42 @@ class SupervisedWorld(World):
         """Return the gradient [d] of the mean loss on one mini-batch [B]."""
         if self._by_hand and self.sizes[client]:
             return self._by_hand.one(model, sample)[0]
-        return self.gradient_and_loss(model, client, sample)[0]
+        return self.gradient_and_report(model, client, sample)[0]
 
-    def gradient_and_loss(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the gradient [d] of the mean loss on one mini-batch [B], and that loss []."""
+    def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
+        """Return the gradient [d] of the mean loss on one mini-batch [B], and its "loss" []."""
         if not self.sizes[client]:
-            return torch.zeros_like(model), model.new_zeros(())
+            return torch.zeros_like(model), {"loss": model.new_zeros(())}
         if self._by_hand:
-            return self._by_hand.one(model, sample, with_loss=True)
+            return self._by_hand.one(model, sample, reports=True)
         loss = self.at(model).loss(self.batch(sample))
         slopes = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
-        return self.flat.join(slopes), loss.detach()
+        return self.flat.join(slopes), {"loss": loss.detach()}
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """Return the gradients of stacked jobs: models [J, d], samples [J, B] → [J, d]."""
         return self._together(self._by_hand or self._vectorised, models, samples)[0]
 
-    def gradients_and_losses(
+    def gradients_and_reports(
         self, models: Tensor, clients: Tensor, samples: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return the gradients [J, d] of stacked jobs, models [J, d] and samples [J, B], and losses [J]."""
-        by_hand = self._by_hand and partial(self._by_hand, with_losses=True)
+    ) -> tuple[Tensor, Report]:
+        """Return the gradients [J, d] of stacked jobs, models [J, d] and samples [J, B], and "loss" [J]."""
+        by_hand = self._by_hand and partial(self._by_hand, reports=True)
         return self._together(by_hand or self._vectorised, models, samples)
 
     def _together(
         self, compute: Callable[[Tensor, Tensor], Any], models: Tensor, samples: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Report]:
         # Not looked up by client: jobs may come from several worlds.
         without_data = samples < 0
         # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
         if self.device.type == "cpu" and not without_data.any():
-            stacked, losses = compute(models, samples)
-            return stacked, losses
-        stacked, losses = compute(models, samples.clamp(min=0))
+            stacked, report = compute(models, samples)
+            return stacked, report
+        stacked, report = compute(models, samples.clamp(min=0))
         empty = without_data.flatten(1)[:, 0]
-        return stacked.masked_fill(empty[:, None], 0), None if losses is None else losses.masked_fill(
-            empty, 0
-        )
+        filled = {name: values.masked_fill(empty, 0) for name, values in report.items()}
+        return stacked.masked_fill(empty[:, None], 0), filled
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Return the gradient [d] of a client's loss on all of its data."""
@@ -254,14 +253,19 @@ class SupervisedWorld(World):
                 digest.update(np.ascontiguousarray(value.numpy()).data)
         return digest.hexdigest()[:16]
 
-    def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+    def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
         jobs, size = samples.shape[:2]
         parts = self.batch(samples.flatten(0, 1))
-        return self._by_autograd(models, *(part.view(jobs, size, *part.shape[1:]) for part in parts))
+        return self._derived(models, *(part.view(jobs, size, *part.shape[1:]) for part in parts))
 
-    def _loss(self, model: Tensor, *batch: Any) -> Tensor:
+    def _derived(self, models: Tensor, *batches: Any) -> tuple[Tensor, Report]:
+        slopes, (_, report) = self._by_autograd(models, *batches)
+        return slopes, report
+
+    def _loss(self, model: Tensor, *batch: Any) -> tuple[Tensor, Report]:
         views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
-        return functional_call(self._whole, views, (batch,))
+        loss = functional_call(self._whole, views, (batch,))
+        return loss, {"loss": loss}
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
         """Return the network's outputs for stored data points [B, ...]."""
