@@ -20,9 +20,9 @@ from fl_core.server.server import Server
 from fl_core.strategies.every_arrival.asgd import ASGD
 
 # What the docstring of Server promises, and nothing else.
-READ = "model version now time updates n p sizes mean_time in_flight jobs due idle present"
+READ = "model version now time updates n p sizes mean_time in_flight jobs due idle present ringing"
 WRITTEN = "memory local local_lr"
-VERBS = "step dismiss collect wake draw stream zeros ticks losses"
+VERBS = "step dismiss collect refresh wake draw stream zeros ticks losses"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
