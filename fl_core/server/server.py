@@ -23,9 +23,9 @@ class Server(Generic[M]):
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`, `ringing`. To write:
-    `memory` (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings, lists,
-    tuples and dicts only, and `local_lr`. Actions: `step`, `dismiss`, `collect`, `refresh`, `wake`, `draw`.
-    Queries: `stream`, `zeros`, `ticks`, `losses`.
+    `memory` (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings,
+    lists, tuples and dicts only, and `local_lr`. Actions: `step`, `dismiss`, `collect`, `refresh`, `wake`,
+    `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`.
     """
 
     def __init__(
