@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fl_core.problems.problem import Evaluation, Problem, World
     from fl_core.scenario import Budget, Scenario, Timing
     from fl_core.server.jobs import Send, Update
+    from fl_core.server.optimizers import ServerOptimizer
     from fl_core.server.server import Server
     from fl_core.strategies.rounds.sampling import Sampling
     from fl_core.strategies.strategy import Strategy
@@ -71,6 +72,7 @@ __all__ = [  # noqa: RUF022 - by their use
     "Strategy",
     "Sampling",
     "LocalWork",
+    "ServerOptimizer",
     "Coding",
     "Problem",
     "Partition",
@@ -111,6 +113,7 @@ HOMES = {
     "fl_core.problems.problem": "Evaluation Problem World",
     "fl_core.scenario": "Budget Scenario Timing",
     "fl_core.server.jobs": "Send Update",
+    "fl_core.server.optimizers": "ServerOptimizer",
     "fl_core.server.server": "Server",
     "fl_core.strategies.rounds.sampling": "Sampling",
     "fl_core.strategies.strategy": "Strategy",

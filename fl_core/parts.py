@@ -278,7 +278,7 @@ def find(cls: type[P], name: Any) -> type[P]:
     """
     if name is None and "homes" not in vars(cls):
         return cls
-    kind = cls.family().__name__.lower()
+    kind = " ".join(re.findall("[A-Z][a-z]*", cls.family().__name__)).lower()
     known = _known(cls.family())
     if not isinstance(name, str):
         raise PydanticCustomError("name", f"a {kind} needs a name: one of {', '.join(known)}")

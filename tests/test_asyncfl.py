@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[1]
 NAMES = """
     run results curves figures compare tune report UserError
     simulate Simulated Experiment Scenario Timing Budget
-    Strategy Sampling LocalWork Coding Problem Partition Model Durations Availability PerClient Arrangement
+    Strategy Sampling LocalWork ServerOptimizer Coding Problem Partition Model Durations Availability
+    PerClient Arrangement
     conformance
     Server Update Send World Evaluation Metric
     Count Share Rate Length Tune TuneAmong

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fl_core.parts import Candidates, Tune
-from fl_core.strategies.hyperparameters import FACTOR, Space, declared, must_be_parameter
+from fl_core.strategies.hyperparameters import FACTOR, OPTIMIZER, Space, declared, must_be_parameter
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def space_of(
     stated = Space(strategy, _stated(strategy, names, written))
     if stated.candidates and not declared_too:
         return stated
-    own = declared(strategy)
+    own = declared(strategy, stated.candidates.get(OPTIMIZER, ()))
     if stated.candidates:
         return Space(strategy, {**own.candidates, **stated.candidates})
     return own.widened(own.own()).widened(own.usual())
@@ -48,6 +48,8 @@ def _stated(
             continue
         name = key.removeprefix(f"{owner}.")
         must_be_parameter(strategy, name)
+        if name == OPTIMIZER and strategy.refuses_optimizer:
+            continue
         chosen[name] = candidates if isinstance(candidates, Tune) else tuple(dict.fromkeys(candidates))
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")

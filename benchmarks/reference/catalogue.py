@@ -33,6 +33,7 @@ FAMILIES = {
     "links": "fl_core.timing.network.per_client:PerClient",
     "arrangements": "fl_core.arrangements.arrangement:Arrangement",
     "local": "fl_core.local.work:LocalWork",
+    "optimizers": "fl_core.server.optimizers:ServerOptimizer",
     "codings": "fl_core.coding.coding:Coding",
 }
 

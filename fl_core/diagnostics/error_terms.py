@@ -63,7 +63,8 @@ def refuses(experiment: Experiment) -> str | None:
         return "they are measured with updates of other sizes, which take other times on a network"
     if experiment.strategy.uplink or experiment.strategy.downlink:
         return "what is received of a coded message is not linear in it"
-    linear = (experiment.strategy.linear, experiment.strategy.local.linear)
+    strategy = experiment.strategy
+    linear = (strategy.linear, strategy.local.linear, strategy.server.linear)
     return next((reason for reason in linear if isinstance(reason, str)), None)
 
 

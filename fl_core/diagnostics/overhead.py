@@ -8,6 +8,7 @@ def overhead(simulation: Simulation) -> dict[str, int]:
     """Return the bytes of tensors kept beside models and updates: at the server, at all clients together."""
     server = simulation.server
     memory, local = attributes(server.memory), attributes(server.local)
+    memory["optimizer"] = simulation.state.moments
     kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
     own = {name: local[name] for name in simulation.local.kept_by_clients}
     clients = tensor_bytes(kept) + tensor_bytes(own)

@@ -87,6 +87,8 @@ class Simulation:
             seed=seed,
             history=self.arrangement.history if self.arrangement else 1,
             losses=world.losses,
+            optimizer=strategy.server,
+            lr=strategy.server_lr,
         )
         self.arrived: Job | None = None  # the latest one, for details that the event leaves out
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from fl_core.server.jobs import Job
+from fl_core.server.optimizers import ServerOptimizer, ServerSGD
 from fl_core.server.state import ServerState
 from fl_core.streams import Streams, stream
 from fl_core.timing.clock import Clock
@@ -39,6 +40,8 @@ class Server(Generic[M]):
         seed: int,
         history: int = 1,
         losses: Callable[[Tensor], np.ndarray] | None = None,
+        optimizer: ServerOptimizer,
+        lr: float,
     ) -> None:
         self.n = len(p)
         self.p = p
@@ -49,6 +52,8 @@ class Server(Generic[M]):
         self._seed = seed
         self._history = history  # versions kept
         self._losses = losses
+        self._optimizer = optimizer
+        self._lr = lr  # η_g
         self._selections = Streams(seed, "select")
 
     @property
@@ -156,17 +161,24 @@ class Server(Generic[M]):
         """Make a new version: the newest plus `delta`, or `model`, or an unchanged copy (an empty tick).
 
         Args:
-            delta: Added to the newest version [d].
+            delta: η_g Δ [d], added to the newest version, or handed to the server optimiser.
             model: The new version [d], copied; takes the place of `delta`.
 
         Raises:
-            RuntimeError: A second step in one event.
+            RuntimeError: A second step in one event, or a `model` where there is a server optimiser.
         """
         state = self._state
         if state.stepped:
             raise RuntimeError("server.step: a second step in one event; add both deltas into one step")
-        if model is None:
-            model = state.model if delta is None else state.model + delta
+        if delta is not None and model is None:
+            model = state.model + self._optimizer.step(delta, self._lr, state.moments)
+        elif model is None:
+            model = state.model
+        elif self._optimizer != ServerSGD():
+            name = self._optimizer.reference()
+            raise RuntimeError(
+                f"server.step(model=…) has no direction for {name}: say why in refuses_optimizer"
+            )
         else:
             model = model.clone()  # a strategy may go on writing into its own tensor
         state.stepped = True

@@ -39,6 +39,7 @@ class ServerState:
     local_lr: float  # η_l
     memory: Any = field(default_factory=SimpleNamespace)  # the strategy's
     local: Any = field(default_factory=SimpleNamespace)  # the local work's
+    moments: dict[str, Tensor] = field(default_factory=dict)  # the server optimiser's, each [d]
     uplink: dict[int, Tensor] = field(default_factory=dict)  # client → what its coding remembers [d]
     downlink: dict[int, Tensor] = field(default_factory=dict)  # client → what the server's remembers [d]
     roster: Roster

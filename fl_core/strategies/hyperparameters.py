@@ -9,14 +9,16 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from fl_core.parts import Candidates, Part, Tune
+from fl_core.parts import Candidates, Part, Tune, find
 from fl_core.scenario import Scenario
+from fl_core.server.optimizers import ServerOptimizer
 from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest
 
 Values = dict[str, Any]  # parameter → its value
 
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
+OPTIMIZER = "server.name"  # the parameter that chooses the server's optimiser
 
 
 def fields_of(strategy: Strategy) -> dict[str, Any]:
@@ -75,8 +77,16 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
         else:
             head, dot, inner = name.partition(".")
             target = own[head] if dot else own
+            if inner == "name" and target[inner] != value:
+                target.clear()  # another part has other fields
             target[inner if dot else name] = value
     return Strategy.model_validate(own)
+
+
+class ServerRates(Tune):
+    """The range of η_g under any of the server optimisers that are searched, and under each by name."""
+
+    under: dict[str, Tune]
 
 
 @dataclass(frozen=True)
@@ -118,14 +128,19 @@ class Space:
         from scipy.stats import qmc
 
         unit = qmc.Sobol(len(self.candidates), rng=seed).random(count)
-        return [
-            {name: self._at(name, float(share)) for name, share in zip(self.candidates, row, strict=True)}
-            for row in unit
-        ]
+        return [self._point(dict(zip(self.candidates, map(float, row), strict=True))) for row in unit]
 
-    def _at(self, name: str, share: float) -> Any:
+    def _point(self, shares: Mapping[str, float]) -> Values:
+        """Return the values at shares of all ranges and lists."""
+        candidates = dict(self.candidates)
+        if isinstance(rates := candidates.get("server_lr"), ServerRates):
+            optimizer = self._at(OPTIMIZER, candidates[OPTIMIZER], shares[OPTIMIZER])
+            candidates["server_lr"] = rates.under[optimizer]
+        return {name: self._at(name, candidate, shares[name]) for name, candidate in candidates.items()}
+
+    def _at(self, name: str, candidate: Candidates, share: float) -> Any:
         """Return the value at a share of a parameter's range, or of its list."""
-        candidate, whole = self.candidates[name], self.whole(name)
+        whole = self.whole(name)
         if not isinstance(candidate, Tune):
             return candidate[int(share * len(candidate))]
         half = whole / 2  # all whole numbers have ranges of length 1, the ends too
@@ -179,15 +194,29 @@ class Space:
         return described
 
 
-def declared(strategy: Strategy) -> Space:
-    """Return the space that a strategy declares."""
-    space = Space(strategy, strategy.tunable())
+def declared(strategy: Strategy, optimizers: Candidates = ()) -> Space:
+    """Return the space that a strategy declares, η_g in the range of its server optimiser.
+
+    Args:
+        strategy: Its values are not looked at.
+        optimizers: Names of the server optimisers that are searched; none: its own.
+    """
+    space = Space(strategy, {**strategy.tunable(), "server_lr": _server_rates(strategy, optimizers)})
     whole = {  # a range of whole numbers has whole ends
         name: Tune(math.ceil(candidate.low), math.floor(candidate.high), candidate.log)
         for name, candidate in space.candidates.items()
         if isinstance(candidate, Tune) and space.whole(name)
     }
     return Space(strategy, {**space.candidates, **whole})
+
+
+def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
+    own = strategy.tunable()["server_lr"]
+    if not optimizers or isinstance(optimizers, Tune) or not isinstance(own, Tune):
+        return strategy.server.rates or own
+    under = {str(name): find(ServerOptimizer, name).rates or own for name in optimizers}
+    low, high = min(rates.low for rates in under.values()), max(rates.high for rates in under.values())
+    return ServerRates(low=low, high=high, under=under)
 
 
 def _holding(candidate: Candidates, value: Any) -> Candidates:

@@ -1,10 +1,11 @@
 """The strategy interface: when the server steps, what it adds, and which clients it sends to."""
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import SerializeAsAny, model_validator
+from pydantic import SerializeAsAny, ValidationError, model_validator
 
 from fl_core.coding.coding import Coding
 from fl_core.local.sgd import SGD
@@ -12,6 +13,7 @@ from fl_core.local.work import LocalWork
 from fl_core.parts import Count, FieldError, Part, Rate, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
+from fl_core.server.optimizers import ServerOptimizer, ServerSGD
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, by_replacement
 from fl_core.text import counted
@@ -36,10 +38,27 @@ class Strategy(Part):
 
     local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l, the clients' learning rate
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g, the server's learning rate
+    server: SerializeAsAny[ServerOptimizer] = ServerSGD()  # what the server makes of the step's direction
     concurrency: Count | None = None  # jobs kept in flight; None: all clients that are due
     local: SerializeAsAny[LocalWork] = SGD()  # what a client does with a model
     uplink: SerializeAsAny[Coding] | None = None  # how updates are coded; None: sent as they are
     downlink: SerializeAsAny[Coding] | None = None  # how models are coded; None: sent as they are
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_of_its_optimizer(cls, written: Any) -> Any:
+        """Take the server optimiser's usual rate where none is written: 1 is for plain steps."""
+        if isinstance(written, dict) and "server" in written and "server_lr" not in written:
+            with suppress(ValidationError):  # then the field says what is wrong with it
+                usual = ServerOptimizer.model_validate(written["server"]).usual
+                return written if usual is None else {**written, "server_lr": usual}
+        return written
+
+    @model_validator(mode="after")
+    def _takes_its_optimizer(self) -> Self:
+        if self.server != ServerSGD() and (why := self.refuses_optimizer):
+            raise FieldError("server", f"{self.reference()} cannot take {self.server.reference()}: {why}")
+        return self
 
     @model_validator(mode="after")
     def _receives(self) -> Self:
@@ -68,7 +87,11 @@ class Strategy(Part):
 
     def label(self) -> str:
         """Return the title, and the hyper-parameters that differ from the paper's defaults."""
-        own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {"concurrency", *LINKS}
+        own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {
+            "concurrency",
+            "server",
+            *LINKS,
+        }
         settings = ", ".join(
             f"{key} {v.label() if isinstance(v, Part) else counted(v) if isinstance(v, tuple) else v}"
             for key, v in self.changed().items()
@@ -79,6 +102,14 @@ class Strategy(Part):
 
     def refuses(self, scenario: Scenario) -> str | None:
         """Return why this strategy is incompatible with a scenario, in one sentence, or None."""
+        return None
+
+    @property
+    def refuses_optimizer(self) -> str | None:
+        """Why the step is no direction that a server optimiser could take, in a few words; None: it is one.
+
+        Where the answer is the same for all values of the fields, it is a class variable.
+        """
         return None
 
     @property

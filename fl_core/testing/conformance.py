@@ -17,6 +17,8 @@ from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Problem
+from fl_core.server.optimizers import ServerOptimizer
+from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.sampling import Sampling
 from fl_core.strategies.strategy import Strategy
@@ -62,6 +64,7 @@ def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
         Strategy: of_strategies.CHECKS,
         Sampling: (rounds_go_through,),
         LocalWork: (jobs_go_through,),
+        ServerOptimizer: (steps_go_through,),
         Coding: (*of_laws.CODINGS, messages_go_through),
         Durations: of_laws.DURATIONS,
         Availability: of_laws.AVAILABILITY,
@@ -99,6 +102,12 @@ def rounds_go_through(sampling: Sampling) -> None:
 def jobs_go_through(local: LocalWork) -> None:
     """Asynchronous SGD with this local work repeats, and is the same in stacks and when resumed."""
     _goes_through(local=local)
+
+
+def steps_go_through(optimizer: ServerOptimizer) -> None:
+    """So does asynchronous SGD with this server optimiser, whose steps are as linear as it says."""
+    _goes_through(server=optimizer)
+    of_strategies.its_steps_are_as_linear_as_it_says(ASGD(server=optimizer))
 
 
 def messages_go_through(coding: Coding) -> None:

@@ -157,8 +157,9 @@ def refused_updates_end_nothing_early(strategy: Strategy) -> None:
 
 def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
     """The step on the mean of two updates is the mean of the steps: the basis of the error terms."""
-    if strategy.linear is not True:
-        must(bool(strategy.linear), "linear: True, or one sentence why not")
+    for linear in (strategy.linear, strategy.server.linear):
+        must(bool(linear), "linear: True, or one sentence why not")
+    if not (strategy.linear is strategy.server.linear is True):
         return
     simulation = Simulation(experiment(scenario(updates=60), changed(strategy)))
     shadows = [Shadow(simulation) for _ in range(3)]

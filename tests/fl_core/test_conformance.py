@@ -19,6 +19,7 @@ from fl_core.problems.problem import Problem
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Update
+from fl_core.server.optimizers import ServerOptimizer
 from fl_core.server.server import Server
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.rounds.sampling import Sampling
@@ -30,7 +31,7 @@ from fl_core.timing.durations import Durations
 from fl_core.timing.network.per_client import PerClient
 
 FAMILIES: tuple[type[Part], ...] = (
-    *(Strategy, Sampling, LocalWork, Coding, Arrangement),
+    *(Strategy, Sampling, LocalWork, ServerOptimizer, Coding, Arrangement),
     *(Problem, Partition, Durations, Availability, PerClient),
 )
 MEMBERS = [member for family in FAMILIES for member in family.members().values()]
@@ -60,6 +61,7 @@ PARTS = [
     *fitting(Strategy),
     *fitting(Sampling),
     *fitting(LocalWork),
+    *fitting(ServerOptimizer),
     *fitting(Coding),
     TopK(feedback="ef14"),
     QSGD(feedback="ef21"),

@@ -56,7 +56,7 @@ def played(described: Experiment, execution: Any) -> tuple[list[Event], str, Ten
         {"name": "ace", "form": "direct", "cache": "half"},
         {"name": "async_fedavg", "weights": "estimated"},
         {"name": "fedavg", "sampling": {"name": "highest_loss", "sample": 3}},
-        {"name": "fedbuff", "buffer": 3, "momentum": 0.9, "concurrency": 4},
+        {"name": "fedbuff", "buffer": 3, "server": "momentum", "concurrency": 4},
     ],
     ids=lambda strategy: "-".join(map(str, strategy.values())),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import log10
+from math import log, log10
 from statistics import fmean
 from typing import Any
 
@@ -13,9 +13,13 @@ from small import QUADRATIC, SUITE, Make, tune
 from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
 from fl_core.parts import Tune
+from fl_core.server.optimizers import Adam
 from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.hyperparameters import Space
+from fl_core.strategies.every_arrival.fedasync import FedAsync
+from fl_core.strategies.hyperparameters import Space, declared
+from fl_core.testing.scene import scenario
 from tuning.ledger import AGAIN, RESULT, Ledger
+from tuning.space import space_of
 
 DESIGN = {"trials": 8, "seeds": 1, "batch": 4, "sampler": "sobol", "again": {"share": 0.25, "seeds": 2}}
 NOISY = {**QUADRATIC, "noise": 1.0}
@@ -31,6 +35,29 @@ def test_every_eighth_of_every_range_has_an_eighth_of_the_points() -> None:
     assert Counter(point["local.steps"] for point in points) == dict.fromkeys((1, 4, 16, 64), 8)
     assert points == space.sobol(32, 7) != space.sobol(32, 8)
     assert points[:16] == space.sobol(16, 7)
+
+
+def test_the_rate_is_in_the_range_of_the_points_optimizer() -> None:
+    written = {"server.name": ("sgd", "momentum", "adam", "yogi"), "local.steps": (1, 4)}
+    space = space_of(FedBuff(), ["fedbuff"], written, declared_too=True)
+    ranges = {"sgd": Tune(0.1, 10), "momentum": Tune(0.01, 1), "adam": Tune(1e-3, 1), "yogi": Tune(1e-3, 1)}
+    points = space.sobol(64, 7)
+    assert Counter(point["server.name"] for point in points) == dict.fromkeys(ranges, 16)
+    for name, rates in ranges.items():
+        place = [
+            log(p["server_lr"] / rates.low, rates.high / rates.low)
+            for p in points
+            if p["server.name"] == name
+        ]
+        assert 0 <= min(place) < 0.2 and 0.8 < max(place) <= 1
+    assert space.described()["server_lr"] == {"low": 1e-3, "high": 10, "log": True}
+    where = scenario()
+    assert [space.apply(point, where).server.reference() for point in points] == [
+        p["server.name"] for p in points
+    ]
+    assert declared(FedBuff(server=Adam())).described()["server_lr"] == {"low": 1e-3, "high": 1, "log": True}
+    refusing = space_of(FedAsync(), ["fedasync"], written, declared_too=True)
+    assert "server.name" not in refusing.candidates and "local.steps" in refusing.candidates
 
 
 def test_a_strategy_has_the_same_points_in_every_scenario(make: Make) -> None:

@@ -9,12 +9,12 @@ code, η_t = η/τ_max beyond τ_c, with Adam's bias corrections in the t-th ste
 
 from typing import Annotated, ClassVar, Literal
 
-import torch
 from torch import Tensor
 
-from fl_core.parts import Count, Rate, Tune
+from fl_core.parts import Count, Rate, Share, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
+from fl_core.server.optimizers import AMSGrad
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, buffered
 from fl_core.strategies.strategy import Strategy
@@ -25,14 +25,15 @@ class FADAS(Strategy):
 
     name: ClassVar[str] = "fadas"
     title: ClassVar[str] = "FADAS"
+    refuses_optimizer: ClassVar[str] = "it is AMSGrad with a rule for delays"
     linear: ClassVar[str] = "FADAS divides by the root of squared updates: its step is not linear in them"
 
     server_lr: Annotated[Rate, Tune(1e-5, 0.1)] = 0.001  # η, of the adaptive server
     concurrency: Count | None = 50  # jobs kept in flight: half of the paper's 100 clients
     buffer: Annotated[Count, Tune(1, 32)] = 5  # M, updates a step waits for
     delay: Count | None = None  # τ_c, staleness beyond which the step shrinks; None: a constant step
-    beta1: float = 0.9  # β1, of the mean
-    beta2: float = 0.99  # β2, of the squares
+    beta1: Share = 0.9  # β1, of the mean
+    beta2: Share = 0.99  # β2, of the squares
     epsilon: Rate = 1e-8  # ε, added to the root
     rule: Literal["paper", "code"] = "paper"  # the paper's step, or that of the authors' code
 
@@ -42,7 +43,7 @@ class FADAS(Strategy):
     def begin(self, server: Server) -> None:
         memory = server.memory
         memory.total, memory.count, memory.oldest = server.zeros(), 0, 0
-        memory.m, memory.v, memory.v_max = server.zeros(), server.zeros(), server.zeros()
+        memory.moments = {}  # m, v, v̂
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
@@ -51,11 +52,7 @@ class FADAS(Strategy):
         memory.oldest = max(memory.oldest, update.staleness)  # τ_max
         if memory.count < self.buffer:
             return
-        mean = memory.total / self.buffer
-        memory.m = self.beta1 * memory.m + (1 - self.beta1) * mean
-        memory.v = self.beta2 * memory.v + (1 - self.beta2) * mean**2
-        memory.v_max = torch.maximum(memory.v_max, memory.v)
-        server.step(self.rate(memory.oldest) * self.direction(server))
+        server.step(self.rate(memory.oldest) * self.direction(server, memory.total / self.buffer))
         memory.total, memory.count, memory.oldest = server.zeros(), 0, 0
 
     def rate(self, oldest: int) -> float:
@@ -64,9 +61,10 @@ class FADAS(Strategy):
             return self.server_lr
         return self.server_lr / oldest if self.rule == "code" else min(self.server_lr, 1 / oldest)
 
-    def direction(self, server: Server) -> Tensor:
+    def direction(self, server: Server, mean: Tensor) -> Tensor:
         """Return m / (√v̂ + ε) [d], bias-corrected in the authors' code."""
-        m, root = server.memory.m, server.memory.v_max.sqrt()
+        adaptive = AMSGrad(beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon)
+        m, root = adaptive.moments(mean, server.memory.moments)
         if self.rule == "code":
             t = server.version + 1
             m, root = m / (1 - self.beta1**t), root / (1 - self.beta2**t) ** 0.5

@@ -9,7 +9,7 @@ one server iteration, all of them enter the buffer, and a step is the mean of th
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count, Share, Tune
+from fl_core.parts import Count, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -25,14 +25,13 @@ class FedBuff(Strategy):
 
     buffer: Annotated[Count, Tune(1, 32)] = 10  # K, updates a step waits for
     concurrency: Count | None = 20  # M_c, jobs kept in flight
-    momentum: Share = 0.0  # of the server: v ← momentum v + Δ̄
     scaling: Literal["inverse_root", "none"] = "inverse_root"  # by staleness: 1/√(1+τ), or not
 
     def participation(self, scenario: Scenario) -> Participation | None:
         return buffered(self.concurrency, self.buffer, scenario)
 
     def begin(self, server: Server) -> None:
-        server.memory.total, server.memory.count, server.memory.v = server.zeros(), 0, server.zeros()
+        server.memory.total, server.memory.count = server.zeros(), 0
 
     def receive(self, server: Server, update: Update) -> None:
         self.receive_together(server, [update])
@@ -44,6 +43,5 @@ class FedBuff(Strategy):
             memory.total += update.delta / scale
             memory.count += 1
         if memory.count >= self.buffer:
-            memory.v = self.momentum * memory.v + memory.total / memory.count
-            server.step(self.server_lr * memory.v)
-            memory.total, memory.count = server.zeros(), 0
+            server.step(self.server_lr * (memory.total / memory.count))
+            self.begin(server)

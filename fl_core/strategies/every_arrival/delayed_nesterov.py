@@ -26,6 +26,7 @@ class DelayedNesterov(Strategy):
 
     name: ClassVar[str] = "delayed_nesterov"
     title: ClassVar[str] = "Delayed Nesterov"
+    refuses_optimizer: ClassVar[str] = "it has a momentum of its own"
 
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 0.7  # ε, the server's learning rate
     buffer: Annotated[Count, Tune(1, 32)] = 4  # N, arrivals from one step of momentum to the next

@@ -22,6 +22,7 @@ class FedAsync(Strategy):
 
     name: ClassVar[str] = "fedasync"
     title: ClassVar[str] = "FedAsync"
+    refuses_optimizer: ClassVar[str] = "it mixes models, (1 − α) w + α w_new, and steps in no direction"
 
     server_lr: Annotated[Rate, Tune(0.05, 1)] = 0.6  # α, weight of a fresh update
     decay: Literal["constant", "hinge", "polynomial"] = "polynomial"  # s(τ), of the weight with staleness

@@ -23,6 +23,10 @@ class FedFa(Strategy):
     window: Annotated[Count, Tune(1, 32)] = 5  # K, newest models averaged
     form: Literal["param", "delta"] = "param"  # what the window holds: models, or their differences
 
+    @property
+    def refuses_optimizer(self) -> str | None:
+        return "its model is a mean of models; form: delta has a direction" if self.form == "param" else None
+
     def begin(self, server: Server) -> None:
         filled = self.form == "param"
         server.memory.window = (server.model if filled else server.zeros()).repeat(self.window, 1)  # [K, d]

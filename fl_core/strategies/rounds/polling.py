@@ -1,7 +1,7 @@
 """Rounds in which the server polls clients, which answer with their work so far."""
 
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
@@ -19,6 +19,8 @@ class Polling(Strategy):
     From one poll to the next a client makes at most K steps and then waits. The client sends `answer` and
     continues from `start`. While answers are on their way the next poll is put off, by Δt at a time.
     """
+
+    refuses_optimizer: ClassVar[str] = "its step is a mean of models, no direction"
 
     sample: Annotated[Count, Tune(1, 32)] = 2  # s, clients polled at a time
     # Δt, virtual time from poll to poll

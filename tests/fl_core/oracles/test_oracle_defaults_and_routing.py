@@ -23,7 +23,7 @@ PRINTED: dict[str, dict[str, Any]] = {
     "afa_cd": {"buffer": 5},  # Yang et al., ICML 2022, Table 2: 5 of 10 workers
     "afa_cs": {"buffer": 5},
     "ca2fl": {"buffer": 10, "concurrency": 20},  # arXiv 2511.19066, F.4
-    "fedbuff": {"buffer": 10, "concurrency": 20, "momentum": 0.0},
+    "fedbuff": {"buffer": 10, "concurrency": 20},
     "fadas": {  # Wang et al., ICML 2024, §6
         "server_lr": 1e-3,
         "concurrency": 50,

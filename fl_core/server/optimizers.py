@@ -1,0 +1,114 @@
+"""Server optimisers: what the server makes of the direction in which a strategy steps.
+
+Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan: Adaptive federated optimization. ICLR 2021,
+Algorithm 2: Δ of a round is a negative gradient, x ← x + η m/(√v + τ) with m ← β1 m + (1 − β1) Δ from m = 0
+and v from τ². No bias is corrected. Here Δ is the direction of any strategy's step, and η its `server_lr`.
+"""
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from fl_core.parts import Part, Rate, Share, Tune
+
+Moments = dict[str, Tensor]  # what an optimiser remembers, each [d]; empty before the first step
+
+
+class ServerOptimizer(Part):
+    """What the server makes of a strategy's step, η_g times a direction Δ: x ← x + its own step."""
+
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.server.optimizers",)
+    linear: ClassVar[Literal[True] | str] = True  # in Δ, or a sentence that says why not
+    usual: ClassVar[float | None] = None  # `server_lr` where none is written; None: the strategy's default
+    rates: ClassVar[Tune | None] = None  # the range in which `server_lr` is tuned; None: the strategy's
+
+    def step(self, delta: Tensor, lr: float, moments: Moments) -> Tensor:
+        """Return the step [d] in the place of `delta`.
+
+        Args:
+            delta: η_g Δ, the strategy's step [d]; never written to.
+            lr: η_g.
+            moments: What is remembered from step to step, written to.
+        """
+        raise NotImplementedError
+
+
+class ServerSGD(ServerOptimizer):
+    """The strategy's own step: x ← x + η_g Δ."""
+
+    name: ClassVar[str] = "sgd"
+
+    def identity(self) -> dict[str, object]:
+        return {}  # so that keys are those of a strategy without the field
+
+    def step(self, delta: Tensor, lr: float, moments: Moments) -> Tensor:
+        return delta
+
+
+class Momentum(ServerOptimizer):
+    """Heavy-ball momentum, FedAvgM with FedAvg: v ← β v + η_g Δ, x ← x + v (Hsu et al., 2019)."""
+
+    name: ClassVar[str] = "momentum"
+    rates: ClassVar[Tune | None] = Tune(0.01, 1)  # a steady Δ is followed 1/(1 − β) times as fast
+
+    beta: Share = 0.9  # β, the share of the last step kept
+
+    def step(self, delta: Tensor, lr: float, moments: Moments) -> Tensor:
+        moments["v"] = self.beta * moments.get("v", 0) + delta
+        return moments["v"]
+
+
+class Adam(ServerOptimizer):
+    """Adam at the server, FedAdam with FedAvg: v ← β2 v + (1 − β2) Δ² (Reddi et al., ICLR 2021)."""
+
+    name: ClassVar[str] = "adam"
+    linear: ClassVar[str] = (
+        "an adaptive server divides by the root of squared steps: it is not linear in them"
+    )
+    usual: ClassVar[float | None] = 0.01
+    rates: ClassVar[Tune | None] = Tune(1e-3, 1)
+
+    beta1: Share = 0.9  # β1, of the mean
+    beta2: Share = 0.99  # β2, of the squares
+    epsilon: Rate = 1e-3  # τ, added to the root: how adaptive it is, the smaller the more
+
+    def step(self, delta: Tensor, lr: float, moments: Moments) -> Tensor:
+        m, root = self.moments(delta / lr, moments)
+        return lr * (m / (root + self.epsilon))
+
+    def moments(self, direction: Tensor, moments: Moments) -> tuple[Tensor, Tensor]:
+        """Return m and the root of v, each [d], after another direction Δ [d]."""
+        if not moments:
+            moments["m"] = torch.zeros_like(direction)
+            moments["v"] = torch.full_like(direction, self.epsilon**2)
+        moments["m"] = self.beta1 * moments["m"] + (1 - self.beta1) * direction
+        moments["v"] = self.second(moments["v"], direction**2)
+        return moments["m"], moments["v"].sqrt()
+
+    def second(self, v: Tensor, square: Tensor) -> Tensor:
+        """Return the new v [d] from the last one and Δ² [d]."""
+        return self.beta2 * v + (1 - self.beta2) * square
+
+
+class Yogi(Adam):
+    """Yogi at the server: v ← v − (1 − β2) Δ² sign(v − Δ²), slow to forget (Reddi et al., ICLR 2021)."""
+
+    name: ClassVar[str] = "yogi"
+
+    def second(self, v: Tensor, square: Tensor) -> Tensor:
+        return v - (1 - self.beta2) * square * torch.sign(v - square)
+
+
+class AMSGrad(Adam):
+    """AMSGrad at the server, FADAS's: the root of v's maximum so far, v from 0 (Wang et al., ICML 2024)."""
+
+    name: ClassVar[str] = "amsgrad"
+
+    def moments(self, direction: Tensor, moments: Moments) -> tuple[Tensor, Tensor]:
+        if not moments:
+            zeros = torch.zeros_like(direction)
+            moments |= {"m": zeros, "v": zeros, "v_max": zeros}
+        m, _ = super().moments(direction, moments)
+        moments["v_max"] = torch.maximum(moments["v_max"], moments["v"])
+        return m, moments["v_max"].sqrt()
