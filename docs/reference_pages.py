@@ -27,6 +27,7 @@ TITLES = {
     "links": "Links of clients",
     "arrangements": "Arrangements",
     "local": "Local work",
+    "optimizers": "Server optimisers",
     "codings": "Codings of updates and models",
     "suites": "Shipped suites",
 }

@@ -17,6 +17,7 @@ KINDS = (
     "links",
     "arrangements",
     "local",
+    "optimizers",
     "codings",
     "suites",
 )
@@ -35,7 +36,8 @@ def command(kind: str | None, name: str | None) -> None:
     \b
     Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
     durations, availability, links (rates and latencies of clients),
-    arrangements, local (local work), codings (of updates and models), suites.
+    arrangements, local (local work), optimizers (of the server), codings (of
+    updates and models), suites.
     """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.errors import UserError
     from benchmarks.reference.catalogue import FAMILIES, entries
