@@ -167,23 +167,14 @@ def tune(
 
     from asyncfl.commands import tune as command
     from benchmarks import engine
-    from benchmarks.suite.suite import load
-    from tuning.campaign import Driver
-    from tuning.plan import plan
-    from tuning.storage import open_storage
 
-    place = _store(store, tracking_uri)
-    loaded = load(suite, settings, scale, tuned=False)
-    campaign = plan(loaded)
-    campaign.check()
+    campaign = command.planned(suite, settings, scale)
     computes = engine.engine("local", None, workers)
-    computes.warm_up("tuning.trials_job")
-    driver = Driver(campaign, open_storage(storage or str(place.folder / "tuning.journal")), place)
+    driver = command.driver_of(campaign, computes, _store(store, tracking_uri), storage)
     with _alone():
         driver.run(computes, lambda ended: None)
-    path = Path(out) if out else command.elsewhere(loaded, settings, place.folder) or loaded.tuned_values
     shown = ("scenario", "strategy", "value", "spread", "before")
-    entries = command.keep(driver, path).tuned
+    entries = command.keep(driver, Path(out) if out else None, settings)[0].tuned
     return pd.DataFrame(
         [{name: getattr(entry, name) for name in shown} | entry.parameters for entry in entries],
         columns=None if entries else shown,

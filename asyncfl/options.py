@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -170,3 +170,12 @@ tuned_from = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The same, with the values in a file of asyncfl tune --out.",
 )
+
+
+def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return options as a single decorator, in this order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+planned = _together(suite, allow_code, settings, scale, store, data_dir)  # whose runs a command is about
+computing = _together(engine, address, workers)

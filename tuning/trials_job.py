@@ -107,7 +107,7 @@ class SeedOfTrial(RunSlot):
         self.job, self.trial, self.seed = job, trial, seed
         self.worlds, self.stopped = worlds, stopped
         self.recorder: Recorder | None = None  # once it has begun
-        self._told = 0  # rows of the curve
+        self._reported = 0  # rows of the curve
 
     def events(self) -> Iterator[Event | ComputeRequest]:
         """Each event once the recorder has seen it."""
@@ -130,7 +130,7 @@ class SeedOfTrial(RunSlot):
         """What was evaluated since the last call: rows of the curve, and where they stand in it."""
         curve = self.recorder.record.curve if self.recorder is not None else []
         metric = self.job.metric
-        first, self._told = self._told, len(curve)
+        first, self._reported = self._reported, len(curve)
         return [(row, _point(values, metric)) for row, values in enumerate(curve[first:], first)]
 
     def ended(self) -> SeedEnded:

@@ -42,7 +42,7 @@ paper's, that of its published code, a reading of a text that leaves it open, or
 data and model: the paper's or a stand-in. Both follow one rule for all papers: what is a reading for one
 claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
 
-A `Sample` defines one number per seed; its keys may stand at the entry, for all of its samples. An entry with
+A `Sample` defines a number a seed; its keys may stand at the entry, for all of its samples. An entry with
 `each` or `table` expands to many (`claims.families`). Files are read by `claims.files`, scenarios become runs
 in `claims.plan`, and verdicts are made in `claims.verdicts`.
 """
@@ -103,7 +103,7 @@ def _named(value: Any) -> Any:
 
 
 class Sample(Frozen):
-    """One number per seed: runs of a scenario, a metric, and how it is read off them."""
+    """A number a seed: runs of a scenario, a metric, and how it is read off them."""
 
     scenario: str | None = None
     where: Where = Field(default_factory=dict)

@@ -68,7 +68,7 @@ def still_open(
 def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
     """The stored numbers of the runs that entries select now; none for an entry that was changed.
 
-    A change concerns all seeds of an entry, so that the first of them tells.
+    A change concerns all seeds of an entry, so that the first of them is compared.
     """
     by_claim: dict[str, list[Number]] = {}
     for number in stored:

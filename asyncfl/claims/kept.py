@@ -28,7 +28,7 @@ COLUMNS = ("claim", "sample", "seed", "value", "runs", "when", "origin")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of a claim, and where it comes from."""
+    """A number of a claim, and where it comes from."""
 
     claim: str
     sample: str  # of what is computed: its place in the answer

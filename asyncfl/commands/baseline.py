@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@options.suite
-@options.allow_code
-@options.settings
-@options.scale
-@options.store
-@options.data_dir
+@options.planned
 @no_speed
 @click.option(
     "--out",

@@ -28,12 +28,7 @@ no_speed = click.option(
 
 
 @click.command()
-@options.suite
-@options.allow_code
-@options.settings
-@options.scale
-@options.store
-@options.data_dir
+@options.planned
 @no_speed
 @click.option("--quality-only", "only", flag_value="quality", help="Ask only whether results are as good.")
 @click.option(

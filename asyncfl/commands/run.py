@@ -32,18 +32,11 @@ ENDS = {
 
 
 @click.command()
-@options.suite
-@options.allow_code
-@options.settings
-@options.scale
-@options.store
-@options.data_dir
+@options.planned
 @options.device
 @options.tuned
 @options.tuned_from
-@options.engine
-@options.address
-@options.workers
+@options.computing
 @options.verbose
 @click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
 @click.option("--no-report", is_flag=True, help="Write no report page.")

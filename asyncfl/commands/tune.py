@@ -17,6 +17,7 @@ from benchmarks.redaction import command_line
 from fl_core.text import many
 
 if TYPE_CHECKING:
+    from benchmarks.engine import Engine
     from benchmarks.suite.suite import Suite
     from benchmarks.suite.tuned import TunedFile
     from benchmarks.tracking.store import Store
@@ -27,12 +28,7 @@ POSITIVE = click.IntRange(min=1)
 
 
 @click.command()
-@options.suite
-@options.allow_code
-@options.settings
-@options.scale
-@options.store
-@options.data_dir
+@options.planned
 @options.device
 @click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
 @click.option("--seeds", type=POSITIVE, metavar="N", help="Seeds of each trial, none of them the suite's.")
@@ -45,9 +41,7 @@ POSITIVE = click.IntRange(min=1)
     help="The value of a trial.",
 )
 @options.storage
-@options.engine
-@options.address
-@options.workers
+@options.computing
 @click.option(
     "--out",
     metavar="FILE",
@@ -84,25 +78,16 @@ def command(
     began = monotonic()
     from benchmarks import engine as engines
     from benchmarks.device import processes
-    from benchmarks.suite.suite import load
-    from tuning.plan import plan
 
     asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
     options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
-    loaded = load(suite, [*settings, *options_], scale, tuned=False)
-    campaign = plan(loaded)
-    campaign.check()
+    campaign = planned(suite, [*settings, *options_], scale)
     if dry_run:
         _show_plan(campaign, workers or processes())
         return
 
-    from tuning.campaign import Driver
-    from tuning.storage import open_storage
-
     computes = engines.engine(engine, address, workers)
-    computes.warm_up("tuning.trials_job")
-    opened = open_storage(storage or str(store.folder / options.JOURNAL))
-    driver = Driver(campaign, opened, store)
+    driver = driver_of(campaign, computes, store, storage)
     interrupts.are_raised()
     try:
         with _progress(driver, quiet=quiet) as show:
@@ -113,32 +98,54 @@ def command(
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     click.echo(_what_happened(driver, monotonic() - began))
-    out = out or elsewhere(loaded, settings, store.folder)
-    _show(keep(driver, out or loaded.tuned_values), out or loaded.tuned_values)
+    tuned, path = keep(driver, out, settings)
+    _show(tuned, path)
     if not driver.records.away:
-        _write_page(loaded.name, store)
-    click.echo(f"Next: {_run_with_it(loaded, suite, store, scale=scale, settings=settings, out=out)}")
+        _write_page(campaign.suite.name, store)
+    other = None if path == campaign.suite.tuned_values else path
+    click.echo(
+        f"Next: {_run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=other)}"
+    )
 
 
-def elsewhere(suite: Suite, settings: Sequence[str], folder: Path) -> Path | None:
-    """Where values go that were found with other settings, so that the suite's own stay as they are."""
-    return folder / f"tuned-{suite.name}.yaml" if _suite_settings(settings) else None
+def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:
+    """Return the campaign of a suite. Raises UserError for mistakes in it."""
+    from benchmarks.suite.suite import load
+    from tuning.plan import plan
+
+    campaign = plan(load(suite, settings, scale, tuned=False))
+    campaign.check()
+    return campaign
 
 
-def keep(driver: Driver, path: Path) -> TunedFile:
-    """Write what a campaign found to a file, and warn of what is missing."""
+def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> Driver:
+    """Return what runs a campaign, with its trials in `storage` or else in the store."""
+    from tuning.campaign import Driver
+    from tuning.storage import open_storage
+
+    computes.warm_up("tuning.trials_job")
+    return Driver(campaign, open_storage(storage or str(store.folder / options.JOURNAL)), store)
+
+
+def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:
+    """Write what a campaign found, and warn of what is missing. Return it, and the file.
+
+    By default the file is the suite's; with settings of the suite itself, another one in the store.
+    """
     from benchmarks.errors import warn
     from benchmarks.suite import tuned
     from tuning.results import found
 
     campaign = driver.campaign
+    own = driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
+    path = out or own or campaign.suite.tuned_values
     if driver.records.away:
         warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
     what = found(campaign, driver.ledgers)
     tuned.write(path, what)
     if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
         warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
-    return what
+    return what, path
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:

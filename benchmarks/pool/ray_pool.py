@@ -26,12 +26,12 @@ from benchmarks.errors import UserError, warn
 from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import THREADS
 from benchmarks.pool.job import DEATHS, Died, J, Message
-from benchmarks.pool.ray_worker import HEARTBEAT, Heard, RayWorker
+from benchmarks.pool.ray_worker import HEARTBEAT, RayWorker, Report
 from fl_core.import_guard import SOURCES, own_packages
 
 PATIENCE = 30.0  # seconds that workers have to save their jobs and send them when all is stopped
 LOOK_EVERY = 2.0  # seconds between two looks at the nodes of the cluster
-TELL_EVERY = 0.5  # seconds in which a worker gathers messages …
+REPORT_EVERY = 0.5  # seconds in which a worker gathers messages …
 POLLS = 200.0  # … and more where there are many: so many polls a second at most
 REACHABLE = 10.0  # seconds within which a head node answers
 
@@ -146,7 +146,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         return f"its worker died {deaths} times ({last.how}); see the logs of Ray on that node"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """What workers have told since the last call."""
+        """Return what workers have reported since the last call."""
         self._look()
         self.assign()
         pending = {worker.pending: worker for worker in self.workers}
@@ -188,8 +188,8 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
                     self._leave_out(worker.node, f"no worker starts: {str(error).strip().splitlines()[-1]}")
             return
         if worker.ready:
-            for heard in answer:
-                yield from self._taken_in(worker, heard)
+            for report in answer:
+                yield from self._taken_in(worker, report)
         elif answer:
             ray.kill(worker.actor)
             self.workers.remove(worker)
@@ -198,15 +198,15 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         else:
             worker.ready = True
             self._prepared.add(worker.node)
-        worker.pending = worker.actor.heard.remote(max(TELL_EVERY, len(self.workers) / POLLS))
+        worker.pending = worker.actor.reports.remote(max(REPORT_EVERY, len(self.workers) / POLLS))
 
-    def _taken_in(self, worker: WorkerOnNode[J], heard: Heard | None) -> Iterator[tuple[J, Message]]:
-        if heard is None:
+    def _taken_in(self, worker: WorkerOnNode[J], report: Report | None) -> Iterator[tuple[J, Message]]:
+        if report is None:
             return
-        if heard.files:
-            worker.jobs[heard.key].put_files(heard.files)
-        if heard.message is not None:
-            yield from self.accept(worker, heard.key, heard.message)
+        if report.files:
+            worker.jobs[report.key].put_files(report.files)
+        if report.message is not None:
+            yield from self.accept(worker, report.key, report.message)
 
     def _leave_out(self, node: str, why: str) -> None:
         warn(f"node {self._names[node]} is left out: {why}")
@@ -235,9 +235,9 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             answer = ray.get(worker.pending)
         except RayError:
             return True
-        for _ in (message for heard in answer for message in self._taken_in(worker, heard)):
+        for _ in (message for report in answer for message in self._taken_in(worker, report)):
             pass
-        worker.pending = worker.actor.heard.remote(TELL_EVERY)
+        worker.pending = worker.actor.reports.remote(REPORT_EVERY)
         return None in answer
 
 

@@ -28,8 +28,8 @@ Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What a worker has to tell: a message about a job, its files, or both."""
+class Report:
+    """What a worker sends to the driver: a message about a job, its files, or both."""
 
     key: str
     message: Message | None
@@ -56,7 +56,7 @@ class RayWorker(Worker):
             os.environ.setdefault(name, value)  # the node's own settings come first
         self.heartbeat = heartbeat
         self._arrived: queue.SimpleQueue[PoolJob | Note] = queue.SimpleQueue()
-        self._telling: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
+        self._outgoing: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
         self._begun: dict[str, Begun] = {}
         self._saves = False
         self._scratch = Path(tempfile.mkdtemp(prefix="asyncfl-worker-"))
@@ -85,22 +85,22 @@ class RayWorker(Worker):
         """A note to a job."""
         self._arrived.put(Note(key, note))
 
-    def heard(self, seconds: float) -> list[Heard | None]:
-        """What there is to tell, at the latest after `seconds`; None is the end of a stopped worker.
+    def reports(self, seconds: float) -> list[Report | None]:
+        """Return what jobs have sent, at the latest after `seconds`; None is the end of a stopped worker.
 
         The last message of a job is not held back.
         """
-        messages: list[Heard | None] = []
+        messages: list[Report | None] = []
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0:
             try:
-                messages.append(self._telling.get(timeout=left))
+                messages.append(self._outgoing.get(timeout=left))
             except queue.Empty:
                 break
             if messages[-1] is None or isinstance(messages[-1].message, Final):
                 break
-        while not self._telling.empty():
-            messages.append(self._telling.get())
+        while not self._outgoing.empty():
+            messages.append(self._outgoing.get())
         return messages
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ class RayWorker(Worker):
         if last:
             del self._begun[job.key]
             shutil.rmtree(begun.folder, ignore_errors=True)
-        self._telling.put(Heard(job.key, message, files))
+        self._outgoing.put(Report(job.key, message, files))
 
     def look(self) -> None:
         """Queue what has arrived."""
@@ -146,9 +146,9 @@ class RayWorker(Worker):
             sys.stderr.flush()
             os._exit(1)
         for begun in self._begun.values():
-            self._telling.put(Heard(begun.job.key, None, begun.job.files()))
+            self._outgoing.put(Report(begun.job.key, None, begun.job.files()))
         self._end()
 
     def _end(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
-        self._telling.put(None)
+        self._outgoing.put(None)

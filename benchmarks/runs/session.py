@@ -217,7 +217,7 @@ def delivering(store: Store) -> Iterator[Delivery]:
             yield delivery
         finally:
             if not (delivery.waiting or delivery.away or delivery.unread):
-                outbox.heard()
+                outbox.drop_announcements()
 
 
 @contextmanager

@@ -178,6 +178,14 @@ def transaction(client: MlflowClient) -> Iterator[None]:
         raise cause from cause.__cause__
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """Return the errors with which MLflow, its database, its server and a missing driver fail."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, sqlite3.Error, ImportError, OSError  # of which all of HTTP are
+
+
 def is_damage(error: BaseException | None) -> bool:
     """Whether the error, or one behind it, is SQLite's for a file that will not do another time."""
     while error is not None:

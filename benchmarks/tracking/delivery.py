@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -62,7 +61,7 @@ class Writer:
             return None
         try:
             result = work()
-        except failures() as error:
+        except database.failures() as error:
             self.failed(error)
             self._next_try = monotonic() + AGAIN
             self.full = without_room(self.store, error)
@@ -84,7 +83,7 @@ class Delivery(Writer):
         self._announced: tuple[str, str, Mapping[str, Place], Sequence[str]] | None = None
         self._tracking: Tracking | None = None
         self._usable = False  # whether MLflow has ever opened the store
-        self._heard: Tracking | None = None  # the one that knows what was announced
+        self._describing: Tracking | None = None  # which has the announced suite
         self._sent: list[Future[None]] = []
 
     def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
@@ -101,7 +100,7 @@ class Delivery(Writer):
     ) -> None:
         """Describe the suite, and select its current runs (see `Tracking.select`)."""
         self._announced = (suite, description, places, highlight)
-        self._heard = None
+        self._describing = None
         self.send()
 
     def send(self) -> None:
@@ -153,14 +152,14 @@ class Delivery(Writer):
             self._tracking = Tracking(self.store)
         return self._tracking
 
-    def _told(self) -> Tracking:
-        """What has heard of the announced suite."""
+    def _described(self) -> Tracking:
+        """Return MLflow's interface, once the announced suite is described there."""
         tracking = self._opened()
-        if self._announced and self._heard is not tracking:
+        if self._announced and self._describing is not tracking:
             suite, description, places, highlight = self._announced
             tracking.describe(suite, description, highlight)
             tracking.select(suite, places)
-            self._heard = tracking
+            self._describing = tracking
         return tracking
 
     def _send_all(self) -> None:
@@ -170,7 +169,7 @@ class Delivery(Writer):
                 self.refused[record.key] = f"{record.folder} is damaged"
         sound = [record for record in waiting if record.key not in self.refused]
         if sound or self._announced:
-            self._told()
+            self._described()
         for at in range(0, len(sound), TOGETHER):
             self._bring(sound[at : at + TOGETHER])
 
@@ -178,12 +177,12 @@ class Delivery(Writer):
         """Send records together or, where that fails, each by itself: none holds up the others."""
         from mlflow.exceptions import MlflowException
 
-        tracking = self._told()
+        tracking = self._described()
         try:
             tracking.write(*records)
         except Exception as error:
             refused = isinstance(error, MlflowException) and error.error_code in HOPELESS
-            failed = isinstance(error, failures()) and not refused
+            failed = isinstance(error, database.failures()) and not refused
             if failed or len(records) > 1:
                 self._forget()  # runs that are not there
             if len(records) > 1:
@@ -205,17 +204,9 @@ def keep_page(store: Store, suite: str, page: Path) -> str:
 
     try:
         Tracking(store).keep_page(suite, page)
-    except failures() as error:
+    except database.failures() as error:
         return what_happened(error)
     return ""
-
-
-def failures() -> tuple[type[Exception], ...]:
-    """The errors with which MLflow, its database and its server fail."""
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # of which all errors of HTTP are
 
 
 def without_room(store: Store, error: Exception) -> str:

@@ -6,7 +6,7 @@ A record is a folder that appears whole or not at all:
     <outbox>/<suite>/<key>/artifacts/…      description.json, tables, or a traceback
     <outbox>/<suite>/<key>/checksums.json   SHA-256 of all these files
     <outbox>/<suite>/<key>.checkpoint       of a run that is not finished
-    <outbox>/<suite>/suite.json             what MLflow is told of the suite itself, while any of it waits
+    <outbox>/<suite>/suite.json             what goes to MLflow of the suite itself, while any of it waits
     <outbox>/<suite>/….damaged              a record, or a suite.json, that is not what was written
 """
 
@@ -146,7 +146,7 @@ class Outbox:
     def announce(
         self, suite: str, description: str, places: Mapping[str, Sequence[str]], highlight: Sequence[str] = ()
     ) -> None:
-        """Keep what MLflow is told of a suite until it has heard it: its description and current runs."""
+        """Keep what goes to MLflow of a suite until it has it: its description and current runs."""
         path = self.folder / suite / SUITE
         with whole(path) as partial:
             announcement = {
@@ -165,8 +165,8 @@ class Outbox:
                 highlight = announcement.get("highlight", [])
                 yield announcement["suite"], announcement["description"], places, highlight
 
-    def heard(self) -> None:
-        """MLflow has heard of all suites."""
+    def drop_announcements(self) -> None:
+        """Drop what was kept of suites, since MLflow has all of it."""
         for path in self.folder.glob(f"*/{SUITE}"):
             path.unlink(missing_ok=True)
 

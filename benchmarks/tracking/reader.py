@@ -193,6 +193,6 @@ def reading(uri: str) -> Iterator[Reader]:
     try:
         with opened(uri) as reader:
             yield reader
-    except Exception as error:  # noqa: BLE001 - MLflow, SQLAlchemy, SQLite and HTTP each fail in their ways
+    except database.failures() as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"MLflow at {redacted(uri)} cannot be read: {reason}") from None

@@ -86,7 +86,7 @@ def runs_go_through_with_these_absences(law: Availability) -> None:
 
 
 def each_client_has_its_number(law: PerClient) -> None:
-    """One number for each client, 0 or more, the same at every call under one seed and purpose."""
+    """A number a client, 0 or more, equal at every call under one seed and purpose."""
     numbers = law.values(CLIENTS, 7, "rates")
     must(len(numbers) == CLIENTS and min(numbers) >= 0, "values: one number for each client, 0 or more")
     must(law.values(CLIENTS, 7, "rates") == numbers, "values differ between two calls")

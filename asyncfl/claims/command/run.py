@@ -40,9 +40,7 @@ BATCH = 600.0  # seconds of one core: with --hours, only claims that are cheaper
 @options.store
 @options.data_dir
 @options.device
-@options.engine
-@options.address
-@options.workers
+@options.computing
 @click.option("--until-decided", is_flag=True, help="Go on from look to look, claims decided soonest first.")
 @click.option(
     "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: start nothing later."

@@ -58,14 +58,14 @@ def cached(
         return curvature[client] * (model - centres[client]) + noise * rng.normal(size=RUNS)
 
     table = np.array([gradient(client, w) for client in range(n)])
-    held, heard, behind = np.zeros((3, n), int)  # version at work on; iteration of arrival; version cached
+    held, arrived, behind = np.zeros((3, n), int)  # version at work on; iteration of arrival; version cached
     used, retired, active, delay = np.zeros(n), [], [], 0  # weight of a cached gradient, summed over its uses
     for t, client in enumerate([None, *order.tolist()]):
         if client is not None:
             table[client] = gradient(client, models[held[client]])
             retired.append(used[client])
-            used[client], heard[client], behind[client] = 0, t, held[client]
-        here = t - heard <= threshold
+            used[client], arrived[client], behind[client] = 0, t, held[client]
+        here = t - arrived <= threshold
         used[here] += 1 / here.sum()
         active.append(here.sum())
         delay = max(delay, int((t - behind[here]).max()))

@@ -123,7 +123,7 @@ def speed_up(*, strategy: str, sizes: Sequence[int], horizons: Sequence[int], ta
     """Exponent of the rounds until (1/T) Σ E‖∇f(x_t)‖² is `target`, against m (AFA-CD) or M (AFA-CS).
 
     Rates are the corollaries', η_L = 1/√T and η = √m or √M; all step conditions of Theorem 3 or 4 are met at
-    every horizon, or ValueError. AFA-CD draws m of 16 workers; AFA-CS hears 2 of M, in turn.
+    every horizon, or ValueError. AFA-CD draws m of 16 workers; of AFA-CS 2 of M workers arrive, in turn.
     """
     needed = []
     for size in sizes:

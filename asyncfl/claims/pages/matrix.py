@@ -243,5 +243,5 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
 
 
 def _words(readings: Iterable[Reading]) -> Mapping[Word, str]:
-    """How decisions are told: of comparisons alone, who is ahead."""
+    """The words of decisions: of comparisons alone, who is ahead."""
     return AHEAD if all(reading.claim.kind == "better" for reading in readings) else HOLDS

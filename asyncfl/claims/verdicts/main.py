@@ -33,7 +33,7 @@ MainWord = Literal[
     "not run",
 ]
 DECIDED = frozenset({"confirmed", "refuted", "equal", "no effect"})
-VALUES = 5  # of a condition, at most, to be worth telling
+VALUES = 5  # of a condition, at most, to be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Outcome:
 
     @property
     def divide(self) -> Divide | None:
-        """What it depends on; None where it does not, or no single condition tells more than the majority."""
+        """What it depends on; None where it does not, or no condition is better than the majority."""
         decided, holds = self.decided, len(self.holding)
         best, least = None, float(min(holds, len(decided) - holds))
         each = [(_conditions(reading), reading.word == "confirmed") for reading in decided]

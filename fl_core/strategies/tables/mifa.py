@@ -34,7 +34,7 @@ class MIFA(TableStrategy):
     def begin(self, server: Server) -> None:
         super().begin(server)
         server.memory.cache = server.zeros(server.n)  # G_i
-        server.memory.waits = self.start == "next_round"  # for a round after the one in which all are heard
+        server.memory.waits = self.start == "next_round"  # for a round after the one in which all arrived
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
