@@ -102,10 +102,9 @@ def command(
     _show(tuned, path)
     if not driver.records.away:
         _write_page(campaign.suite.name, store)
-    other = None if path == campaign.suite.tuned_values else path
-    click.echo(
-        f"Next: {_run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=other)}"
-    )
+    out = None if path == campaign.suite.tuned_values else path
+    again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
+    click.echo(f"Next: {again}")
 
 
 def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:

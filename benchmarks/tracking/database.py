@@ -61,6 +61,8 @@ def check(uri: str) -> None:
         raise UserError(f"--tracking-uri {uri}: must be {known}")
     must_be_an_address("--tracking-uri", uri)
     path = file(uri)
+    if path is None and not scheme.startswith("http"):
+        _must_have_a_driver(uri)
     if path is None or is_new(uri):
         return
     tables = _tables(path)
@@ -75,6 +77,17 @@ def check(uri: str) -> None:
         raise UserError(
             f"{path} is damaged: MLflow's table '{min(missing)}' is missing; restore a copy of it"
         )
+
+
+def _must_have_a_driver(uri: str) -> None:
+    """UserError if the Python package is missing with which SQLAlchemy reaches a database."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        make_url(uri).get_dialect().import_dbapi()
+    except (ArgumentError, ImportError) as error:
+        raise UserError(f"--tracking-uri {uri}: has no driver here: {error}") from None
 
 
 def must_exist(uri: str) -> None:
@@ -179,11 +192,11 @@ def transaction(client: MlflowClient) -> Iterator[None]:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """Return the errors with which MLflow, its database, its server and a missing driver fail."""
+    """Return the errors with which MLflow, its database and its server fail."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
-    return MlflowException, SQLAlchemyError, sqlite3.Error, ImportError, OSError  # of which all of HTTP are
+    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # of which all of HTTP are
 
 
 def is_damage(error: BaseException | None) -> bool:

@@ -408,6 +408,18 @@ def test_other_kinds_of_stores_are_refused(tmp_path: Path, uri: str) -> None:
         Delivery(Store(tmp_path, uri), Outbox(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("mssql+pymssql://me:secret@host/x", "No module named 'pymssql'"),
+        ("mysql+nosuch://host/x", "Can't load plugin: sqlalchemy.dialects:mysql.nosuch"),
+    ],
+)
+def test_a_database_without_its_driver_is_refused_before_anything_is_computed(uri: str, why: str) -> None:
+    with pytest.raises(UserError, match=f"--tracking-uri .*: has no driver here: {why}"):
+        database.check(uri)
+
+
 def test_a_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import mlflow
 
