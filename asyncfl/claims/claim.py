@@ -59,17 +59,12 @@ from fl_core.metrics import TRAINING, Metric, named
 from fl_core.parts import FieldError, Frozen
 from fl_core.schema import DIAGNOSED
 
-POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
-NO_MARGIN = "must be given where the metric is no share, such as an accuracy"
-
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Band = tuple[Finite | None, Finite | None]  # None where it is open
 Where = dict[str, Any]  # dotted keys of a suite → required values
 SCALES = ("small", "paper")
 Scale = Annotated[str, Field(pattern="^(small|paper)$")]
-Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
-Margin = Annotated[float, Field(gt=0)]
 
 Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
 Arrangements = Arrangement | dict[Scale, Arrangement]
@@ -146,9 +141,8 @@ class Need(Frozen):
 
 
 class Claim(Sample):
-    """What all entries have in common."""
+    """What entries of all kinds have in common (`claims.kinds`)."""
 
-    KINDS: ClassVar[dict[str, type[Claim]]] = {}
     shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
 
     id: Annotated[str, Field(pattern=r"^\w[\w.-]*/\S+$")]
@@ -173,14 +167,15 @@ class Claim(Sample):
     computed: Function | None = None  # in place of runs
     arguments: dict[str, Any] = Field(default_factory=dict)
 
-    def __init_subclass__(cls, **keys: Any) -> None:
-        super().__init_subclass__(**keys)
-        cls.KINDS[cls.__name__.lower()] = cls
-
     @property
     def has_verdict(self) -> bool:
         """Whether it is judged, and not only reported."""
         return not self.unjudged
+
+    @property
+    def holds(self) -> Band | None:
+        """Where it holds: a band of the number that is found; None for a printed number, and a report."""
+        return None
 
     @property
     def evidence(self) -> Evidence:
@@ -211,8 +206,8 @@ class Claim(Sample):
         return "contradicts" if self.works_on(scale) == "paper" else "other_workload"
 
     def parts(self) -> dict[str, Sample]:
-        """The samples as written, by name."""
-        return {}
+        """The samples as written, by name: the one of the entry itself, unless it is computed."""
+        return {} if self.computed else {"value": Sample()}
 
     @cached_property
     def samples(self) -> dict[str, Sample]:
@@ -273,150 +268,3 @@ def _declared(name: str) -> Metric:
     from fl_core.problems.problem import shipped_metrics  # imports torch, which few claims need
 
     return shipped_metrics().get(name, known)
-
-
-class Better(Claim):
-    """A is better than B; within the margin, if one is named, they are equal."""
-
-    shared_clock: ClassVar[bool] = True
-    a: Sample
-    b: Sample
-    margin: Margin | None = None
-
-    def parts(self) -> dict[str, Sample]:
-        return {"a": self.a, "b": self.b}
-
-    @model_validator(mode="after")
-    def _has_a_direction(self) -> Self:
-        unknown = [metric.name for metric in self.metrics if metric.higher is None]
-        if self.higher is None and self.computed is None and unknown:
-            raise FieldError("higher", f"must say whether more of '{unknown[0]}' is better: no problem does")
-        return self
-
-
-class Same(Better):
-    """A and B differ by less than the margin."""
-
-    @property
-    def allowed(self) -> float:
-        """The margin; by default two percentage points."""
-        return POINTS if self.margin is None else self.margin
-
-    @model_validator(mode="after")
-    def _has_a_margin(self) -> Self:
-        if self.margin is None and not self.shares:
-            raise FieldError("margin", NO_MARGIN)
-        return self
-
-
-def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-class Value(Claim):
-    """A number of the paper: printed, or said to lie in a band."""
-
-    printed: Annotated[Printed | None, BeforeValidator(_text)] = None
-    band: Band | None = None
-    margin: Margin | None = None  # about the printed number, where runs are judged
-    runs: Annotated[int, Field(ge=1)] = 1  # of the paper, whose mean is printed; 1 where it does not say
-
-    @property
-    def allowed(self) -> float:
-        """The margin; by default two percentage points."""
-        return POINTS if self.margin is None else self.margin
-
-    @property
-    def rounding(self) -> float:
-        """The rounding error of the printed value: half a unit of its last digit."""
-        return self.unit / 2
-
-    @property
-    def unit(self) -> float:
-        """One unit of the last printed digit."""
-        digits, _, exponent = (self.printed or "0").partition("e")
-        return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}")
-
-    def parts(self) -> dict[str, Sample]:
-        return {} if self.computed else {"value": Sample()}
-
-    @model_validator(mode="after")
-    def _is_one_or_the_other(self) -> Self:
-        if (self.printed is None) == (self.band is None):
-            raise ValueError("must have either a printed value or a band")
-        if self.printed is not None and self.computed is None and self.margin is None and not self.shares:
-            raise FieldError("margin", NO_MARGIN)
-        return self
-
-
-class Exact(Claim):
-    """A quantity computed without training: equals the printed value to a relative error of 1e-9."""
-
-    computed: Function
-    printed: Any
-
-
-class Contrast(Claim):
-    """Σ times · value over the terms, seed by seed, lies in a band, by default above 0.
-
-    With a margin, the claim is a sum above 0, and a sum within the margin counts as no difference.
-    """
-
-    terms: Annotated[tuple[Sample, ...], Field(min_length=1)]
-    band: Band = (0, None)
-    log: bool = False  # of the logarithms of the values: fitted exponents
-    margin: Margin | None = None
-
-    def parts(self) -> dict[str, Sample]:
-        return {f"term {number}": term for number, term in enumerate(self.terms, start=1)}
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> Self:
-        if self.margin is not None and self.band != (0, None):
-            raise FieldError(
-                "margin", "stands where the sum is claimed to be above 0, not beside another band"
-            )
-        return self
-
-
-class Ratio(Claim):
-    """Σ times · value above, over the same below, lies in a band; of means, or of spreads over seeds."""
-
-    top: Annotated[tuple[Sample, ...], Field(min_length=1)]
-    bottom: Annotated[tuple[Sample, ...], Field(min_length=1)]
-    band: Band
-    of: Literal["mean", "spread"] = "mean"
-
-    def parts(self) -> dict[str, Sample]:
-        sides = {"top": self.top, "bottom": self.bottom}
-        return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
-
-
-class Rank(Claim):
-    """The seeds' means of the samples rank as others do, or in a given order."""
-
-    compared: Annotated[tuple[Sample, ...], Field(min_length=3, alias="samples")]
-    against: tuple[Sample, ...] = ()
-    order: tuple[Finite, ...] = ()
-    at_least: Annotated[float, Field(ge=-1, le=1)] = 0.8  # Spearman's ρ
-
-    def parts(self) -> dict[str, Sample]:
-        sides = {"sample": self.compared, "against": self.against}
-        return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
-
-    @model_validator(mode="after")
-    def _pairs(self) -> Self:
-        if len(self.compared) != len(self.against or self.order) or (self.against and self.order):
-            raise ValueError("must have as many entries in `against`, or else in `order`, as samples")
-        return self
-
-
-class Report(Claim):
-    """A statement without a measure: shown beside what was found, not judged."""
-
-    @property
-    def has_verdict(self) -> bool:
-        return False
-
-    def parts(self) -> dict[str, Sample]:
-        return {} if self.computed else {"value": Sample()}

@@ -22,6 +22,7 @@ from asyncfl.claims.claim import (
     Workloads,
 )
 from asyncfl.claims.families import members
+from asyncfl.claims.kinds import KINDS
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, lines_of
 from benchmarks.yaml_io import place, read
@@ -172,7 +173,7 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
                 paper.claims[claim.id] = claim
         except ValidationError as error:
             yield from _lines_of_entry(
-                here, error, Claim.KINDS[member["kind"]], member, f"claims.{member.get('id', number)}."
+                here, error, KINDS[member["kind"]], member, f"claims.{member.get('id', number)}."
             )
         except ValueError as error:
             yield f"{where}: {error}"
@@ -193,11 +194,9 @@ def _means(pattern: str, entry: Mapping[str, Any]) -> bool:
 
 def _claim(entry: Mapping[str, Any]) -> Claim:
     kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in Claim.KINDS:
-        raise FieldError(
-            "kind", f"no kind '{kind}'{nearest(str(kind), Claim.KINDS)} There are: {', '.join(Claim.KINDS)}"
-        )
-    return Claim.KINDS[kind].model_validate(entry)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise FieldError("kind", f"no kind '{kind}'{nearest(str(kind), KINDS)} There are: {', '.join(KINDS)}")
+    return KINDS[kind].model_validate(entry)
 
 
 def _placed(claim: Claim, paper: Paper) -> Claim:

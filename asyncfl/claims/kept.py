@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 from asyncfl.claims.files import FOLDER
 from benchmarks.errors import UserError
@@ -91,11 +92,17 @@ def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     numbers = sorted(known, key=lambda number: place[number.claim])
     distinct = dict.fromkeys(number.origin for number in numbers)
     origins = {origin: str(at) for at, origin in enumerate(distinct, 1)}
+    rows = ((*astuple(number)[:-1], origins[number.origin]) for number in numbers)
+    write(file, COLUMNS, rows, [f"# {name}: {origin}\n" for origin, name in origins.items()])
+
+
+def write(
+    file: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]], head: Iterable[str] = ()
+) -> None:
+    """Write a table whole or not at all, below the lines of its head; raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
-        lines.writelines(f"# {name}: {origin}\n" for origin, name in origins.items())
+        lines.writelines(head)
         writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for number in numbers:
-            seed = "" if number.seed is None else number.seed
-            value = number.value, number.runs, number.when, origins[number.origin]
-            writer.writerow((number.claim, number.sample, seed, *value))
+        writer.writerow(columns)
+        writer.writerows(rows)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import fnmatch
 import hashlib
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,12 +136,7 @@ def _with_numbers(paper: Paper, results: Path) -> Iterator[str]:
 
 
 def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((id_, *state) for id_, states in past.items() for state in states)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.getvalue(), encoding="utf-8")
+    kept.write(path, COLUMNS, ((id_, *state) for id_, states in past.items() for state in states))
 
 
 def _path(paper: Paper, results: Path, kind: str) -> Path:

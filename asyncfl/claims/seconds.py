@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 
+from asyncfl.claims import kept
 from benchmarks.runs.estimate import judged
 from benchmarks.suite import labels
 from benchmarks.suite.suite import NOT_IN_POOLED_TRAINING, PlannedRun
@@ -28,7 +29,6 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.data.data import DataDamagedError
 from fl_core.problems.problem import InvalidProblemError, World
 from fl_core.problems.quadratic import Quadratic
-from fl_core.recording.atomic import whole
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -120,12 +120,8 @@ def _read(file: Path) -> Iterator[Any]:
                 yield name, *map(float, values)
 
 
-def _write(file: Path, head: Sequence[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> None:
-    file.parent.mkdir(exist_ok=True)
-    with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows([name, *(f"{value:.4g}" for value in values)] for name, *values in rows)
+def _write(file: Path, columns: Sequence[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> None:
+    kept.write(file, columns, ([name, *(f"{value:.4g}" for value in values)] for name, *values in rows))
 
 
 def workload(run: PlannedRun) -> str:

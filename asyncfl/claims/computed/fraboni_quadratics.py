@@ -40,15 +40,6 @@ def example_1_ends(*, phi: float, optimum: float = 1.0, rounds: int = 5000) -> l
     return example_1(phi=phi, rounds=rounds, optimum=optimum)[-6:]
 
 
-def example_2(
-    *, q: Sequence[float], phi: float, optima: Sequence[float], rounds: int = 40_000
-) -> list[float]:
-    """The last models of Example 2, two clients that alternate: after client 1 and after client 2."""
-    alternating = ({n % 2: max(n - 1, 0)} for n in range(rounds))
-    models = list(_models(alternating, q, phi, optima))
-    return models[-2:]
-
-
 def example_2_attractor(*, q: Sequence[str], phi: str, optima: Sequence[int]) -> list[Fraction]:
     """The two-cycle of Example 2 as fractions: x = y + q₁φ(θ₁* − x), y = x + q₂φ(θ₂* − y)."""
     (first, second), step, (a, b) = map(Fraction, q), Fraction(phi), optima

@@ -8,7 +8,8 @@ from math import inf, isfinite, isnan
 
 from markupsafe import Markup
 
-from asyncfl.claims.claim import Better, Claim, Contrast, Rank, Ratio, Same, Value
+from asyncfl.claims.claim import Claim
+from asyncfl.claims.kinds import Better, Contrast, Same, Value
 from asyncfl.claims.verdicts.rules import Verdict, Word
 from reports import numbers
 
@@ -53,16 +54,9 @@ def effect(claim: Claim, verdict: Verdict) -> Drawn | None:
 
 def claimed(claim: Claim) -> tuple[float, float]:
     """Where the claim holds; nowhere for numbers that are only reported."""
-    if isinstance(claim, Same):
-        return -claim.allowed, claim.allowed
-    if isinstance(claim, Better):
-        return 0.0, inf
-    if isinstance(claim, Rank):
-        return claim.at_least, inf
-    band = claim.band if isinstance(claim, Contrast | Ratio | Value) else None
-    if band is None:
+    if claim.holds is None:
         return inf, inf
-    least, most = band
+    least, most = claim.holds
     return -inf if least is None else least, inf if most is None else most
 
 

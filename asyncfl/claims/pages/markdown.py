@@ -8,21 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asyncfl.claims import register
-from asyncfl.claims.claim import (
-    Band,
-    Better,
-    Claim,
-    Contrast,
-    Evidence,
-    Exact,
-    Need,
-    Rank,
-    Ratio,
-    Same,
-    Value,
-)
+from asyncfl.claims.claim import Band, Claim, Evidence, Need
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import COMPUTED, RESULTS
+from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.table import MEANS, ORDER, arranged, besides, interval, number, worded
 from asyncfl.claims.verdicts import simulated
@@ -281,7 +270,7 @@ def _claimed(claim: Claim) -> str:
         case Contrast():
             said = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
         case _:
-            said = _band(claim.band) if isinstance(claim, Value) and claim.band else ""
+            said = _band(claim.holds) if claim.holds else ""
     return said
 
 

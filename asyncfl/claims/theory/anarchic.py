@@ -131,14 +131,6 @@ def learning_rates(rounds: int, clients: int) -> tuple[float, float]:
     return rounds**-0.5, clients**0.5
 
 
-def lower_bound(dissimilarity: float) -> tuple[float, float]:
-    """‖∇f‖² that no algorithm gets below if only worker 1 ever arrives, and G, for σ_G² (Theorem 1, B.1).
-
-    f₁ = (x+G)², f₂ = (x−G)², f = x² + G²: σ_G² = 4G², worker 1 alone leads to −G, and ‖∇f(−G)‖² = 4G².
-    """
-    return dissimilarity, dissimilarity**0.5 / 2
-
-
 def _first_beta(run: AnarchicSetting, fresh: int) -> float:
     """ηη_L β_0, with the smallest series that meets (5) and (6)."""
     share = 9 * (run.workers - fresh) ** 2 / (2 * run.workers**2) * (1 + run.step)

@@ -32,16 +32,6 @@ class Path:
     left: Counts  # [T, n], X_t
     delays: Counts  # [T], D_t of the task routed in round t; −1 where it was still in flight at the end
 
-    def relative_delay(self) -> Array:
-        """E[D_i] [n], estimated by the mean of X_i."""
-        mean: Array = self.left.mean(0)
-        return mean
-
-    def relative_delay_slope(self, p: Array) -> Array:
-        """∂E[D_i]/∂p_j [n, n], estimated by Cov(X_i, X_j)/p_j (eq. 7); needs exponential service."""
-        covariance: Array = np.cov(self.left.T)
-        return covariance / p
-
 
 def simulate(
     p: Array,

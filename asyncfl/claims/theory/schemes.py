@@ -1,7 +1,7 @@
 """Table 2 of Fraboni et al. (JMLR 2023): the constants of each scheme's convergence, as exact rationals.
 
-Formulas: §4.2 (synchronous FedAvg), §4.3 (asynchronous), §4.4 (FedFix), Appendix C.1, C.2 (centralised,
-client sampling). Times τ_i are fractions in any one unit; τ_0 is the shortest of them and τ_M the longest.
+Formulas: §4.2 (synchronous FedAvg), §4.3 (asynchronous), §4.4 (FedFix), Appendix C.2 (client sampling).
+Times τ_i are fractions in any one unit; τ_0 is the shortest of them and τ_M the longest.
 """
 
 from __future__ import annotations
@@ -25,28 +25,16 @@ class Scheme:
     beta: Fraction  # β = max_i d_i − α q_i
     periods: tuple[Fraction, ...]  # the server aggregates once in each of these lengths of time
     delay: int  # τ: no update is older than this many aggregations
-    delay_bounds: tuple[int, int]  # what Table 2 bounds it by, as derived here
     window: int  # W: q_i sums to W p_i in every window of so many aggregations (Property 2)
-    window_bounds: tuple[int, int]
 
     def aggregations(self, duration: Fraction) -> int:
         """N: aggregations within this time, as the published code counts; the paper does not round."""
         return sum(duration // period for period in self.periods)
 
-    @property
-    def rate(self) -> Fraction:
-        """Aggregations per unit of time, in the long run."""
-        return sum((1 / period for period in self.periods), ZERO)
-
-
-def centralised(time: Fraction) -> Scheme:
-    """One client with all the data; a step of it takes `time`. The paper writes τ = 1 for no delay (C.1)."""
-    return Scheme((ONE,), ONE, ZERO, (time,), 0, (0, 0), 1, (1, 1))
-
 
 def fedavg(p: Sequence[Fraction], times: Sequence[Fraction]) -> Scheme:
     """Synchronous FedAvg: all clients, at the pace of the slowest."""
-    return Scheme(tuple(p), ONE, ZERO, (max(times),), 0, (0, 0), 1, (1, 1))
+    return Scheme(tuple(p), ONE, ZERO, (max(times),), 0, 1)
 
 
 def async_fedavg(p: Sequence[Fraction], times: Sequence[Fraction]) -> Scheme:
@@ -55,26 +43,20 @@ def async_fedavg(p: Sequence[Fraction], times: Sequence[Fraction]) -> Scheme:
     While the slowest client works once, client j returns at most ⌈τ_M/τ_j⌉ times; in ν = lcm{τ_i} the cycle
     closes.
     """
-    slowest, cycle, clients = max(times), common_multiple(times), len(times)
+    slowest, cycle = max(times), common_multiple(times)
     d = tuple(weights.time_based(p, times))
-    ticks = [int(time / common_divisor(times)) for time in times]
     return Scheme(
         weights=d,
         alpha=ZERO,
         beta=max(d),
         periods=tuple(times),
         delay=sum(math.ceil(slowest / time) for time in times) - 1,
-        delay_bounds=(clients - 1, (clients - 1) * math.ceil(slowest / min(times))),
         window=int(sum(cycle / time for time in times)),
-        window_bounds=(clients, clients * max(ticks) ** (clients - 1)),
     )
 
 
 def fedfix(p: Sequence[Fraction], times: Sequence[Fraction], period: Fraction) -> Scheme:
-    """FedFix with the weights of eq. (14): client i takes part in every N'_i-th aggregation, N'_i = ⌈τ_i/Δt⌉.
-
-    Table 2 prints other upper bounds, with τ_0 and a factor M that this derivation does not need.
-    """
+    """FedFix with the weights of eq. (14): client i is in every N'_i-th aggregation, N'_i = ⌈τ_i/Δt⌉."""
     steps = [math.ceil(time / period) for time in times]
     return Scheme(
         weights=tuple(weights.fedfix(p, times, period)),
@@ -82,9 +64,7 @@ def fedfix(p: Sequence[Fraction], times: Sequence[Fraction], period: Fraction) -
         beta=ZERO,
         periods=(period,),
         delay=max(steps) - 1,
-        delay_bounds=(0, max(steps)),
         window=math.lcm(*steps),
-        window_bounds=(1, max(steps) ** len(times)),
     )
 
 
@@ -100,7 +80,7 @@ def uniform_sampling(p: Sequence[Fraction], times: Sequence[Fraction], size: int
     cumulative = [Fraction(math.comb(rank, size), draws) for rank in range(clients + 1)]
     period = _expected_maximum(sorted(times), cumulative)
     d = tuple(factor * p_i for p_i in p)
-    return Scheme(d, alpha, max(p) * (factor - alpha), (period,), 0, (0, 0), 1, (1, 1))
+    return Scheme(d, alpha, max(p) * (factor - alpha), (period,), 0, 1)
 
 
 def md_sampling(p: Sequence[Fraction], times: Sequence[Fraction], size: int) -> Scheme:
@@ -115,7 +95,7 @@ def md_sampling(p: Sequence[Fraction], times: Sequence[Fraction], size: int) -> 
         cumulative.append(total**size)
     period = _expected_maximum([times[client] for client in order], cumulative)
     share = Fraction(1, size)
-    return Scheme((share,) * len(p), 1 - share, share, (period,), 0, (0, 0), 1, (1, 1))
+    return Scheme((share,) * len(p), 1 - share, share, (period,), 0, 1)
 
 
 def common_multiple(times: Sequence[Fraction]) -> Fraction:

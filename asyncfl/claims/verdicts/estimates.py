@@ -5,11 +5,11 @@ Each has p-values of one-sided tests against a threshold, and all but ranks an i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import permutations
 from math import inf, nan, sqrt
-from typing import Protocol
 
 import numpy as np
 from scipy import special
@@ -22,58 +22,44 @@ Array = np.ndarray
 MOST_RANKED = 8  # values, whose 40,320 permutations are enumerated
 
 
-class Estimate(Protocol):
-    """A number with its interval; the basis of a verdict."""
+class Paired(ABC):
+    """A number over paired seeds, with its interval and one-sided tests; the basis of a verdict."""
 
-    @property
-    def mean(self) -> float:
-        """The number."""
+    mean: float
+    low: float
+    high: float
+    n: int  # seeds
 
-    @property
-    def low(self) -> float:
-        """Lower end of its interval."""
-
-    @property
-    def high(self) -> float:
-        """Upper end."""
-
-    @property
-    def n(self) -> int:
-        """Seeds."""
-
-    def p_above(self, threshold: float) -> float:
-        """One-sided p-value of a test for more than the threshold."""
-
-    def p_below(self, threshold: float) -> float:
-        """One-sided p-value of a test for less."""
-
-
-class PairedMean:
-    """Mean of paired differences with Student's interval; three tests must agree (`robust.agreed`)."""
-
-    def __init__(self, values: Array, level: float = LEVEL) -> None:
-        self.values, self.effect = values, student(values, level)
-        self.mean, self.low, self.high, self.n = (
-            self.effect.mean,
-            self.effect.low,
-            self.effect.high,
-            self.effect.n,
-        )
-
+    @abstractmethod
     def differences(self, threshold: float) -> Array:
         """The values above the threshold, seed by seed."""
-        return np.asarray(self.values - threshold)
+
+    def test(self, differences: Array) -> float:
+        """One-sided p-value for values above 0; by default three tests must agree (`robust.agreed`)."""
+        return agreed(differences)
 
     def p_above(self, threshold: float) -> float:
-        """For a mean above the threshold."""
-        return agreed(self.values - threshold)
+        """One-sided p-value for a number above the threshold."""
+        return self.test(self.differences(threshold))
 
     def p_below(self, threshold: float) -> float:
-        """For a mean below the threshold."""
-        return agreed(threshold - self.values)
+        """One-sided p-value for a number below the threshold."""
+        return self.test(-self.differences(threshold))
 
 
-class PairedMedian:
+class PairedMean(Paired):
+    """Mean of paired differences with Student's interval."""
+
+    def __init__(self, values: Array, level: float = LEVEL) -> None:
+        effect = student(values, level)
+        self.values, self.n = values, effect.n
+        self.mean, self.low, self.high = effect.mean, effect.low, effect.high
+
+    def differences(self, threshold: float) -> Array:
+        return np.asarray(self.values - threshold)
+
+
+class PairedMedian(Paired):
     """Median of paired differences by the sign test, with infinite ones; its interval is of order statistics.
 
     ValueError where no difference is a number.
@@ -91,19 +77,13 @@ class PairedMedian:
         self.low, self.high = (float(ordered[out - 1]), float(ordered[-out])) if out else (-inf, inf)
 
     def differences(self, threshold: float) -> Array:
-        """The values above the threshold, seed by seed."""
         return np.asarray(self.values - threshold)
 
-    def p_above(self, threshold: float) -> float:
-        """For a median above the threshold."""
-        return sign_test(self.values - threshold)
-
-    def p_below(self, threshold: float) -> float:
-        """For a median below the threshold."""
-        return sign_test(threshold - self.values)
+    def test(self, differences: Array) -> float:
+        return sign_test(differences)
 
 
-class RatioEstimate:
+class RatioEstimate(Paired):
     """Ratio of two paired means (Fieller): all r for which t does not distinguish top − r · bottom from 0.
 
     Exact for normal values, where a bootstrap of so few seeds is not. All of R where the lower mean may be 0.
@@ -126,14 +106,6 @@ class RatioEstimate:
             return -inf, inf
         root = sqrt(max(0.0, b * b - a * c))
         return float(b - root) / a, float(b + root) / a
-
-    def p_above(self, threshold: float) -> float:
-        """For top > threshold · bottom, where the bottom is positive."""
-        return agreed(self.differences(threshold))
-
-    def p_below(self, threshold: float) -> float:
-        """For top < threshold · bottom, where the bottom is positive."""
-        return agreed(-self.differences(threshold))
 
     def differences(self, threshold: float) -> Array:
         """Top − threshold · bottom, seed by seed, with the sign of the bottom."""
@@ -177,13 +149,6 @@ class RankEstimate:
         if not first.var() or not second.var():
             return nan
         return float(np.corrcoef(first, second)[0, 1])
-
-    @property
-    def low(self) -> float:
-        """There is no interval for it."""
-        return nan
-
-    high = low
 
     def p_above(self, threshold: float) -> float:
         """For agreement; 1 where ρ of the means does not reach the threshold."""

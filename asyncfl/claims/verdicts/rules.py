@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from asyncfl.claims.claim import Band, Better, Claim, Contrast, Exact, Rank, Ratio, Same, Value
+from asyncfl.claims.claim import Band, Claim
+from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.verdicts.estimates import (
     Array,
-    Estimate,
+    Paired,
     PairedMean,
     PairedMedian,
     RankEstimate,
@@ -38,7 +39,6 @@ Word = Literal[
     "not run",
     "reported",
 ]
-Paired = PairedMean | PairedMedian | RatioEstimate
 EQUAL = 1e-9  # relative
 POWER = 0.8  # power of a test with as many seeds as would decide
 BOTH = 0.9  # at each of two edges, so that both are met with POWER
@@ -96,7 +96,7 @@ def _measured(claim: Claim, table: Array, level: float) -> Look:
     if isinstance(claim, Contrast):
         return _signed(claim, _contrast(claim, table), collapses(claim, table), level)
     if isinstance(claim, Ratio):
-        return _held(_ratio(claim, table, level), claim.band, level)
+        return _held(_ratio(claim, table, level), claim.holds, level)
     if isinstance(claim, Rank):
         return _ranked(claim, table, level)
     assert isinstance(claim, Value)
@@ -135,10 +135,8 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
     Where runs collapse, the sign test decides.
     """
     estimate: Paired = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
-    if isinstance(claim, Same):
-        look = _held(estimate, (-claim.allowed, claim.allowed), level)
-    else:
-        look = _held(estimate, claim.band if isinstance(claim, Contrast) else (0, None), level)
+    look = _held(estimate, claim.holds, level)
+    if not isinstance(claim, Same):
         if not values.any():
             return Look(replace(look.shown, word="no effect", why="exactly 0 in every seed"))
         if (margin := claim.margin) is not None:
@@ -152,7 +150,7 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
     return replace(look, shown=replace(look.shown, why=why))
 
 
-def _sides(estimate: Estimate, band: Band) -> tuple[float, Word]:
+def _sides(estimate: Paired | RankEstimate, band: Band) -> tuple[float, Word]:
     """Two-sided p-value of the likelier side of a band, inside it or outside, and its word."""
     least, most = band
     inside = [] if least is None else [estimate.p_above(least)]
@@ -244,7 +242,7 @@ def _ranked(claim: Rank, table: Array, level: float) -> Look:
     if isnan(estimate.mean):
         raise ValueError("all alike: there is nothing to rank")
     shown = Verdict("undecided", estimate.mean, seeds=estimate.n, level=level)
-    return Look(shown, {"side": _sides(estimate, (claim.at_least, None))}, needed=partial(_to_rank, estimate))
+    return Look(shown, {"side": _sides(estimate, claim.holds)}, needed=partial(_to_rank, estimate))
 
 
 def _to_rank(estimate: RankEstimate, level: float) -> int:

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from asyncfl.claims import kept
-from asyncfl.claims.claim import SCALES, Better, Claim, Contrast, Rank, Ratio, Report, Same, Value
+from asyncfl.claims.claim import SCALES, Claim
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import RESULTS
+from asyncfl.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Value
 from asyncfl.claims.verdicts.estimates import Array
 from asyncfl.claims.verdicts.looks import SEEDS
 from asyncfl.claims.verdicts.rules import collapses
@@ -94,14 +95,13 @@ def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
         effect = claim.sign * (table[0] - table[1])
         target = claim.allowed if isinstance(claim, Same) else (claim.margin or 0.0) * at_margin
         return table - np.array([[claim.sign * (middle(effect) - target)], [0.0]])
+    edge = next((edge for edge in claim.holds or () if edge is not None), 0.0)
     if isinstance(claim, Contrast):
         logs = np.log(table) if claim.log else table
-        edge = next(edge for edge in claim.band if edge is not None)
         target = edge + (claim.margin or 0.0) * at_margin
         logs = logs - np.eye(len(table))[:, :1] * (middle(times @ logs) - target) / times[0]
         return np.exp(logs) if claim.log else logs
     if isinstance(claim, Ratio):
-        edge = next(edge for edge in claim.band if edge is not None)
         top = np.array([name.startswith("top") for name in claim.samples])
         if claim.of == "spread":
             low = np.abs(table[1] - np.median(table[1])).mean()
@@ -109,8 +109,6 @@ def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
             return np.stack([table[0] * (edge * low / high if high else 1.0), table[1]])
         away = (times[top] @ table[top] - edge * (times[~top] @ table[~top])).mean()
         return table - np.eye(len(table))[:, :1] * away / times[0]
-    assert isinstance(claim, Value)
-    edge = 0.0 if claim.band is None else next(edge for edge in claim.band if edge is not None)
     return table - table.mean() + edge
 
 
@@ -162,8 +160,5 @@ def stored(results: Path = RESULTS) -> list[Rate]:
 def store(rates: Iterable[Rate], results: Path = RESULTS) -> Path:
     """Store rates in place of the earlier ones. Returns the path; raises OSError."""
     path = results / FILE
-    with path.open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(astuple(rate) for rate in rates)
+    kept.write(path, COLUMNS, map(astuple, rates))
     return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from asyncfl.claims.claim import Value
+from asyncfl.claims.kinds import Value
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.readings import Reading
 from reports.statistics.paired import Effect, student

@@ -31,7 +31,8 @@ from math import inf, nan
 
 import numpy as np
 
-from asyncfl.claims.claim import Claim, Exact, Report, Value
+from asyncfl.claims.claim import Claim
+from asyncfl.claims.kinds import Exact, Report, Value
 from asyncfl.claims.verdicts import rules
 from asyncfl.claims.verdicts.looks import ERROR, SEEDS, Looks, holm_by_question
 from asyncfl.claims.verdicts.rules import Look, Values, Verdict, Word

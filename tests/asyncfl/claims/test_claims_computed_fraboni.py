@@ -105,10 +105,12 @@ def test_a_wrong_mean_is_not_passed_through():
 
 @pytest.mark.parametrize(("q", "phi"), [((0.5, 0.5), 0.1), ((0.75, 0.25), 0.3)])
 def test_attractor_is_where_example_2_ends(q, phi):
+    """Two clients in turn, each from the model before the other's update."""
     exact = quadratics.example_2_attractor(q=[str(part) for part in q], phi=str(phi), optima=[1, -2])
-    assert quadratics.example_2(q=q, phi=phi, optima=[1, -2]) == pytest.approx(
-        [float(x) for x in exact], abs=1e-12
-    )
+    before = now = 0.0
+    for n in range(40_000):
+        before, now = now, now + q[n % 2] * phi * ((1, -2)[n % 2] - before)
+    assert (before, now) == pytest.approx([float(x) for x in exact], abs=1e-12)
 
 
 def test_exponential_participation_by_drawing():

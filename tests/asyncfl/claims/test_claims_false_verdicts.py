@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from asyncfl.claims.claim import Better, Contrast, Ratio, Same, Value
 from asyncfl.claims.files import papers
+from asyncfl.claims.kinds import Better, Contrast, Ratio, Same, Value
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.simulated import Row, centred
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from asyncfl.claims.claim import Claim, Sample
+from asyncfl.claims.claim import Sample
 from asyncfl.claims.command.group import command
 from asyncfl.claims.files import MainResult, Paper, papers
+from asyncfl.claims.kinds import KINDS
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.verdicts.main import Outcome, outcomes
 from asyncfl.claims.verdicts.readings import Reading, all_of
@@ -29,7 +30,7 @@ def outcome(*cases: Case, corners: dict[str, tuple[str, ...]] | None = None, ope
 
 def reading(id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: bool = False) -> Reading:
     """A reading with this verdict."""
-    claim = Claim.KINDS["exact" if bound else "better"].model_construct(
+    claim = KINDS["exact" if bound else "better"].model_construct(
         id=id_,
         kind="better",
         arrangement=how[0],

@@ -15,9 +15,10 @@ from scipy import stats
 from scipy.special import stdtr
 
 from asyncfl.claims import kept
-from asyncfl.claims.claim import SCALES, Better, Claim, Contrast, Exact, Rank, Ratio, Report, Same, Value
+from asyncfl.claims.claim import SCALES, Claim
 from asyncfl.claims.files import Paper, papers
 from asyncfl.claims.kept import COMPUTED
+from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Report, Same, Value
 from asyncfl.claims.verdicts.main import outcomes
 from asyncfl.claims.verdicts.readings import all_of, readings
 
@@ -180,7 +181,7 @@ def ranked(claim: Rank, rows: np.ndarray) -> Chances:
 
 def printed(claim: Value, values: np.ndarray) -> Chances:
     """Ours within the margin of theirs, or outside, at the spread of the mean of k runs and of n seeds."""
-    n, number, rounding = len(values), float(claim.printed or "nan"), claim.unit / 2
+    n, number, rounding = len(values), float(claim.printed or "nan"), claim.rounding
     error = values.std(ddof=1) * np.sqrt(1 / n + 1 / claim.runs)
     away, margin = abs(values.mean() - number), 0.02 if claim.margin is None else claim.margin
     return {
@@ -326,7 +327,7 @@ def holds(claim: Claim, numbers: list[float]) -> Word:
         (number,) = numbers
         low, high = claim.band or (None, None)
         if claim.printed is not None:
-            low, high = float(claim.printed) - claim.unit / 2, float(claim.printed) + claim.unit / 2
+            low, high = float(claim.printed) - claim.rounding, float(claim.printed) + claim.rounding
         right = (low is None or number >= low) and (high is None or number <= high)
     return "confirmed" if right else "refuted"
 

@@ -11,10 +11,11 @@ import yaml
 from click.testing import CliRunner
 
 from asyncfl.claims import kept, register
-from asyncfl.claims.claim import SCALES, Claim, Exact, Value
+from asyncfl.claims.claim import SCALES, Claim
 from asyncfl.claims.command.group import command
 from asyncfl.claims.files import FOLDER, Paper, papers
 from asyncfl.claims.kept import COMPUTED
+from asyncfl.claims.kinds import Exact, Value
 from asyncfl.claims.measure import recipe
 from asyncfl.claims.plan import ClaimPlan, mistakes
 from asyncfl.claims.verdicts.main import outcomes

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from asyncfl.claims.claim import Claim
+from asyncfl.claims.kinds import KINDS
 from asyncfl.claims.verdicts import verdicts as rules
 from asyncfl.claims.verdicts.estimates import RankEstimate, RatioEstimate
 from asyncfl.claims.verdicts.robust import straightened
@@ -29,7 +30,7 @@ def claim(kind: str, **more: Any) -> Claim:
         "scenario": "somewhere",
         "metric": "test/accuracy",
     }
-    return Claim.KINDS[kind].model_validate({**usual, **more})
+    return KINDS[kind].model_validate({**usual, **more})
 
 
 def once(one: Claim, values: Values) -> Claim:

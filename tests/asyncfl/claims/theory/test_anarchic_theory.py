@@ -99,17 +99,6 @@ def test_corollary_1_up_to_the_floor():
     assert values[0] / values[1] == pytest.approx(100, rel=1e-2)  # 1/√T
 
 
-def test_lower_bound_pair():
-    """Only worker 1 arrives: AFA-CD ends at −G, where ‖∇f‖² = 4G² = σ_G²."""
-    floor, g = anarchic.lower_bound(9.0)
-    x = 2.0
-    for _ in range(500):
-        x -= 0.05 * 2 * (x + g)
-    assert x == pytest.approx(-g)
-    assert (2 * x) ** 2 == pytest.approx(floor)
-    assert (2 * (x + g) - 2 * x) ** 2 == pytest.approx(9.0)  # ‖∇f_1 − ∇f‖² = σ_G²
-
-
 WORKED = AnarchicSetting(  # Lηη_L = 1/5, L²η_L² = 1/100
     lr=1 / 20,
     server_lr=2.0,

@@ -1,0 +1,188 @@
+"""The kinds of claims: what each compares, and where it holds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from asyncfl.claims.claim import Band, Claim, Finite, Function, Sample
+from fl_core.parts import FieldError
+
+POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
+
+Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
+Margin = Annotated[float, Field(gt=0)]
+Terms = Annotated[tuple[Sample, ...], Field(min_length=1)]
+
+
+def _must_have_a_margin(claim: Same | Value) -> None:
+    if claim.margin is None and not claim.shares:
+        raise FieldError("margin", "must be given where the metric is no share, such as an accuracy")
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _numbered(**sides: tuple[Sample, ...]) -> dict[str, Sample]:
+    """Return samples by their side and number."""
+    return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
+
+
+class Better(Claim):
+    """A is better than B; within the margin, if one is named, they are equal."""
+
+    shared_clock: ClassVar[bool] = True
+    a: Sample
+    b: Sample
+    margin: Margin | None = None
+
+    @property
+    def holds(self) -> Band:
+        return 0, None
+
+    def parts(self) -> dict[str, Sample]:
+        return {"a": self.a, "b": self.b}
+
+    @model_validator(mode="after")
+    def _has_a_direction(self) -> Self:
+        unknown = [metric.name for metric in self.metrics if metric.higher is None]
+        if self.higher is None and self.computed is None and unknown:
+            raise FieldError("higher", f"must say whether more of '{unknown[0]}' is better: no problem does")
+        return self
+
+
+class Same(Better):
+    """A and B differ by less than the margin."""
+
+    @property
+    def allowed(self) -> float:
+        """The margin; by default two percentage points."""
+        return POINTS if self.margin is None else self.margin
+
+    @property
+    def holds(self) -> Band:
+        return -self.allowed, self.allowed
+
+    @model_validator(mode="after")
+    def _has_a_margin(self) -> Self:
+        _must_have_a_margin(self)
+        return self
+
+
+class Value(Claim):
+    """A number of the paper: printed, or said to lie in a band."""
+
+    printed: Annotated[Printed | None, BeforeValidator(_text)] = None
+    band: Band | None = None
+    margin: Margin | None = None  # about the printed number, where runs are judged
+    runs: Annotated[int, Field(ge=1)] = 1  # of the paper, whose mean is printed; 1 where it does not say
+
+    @property
+    def allowed(self) -> float:
+        """The margin; by default two percentage points."""
+        return POINTS if self.margin is None else self.margin
+
+    @property
+    def holds(self) -> Band | None:
+        return self.band
+
+    @property
+    def rounding(self) -> float:
+        """The rounding error of the printed value: half a unit of its last digit."""
+        digits, _, exponent = (self.printed or "0").partition("e")
+        return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}") / 2
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if (self.printed is None) == (self.band is None):
+            raise ValueError("must have either a printed value or a band")
+        if self.printed is not None and self.computed is None:
+            _must_have_a_margin(self)
+        return self
+
+
+class Exact(Claim):
+    """A quantity computed without training: equals the printed value to a relative error of 1e-9."""
+
+    computed: Function
+    printed: Any
+
+
+class Contrast(Claim):
+    """Σ times · value over the terms, seed by seed, lies in a band, by default above 0.
+
+    With a margin, the claim is a sum above 0, and a sum within the margin counts as no difference.
+    """
+
+    terms: Terms
+    band: Band = (0, None)
+    log: bool = False  # of the logarithms of the values: fitted exponents
+    margin: Margin | None = None
+
+    @property
+    def holds(self) -> Band:
+        return self.band
+
+    def parts(self) -> dict[str, Sample]:
+        return _numbered(term=self.terms)
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if self.margin is not None and self.band != (0, None):
+            raise FieldError(
+                "margin", "stands where the sum is claimed to be above 0, not beside another band"
+            )
+        return self
+
+
+class Ratio(Claim):
+    """Σ times · value above, over the same below, lies in a band; of means, or of spreads over seeds."""
+
+    top: Terms
+    bottom: Terms
+    band: Band
+    of: Literal["mean", "spread"] = "mean"
+
+    @property
+    def holds(self) -> Band:
+        return self.band
+
+    def parts(self) -> dict[str, Sample]:
+        return _numbered(top=self.top, bottom=self.bottom)
+
+
+class Rank(Claim):
+    """The seeds' means of the samples rank as others do, or in a given order."""
+
+    compared: Annotated[tuple[Sample, ...], Field(min_length=3, alias="samples")]
+    against: tuple[Sample, ...] = ()
+    order: tuple[Finite, ...] = ()
+    at_least: Annotated[float, Field(ge=-1, le=1)] = 0.8  # Spearman's ρ
+
+    @property
+    def holds(self) -> Band:
+        return self.at_least, None
+
+    def parts(self) -> dict[str, Sample]:
+        return _numbered(sample=self.compared, against=self.against)
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.compared) != len(self.against or self.order) or (self.against and self.order):
+            raise ValueError("must have as many entries in `against`, or else in `order`, as samples")
+        return self
+
+
+class Report(Claim):
+    """A statement without a measure: shown beside what was found, not judged."""
+
+    @property
+    def has_verdict(self) -> bool:
+        return False
+
+
+KINDS: dict[str, type[Claim]] = {
+    kind.__name__.lower(): kind for kind in (Better, Same, Value, Exact, Contrast, Ratio, Rank, Report)
+}
