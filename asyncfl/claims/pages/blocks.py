@@ -10,23 +10,9 @@ from markupsafe import Markup
 
 from asyncfl.claims.kept import COMPUTED
 from asyncfl.claims.pages import forest
-from asyncfl.claims.pages.table import ORDER, arranged, besides, interval, number, said, worded
+from asyncfl.claims.pages.table import ORDER, found, ranked, worded
 from asyncfl.claims.verdicts.readings import Reading, by_scale
 from fl_core.text import many
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A reading in words, and as a line of the plot."""
-
-    reading: Reading
-    arranged: str  # whose experiment it is, and on whose workload
-    anchor: str
-    said: str  # the verdict
-    found: str  # with its interval
-    seeds: str
-    besides: str
-    figure: Markup | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +20,7 @@ class Row:
     """The claims of a row; their effects share an axis."""
 
     name: str
-    entries: Sequence[Entry]
+    entries: Sequence[tuple[Reading, Markup | None]]  # with a line of the plot
     ends: tuple[str, str] | None  # of the axis
     what: str  # is drawn
 
@@ -73,24 +59,14 @@ def _rows(group: Sequence[Reading]) -> Iterator[Row]:
         if reading.ran:
             by_row.setdefault((reading.claim.row, forest.what(reading.claim)), []).append(reading)
     for (name, what), row in by_row.items():
-        row.sort(key=lambda reading: ORDER.index(reading.word))
-        effects = [forest.effect(reading.claim, reading.verdict) for reading in row]
-        drawn = [effect for effect in effects if effect]
+        effects = [(reading, forest.effect(reading.claim, reading.verdict)) for reading in ranked(row)]
+        drawn = [effect for _, effect in effects if effect]
         axis = forest.Axis.around(drawn) if drawn else None
-        entries = [_entry(reading, effect, axis) for reading, effect in zip(row, effects, strict=True)]
+        entries = [(reading, _strip(reading, effect, axis)) for reading, effect in effects]
         yield Row(name, entries, axis.texts if axis else None, what)
 
 
-def anchor(reading: Reading) -> str:
-    """Where a reading stands on the page."""
-    return f"{reading.claim.id}@{reading.scale}"
-
-
-def _entry(reading: Reading, effect: forest.Drawn | None, axis: forest.Axis | None) -> Entry:
-    verdict = reading.verdict
-    value = f"{number(verdict)} {interval(verdict)}".strip()
-    description = f"{worded(reading)}: {value}"
-    figure = forest.strip(effect, axis, reading.word, description) if effect and axis else None
-    seeds = many(verdict.seeds, "seed") if verdict.seeds else ""
-    where = arranged(reading), anchor(reading)
-    return Entry(reading, *where, said(reading), value, seeds, besides(verdict), figure)
+def _strip(reading: Reading, effect: forest.Drawn | None, axis: forest.Axis | None) -> Markup | None:
+    if effect is None or axis is None:
+        return None
+    return forest.strip(effect, axis, reading.word, f"{worded(reading)}: {found(reading)}")

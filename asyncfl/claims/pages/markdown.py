@@ -13,7 +13,7 @@ from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import COMPUTED, RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.pages import matrix
-from asyncfl.claims.pages.table import MEANS, ORDER, arranged, besides, interval, number, worded
+from asyncfl.claims.pages.table import MEANS, arranged, besides, interval, number, ranked, worded
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.main import Outcome, outcomes
@@ -205,8 +205,7 @@ def _page(paper: Paper, readings: Iterable[Reading]) -> str:
     ]
     for outcome in results:
         parts += [f"## {_heading(outcome)}", f"**{outcome.word}** ({outcome.result.place})."]
-        ran = [reading for reading in outcome.readings if reading.ran]
-        parts += [matrix.sentence(outcome), *_entries(ran)]
+        parts += [matrix.sentence(outcome), *_entries(outcome.readings)]
     shown = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
     for evidence, heading in KINDS.items():
         rest = [reading for reading in mine if reading.ran and reading.claim.evidence == evidence]
@@ -223,9 +222,8 @@ def _joined(parts: Iterable[str]) -> str:
 
 def _entries(entries: Sequence[Reading]) -> Iterator[str]:
     """A table of entries, and under it what was seen, once for all to which it applies."""
-    if not entries:
+    if not (entries := ranked(entries)):
         return
-    entries = sorted(entries, key=lambda reading: ORDER.index(reading.word))
     reasons = list(dict.fromkeys(filter(None, map(_reason, entries))))
     notes = {reason: f"(note {number})" for number, reason in enumerate(reasons, start=1)}
     yield _table(HEADER, [_row(reading, notes) for reading in entries])

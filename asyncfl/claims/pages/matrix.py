@@ -8,7 +8,7 @@ from itertools import groupby
 from math import inf, isfinite
 
 from asyncfl.claims.claim import Arrangement, Evidence, Workload
-from asyncfl.claims.pages.table import ARRANGED, ORDER
+from asyncfl.claims.pages.table import ARRANGED, ranked
 from asyncfl.claims.verdicts.main import DECIDED, MainWord, Outcome
 from asyncfl.claims.verdicts.readings import Reading
 from asyncfl.claims.verdicts.rules import Word
@@ -97,8 +97,7 @@ def initials(column: Column) -> str:
 def cell(outcome: Outcome, column: Column) -> list[Reading]:
     """The readings of a main result that have run with this arrangement and workload."""
     there = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
-    drawn = (reading for reading in there if reading.word in SQUARES)
-    return sorted(drawn, key=lambda reading: ORDER.index(reading.word))
+    return ranked(reading for reading in there if reading.word in SQUARES)
 
 
 def count(readings: Sequence[Reading]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isnan
 
 from asyncfl.claims.claim import Arrangement, Failure
@@ -79,6 +80,22 @@ def interval(verdict: Verdict) -> str:
     if isnan(verdict.low) or isnan(verdict.high):
         return ""
     return f"[{_number(verdict.low)}, {_number(verdict.high)}]"
+
+
+def found(reading: Reading) -> str:
+    """What was found, with its interval."""
+    return f"{number(reading.verdict)} {interval(reading.verdict)}".strip()
+
+
+def anchor(reading: Reading) -> str:
+    """Where a reading stands on the page."""
+    return f"{reading.claim.id}@{reading.scale}"
+
+
+def ranked(readings: Iterable[Reading]) -> list[Reading]:
+    """The readings that have run, what matters first."""
+    ran = (reading for reading in readings if reading.ran)
+    return sorted(ran, key=lambda reading: ORDER.index(reading.word))
 
 
 def besides(verdict: Verdict) -> str:

@@ -32,10 +32,10 @@ def everything() -> list[Reading]:
 def test_verdicts_come_first_and_scales_are_never_mixed(paper: Paper) -> None:
     (section,) = sections("claims-fraboni-small")
     small, computed = section.shows["blocks"]
-    ids = {entry.reading.claim.id for row in small.rows for entry in row.entries}
+    ids = {reading.claim.id for row in small.rows for reading, _ in row.entries}
     ran = {one.claim.id for one in readings(paper, "small") if one.ran}
     assert ids == ran <= {id_ for id_, one in paper.claims.items() if "small" in paper.scales(one)}
-    assert {entry.reading.claim.id for row in computed.rows for entry in row.entries} == {
+    assert {reading.claim.id for row in computed.rows for reading, _ in row.entries} == {
         id_ for id_, one in paper.claims.items() if one.computed
     }
 
@@ -52,8 +52,7 @@ def test_the_page_of_a_suite_of_claims_says_all_of_it(paper: Paper) -> None:
     assert ran and all(f'data-claim="{id_}"' in text for id_ in ran)
     for row in section.shows["blocks"][0].rows:
         assert row.ends is None or len(row.ends) == 2
-        drawn = [entry for entry in row.entries if forest.effect(entry.reading.claim, entry.reading.verdict)]
-        assert all(entry.figure for entry in drawn)
+        assert all(figure for reading, figure in row.entries if forest.effect(reading.claim, reading.verdict))
 
 
 def test_every_claim_that_ran_is_on_the_page_of_all(everything: list[Reading]) -> None:
@@ -132,5 +131,5 @@ def test_rows_have_what_matters_first(everything: list[Reading]) -> None:
     order = [*decided, *leaning, "compatible", "undecided", "reported"]
     for block in blocks(everything):
         for row in block.rows:
-            places = [order.index(entry.reading.word) for entry in row.entries]
+            places = [order.index(reading.word) for reading, _ in row.entries]
             assert places == sorted(places)
