@@ -39,18 +39,19 @@ def render(readings: Sequence[Reading]) -> str:
     """The page as text; the same numbers give the same text."""
     shown, papers = blocks(readings), matrix.by_paper(outcomes(readings))
     return template("page.html.j2").render(
-        blocks=shown, matrices=[(mine, matrix.columns(mine)) for mine in papers], filters=_filters(shown)
+        blocks=shown,
+        matrices=[(mine, matrix.columns(mine)) for mine in papers],
+        matrix=matrix,
+        filters=_filters(shown),
     )
 
 
 def template(name: str) -> Template:
     """A template of this folder, with the style sheet and the script of the report page."""
-    words = {
-        word.__name__: word
-        for word in (anchor, arranged, besides, found, interval, many, number, ranked, said, worded)
-    }
+    words = (anchor, arranged, besides, found, interval, many, number, ranked, said, worded)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
-    return folder.get_template(name, globals={**words, "matrix": matrix})
+    folder.filters = {**folder.filters, **{word.__name__: word for word in words}}
+    return folder.get_template(name)
 
 
 def _filters(shown: Sequence[Block]) -> list[tuple[str, str, list[tuple[str, str]]]]:
