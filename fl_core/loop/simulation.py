@@ -299,9 +299,10 @@ class Simulation:
         if self.downlink is not None and self.downlink.feedback == "ef21":
             self.state.downlink = dict.fromkeys(range(self.server.n), self.state.model)  # which all know
         self.local.begin(self.server)
-        if self.transfers:  # how long they take depends on what is broadcast
+        if self.transfers:
             self._freeze_broadcast()
-            self.server.mean_time = self.mean_times()
+            if self.state.broadcasts[0]:  # which takes its time
+                self.server.mean_time = self.mean_times()
         self.strategy.begin(self.server)
         self._freeze_broadcast()
         if self.strategy.first_pass:  # (16)

@@ -1,7 +1,6 @@
 """Downloads and uploads in progress: over which links they go, and when they end."""
 
 from fractions import Fraction
-from math import inf
 
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState
@@ -18,19 +17,19 @@ class Transfers:
     """
 
     def __init__(self, network: Network, state: RunState, n: int, seed: int, tick: Fraction) -> None:
-        self.tick = tick  # seconds
-        self.latency = [round(seconds / self.tick) for seconds in network.latencies(n, seed)]
+        self.latency = [round(seconds / tick) for seconds in network.latencies(n, seed)]
         self._cells = network.shared.cells
-        self._capacity = {way: network.capacity(way) for way in Way}
-        self._mbits = {way: network.rates(way, n, seed) for way in Way}
-        self._rates = {way: [grains(rate, self.tick) for rate in rates] for way, rates in self._mbits.items()}
+        mbit = MBIT * tick  # bytes a tick
+        self._capacity = {way: network.capacity(way) * mbit for way in Way}
+        self._speeds = {way: [rate * mbit for rate in network.rates(way, n, seed)] for way in Way}
+        self._rates = {way: [grains(speed) for speed in self._speeds[way]] for way in Way}
         self._state = state
         self._touched: dict[tuple[Way, int], Link] = {}
         state.links = {str(way): [self.link(way) for _ in range(self._cells)] for way in Way}
 
     def link(self, way: Way) -> Link:
         """Return a shared link without transfers."""
-        return Link(grains(self._capacity[way], self.tick))
+        return Link(grains(self._capacity[way]))
 
     def start(self, job: Job, way: Way) -> None:
         """Begin a job's download or upload."""
@@ -74,8 +73,9 @@ class Transfers:
         """
         ticks = Fraction(2 * self.latency[client])
         for way in Way:
-            rate = min(self._mbits[way][client], self._capacity[way])
-            ticks += 0 if rate == inf else sizes[way] / (Fraction(rate) * MBIT * self.tick)
+            speed = min(self._speeds[way][client], self._capacity[way])
+            if isinstance(speed, Fraction):
+                ticks += sizes[way] / speed
         return ticks
 
     def _link(self, client: int, way: Way) -> Link:

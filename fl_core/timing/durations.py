@@ -402,4 +402,5 @@ def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
 def on_unit(times: np.ndarray, unit: Fraction) -> tuple[Fraction, ...]:
     """Return drawn times [n], each rounded to a whole number of units, at least one."""
     clock = Clock(unit)
-    return tuple(clock.round(time) * unit for time in times.tolist())
+    top, bottom = unit.as_integer_ratio()
+    return tuple(Fraction(clock.round(time) * top, bottom) for time in times.tolist())

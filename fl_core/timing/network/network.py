@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum, auto
 from fractions import Fraction
-from math import floor, inf
+from math import inf
 
 from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.timing.network.link import GRAIN, Rate
@@ -75,6 +75,6 @@ class Network(Frozen):
         return f"links of {', '.join(own) or '∞'}" + (f", shared {', '.join(together)}" if together else "")
 
 
-def grains(rate: Fraction | float, tick: Fraction) -> Rate:
-    """Return a rate in Mbit/s as grains a tick of so many seconds, at least one."""
-    return inf if rate == inf else max(1, floor(Fraction(rate) * MBIT * tick * GRAIN))
+def grains(speed: Fraction | float) -> Rate:
+    """Return bytes a tick as grains a tick, at least one."""
+    return max(1, speed.numerator * GRAIN // speed.denominator) if isinstance(speed, Fraction) else inf
