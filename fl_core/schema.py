@@ -234,6 +234,7 @@ class Total(StrEnum):
     STALENESS_MEAN = "staleness/mean"
     STALENESS_MAX = "staleness/max"
     NON_FINITE = "non_finite_updates"
+    MISREAD = "misread_messages"
     WALL_SECONDS = "wall_seconds"
     SEEDS_DONE = "seeds/done"
     SEEDS_DIVERGED = "seeds/diverged"

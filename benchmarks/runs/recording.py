@@ -82,7 +82,7 @@ class Recording:
 def summary(record: Record) -> dict[str, float]:
     """Metrics of a whole run: staleness, bytes kept by server and clients, means of what was diagnosed.
 
-    So is the number of updates that were not finite, if there were any.
+    So are the numbers of updates that were not finite and of misread messages, if there were any.
     """
     kept = record.kept_bytes
     metrics: dict[str, float] = {
@@ -95,8 +95,8 @@ def summary(record: Record) -> dict[str, float]:
             Total.STALENESS_MEAN: float(staleness.mean()),
             Total.STALENESS_MAX: float(staleness.max()),
         }
-    if record.non_finite:
-        metrics[Total.NON_FINITE] = float(record.non_finite)
+    counts = {Total.NON_FINITE: record.non_finite, Total.MISREAD: record.misread}
+    metrics |= {name: float(count) for name, count in counts.items() if count}
     diagnosed = diagnostics.summary(record.diagnostics, len(record.clients[Name.CLIENT]))
     return metrics | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
 

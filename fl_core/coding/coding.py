@@ -7,7 +7,7 @@ ends keep g, C(v − g) is sent, and g ← g + C(v − g) is received (Richtári
 random-k sends the numbers as they are.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -15,6 +15,13 @@ from torch import Tensor
 from fl_core.parts import Part
 
 SEED = 8  # bytes from which both ends draw the same random choice
+
+
+class Received(NamedTuple):
+    """What is received of a vector by who holds another."""
+
+    vector: Tensor  # [d]
+    wrong: bool  # whether another message was read than was sent
 
 
 class Coding(Part):
@@ -33,9 +40,9 @@ class Coding(Part):
         """Return what is received of a vector [d]: encoded, then decoded; the vector is left as it is."""
         raise NotImplementedError
 
-    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Tensor:
+    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
         """Return what is received of a vector [d] by who holds another, `known` [d]."""
-        return self.code(vector, rng)
+        return Received(self.code(vector, rng), wrong=False)
 
     def bytes(self, entries: int, word: int) -> int:
         """Return the bytes that are sent for a vector, all its parts counted.

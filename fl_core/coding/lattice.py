@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from fl_core.coding.coding import SEED, Coding
+from fl_core.coding.coding import SEED, Coding, Received
 from fl_core.parts import Rate
 
 
@@ -43,15 +43,19 @@ class Lattice(Coding):
         return 2**self.bits
 
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
-        return self.code_near(torch.zeros_like(vector), vector, rng)
+        return self.code_near(torch.zeros_like(vector), vector, rng).vector
 
-    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Tensor:
+    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
         if not self.rotate:
-            return self.decode(self.encode(vector), known)
+            return self._received(known, vector)
         length = len(vector)
         signs = torch.from_numpy(rng.choice((-1.0, 1.0), self._sent(length))).to(vector)
-        received = self.decode(self.encode(_turned(vector, signs)), _turned(known, signs))
-        return (_hadamard(received) * signs)[:length]
+        received, wrong = self._received(_turned(known, signs), _turned(vector, signs))
+        return Received((_hadamard(received) * signs)[:length], wrong)
+
+    def _received(self, known: Tensor, vector: Tensor) -> Received:
+        received = self.decode(self.encode(vector), known)
+        return Received(received, wrong=bool(((received - vector).abs() > self.side).any()))
 
     def encode(self, vector: Tensor) -> Tensor:
         """Return k mod q of the point s·k nearest to a vector [d]."""

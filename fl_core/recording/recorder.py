@@ -112,6 +112,7 @@ class Record:
     clients: dict[str, list[float]] = field(default_factory=dict)
     diagnostics: list[dict[str, float]] = field(default_factory=list)
     non_finite: int = 0  # updates that were not finite
+    misread: int = 0  # messages that a coding decoded as others
     kept_bytes: dict[str, int] = field(default_factory=dict)  # at the end, at the server and at the clients
 
 
@@ -235,7 +236,7 @@ class Recorder:
             for row in record.curve
         ]
         record.status, record.reason = simulation.status, simulation.reason
-        record.non_finite = simulation.state.non_finite
+        record.non_finite, record.misread = simulation.state.non_finite, simulation.state.misread
         record.clients = self._clients(whole)
         record.kept_bytes = overhead(simulation)
         return record

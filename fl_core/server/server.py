@@ -25,8 +25,8 @@ class Server(Generic[M]):
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`, `ringing`. To write:
     `memory` (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings,
-    lists, tuples and dicts only, and `local_lr`. Actions: `step`, `dismiss`, `collect`, `refresh`, `wake`,
-    `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`.
+    lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `refresh`,
+    `wake`, `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`.
     """
 
     def __init__(
@@ -91,6 +91,16 @@ class Server(Generic[M]):
     def local_lr(self, lr: float) -> None:
         """Set η_l of the jobs that are sent from now on."""
         self._state.local_lr = lr
+
+    @property
+    def misread(self) -> int:
+        """Messages that were decoded as others, for strategies that code what they send themselves."""
+        return self._state.misread
+
+    @misread.setter
+    def misread(self, count: int) -> None:
+        """Set how many messages were decoded as others."""
+        self._state.misread = count
 
     @property
     def memory(self) -> M:

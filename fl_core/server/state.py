@@ -49,6 +49,7 @@ class ServerState:
     alarms: dict[int, int] = field(default_factory=dict)  # pending, ticks by number
     woken: dict[int, int] = field(default_factory=dict)  # of these, set in this event
     ringing: int | None = None  # the number of the alarm that rings in this event
+    misread: int = 0  # messages that a coding decoded as others
     stepped: bool = False  # in this event
     dismissed: list[Job] = field(default_factory=list)  # in this event; empty between events
     collected: list[Job] = field(default_factory=list)  # likewise

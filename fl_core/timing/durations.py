@@ -246,6 +246,28 @@ class TwoSpeed(OwnSpeed):
         return label(self, f"two-speed {100 * self.share:g} % × {factor}", shown=("share", "slow"))
 
 
+class Phones(OwnSpeed):
+    """Phones: each has one of three speeds, as measured for FLASH (Yang et al., WWW 2021).
+
+    In the authors' simulator (github.com/PKU-Chengxu/FLASH, models/utils/device_util/device_util.py) a
+    mini-batch of FEMNIST's network takes `MILLISECONDS` on three kinds of phones, and phones of an unknown
+    model are of these kinds with the weights `PHONES`.
+    """
+
+    name: ClassVar[str] = "phones"
+    MILLISECONDS: ClassVar[tuple[int, ...]] = (1642, 588, 179)
+    PHONES: ClassVar[tuple[int, ...]] = (18820, 16428, 159)
+
+    mean: Length = Fraction(
+        1
+    )  # mean length of a job over all phones; of the three kinds 1.43, 0.51, 0.16 of it
+
+    def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+        speeds, shares = np.array(self.MILLISECONDS), np.array(self.PHONES) / sum(self.PHONES)
+        drawn = stream(seed, "means").choice(speeds, n, p=shares)
+        return on_unit(float(self.mean) * drawn / (speeds @ shares), self.unit)
+
+
 # -- every job is drawn ----------------------------------------------------------------------------
 
 

@@ -19,10 +19,10 @@ from reports.tables import UNKNOWN, PageTable, TableEntry, download
 NOTE = (
     "Median over runs; in brackets the least and the greatest, where they differ. Sent are updates, received "
     "are models and what comes with them; sent to target: bytes of updates until the target was met (∞: the "
-    "median run never met it). Not finite are updates with an infinity or NaN, over the runs that had any. "
-    "Kept are tensors other than "
-    "models and updates at the end of the run, such as caches and buffers, those of "
-    "the clients in total. Wall time depends on the machine and on how jobs were computed."
+    "median run never met it). Not finite are updates with an infinity or NaN, misread the messages that a "
+    "quantiser decoded wrong, sender and receiver being too far apart, over the runs that had any. Kept are "
+    "tensors other than models and updates at the end of the run, such as caches and buffers, those of the "
+    "clients in total. Wall time depends on the machine and on how jobs were computed."
 )
 
 
@@ -56,6 +56,7 @@ def local_steps(run: RecordedRun) -> float:
 COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
     "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
     "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
+    "Misread": (lambda run: run.totals.get(Total.MISREAD, nan), numbers.count),
     "Local steps": (local_steps, numbers.count),
     "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
     "Received": (lambda run: at_end(run, Name.DOWNLOADS), numbers.size),

@@ -112,7 +112,7 @@ def test_lattice_is_decoded_right_just_where_it_should(width: int, side: float, 
     for draw in range(20):
         v = vector(d)
         known = v + vector(d) * (side * q * RNG.choice([0.1, 0.3, 1.0]))
-        received = coding.code_near(known, v, stream(0, "downlink", draw))
+        received, wrong = coding.code_near(known, v, stream(0, "downlink", draw))
         n = 2 ** math.ceil(math.log2(d)) if rotate else d
         turn = np.eye(n)
         if rotate:
@@ -130,6 +130,7 @@ def test_lattice_is_decoded_right_just_where_it_should(width: int, side: float, 
             expected.append(side * best)
         assert received.tolist() == pytest.approx((turn.T @ np.array(expected))[:d], abs=1e-9)
         right.append(all(as_sent))
+        assert wrong != right[-1]
         if np.abs(turned_v - turned_known).max() < (q - 1) * side / 2:
             assert right[-1]
             assert float((received - v).norm()) <= side / 2 * n**0.5 + 1e-9

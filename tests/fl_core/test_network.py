@@ -5,12 +5,14 @@ A model of these tests is one number, 8 bytes; a link of `ONE` Mbit/s carries on
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
 from test_golden import CENTRES
 from worlds import Scripted, events, play, scenario
 
@@ -26,6 +28,8 @@ from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job, Send
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
+from fl_core.timing.network.link import Link
+from fl_core.timing.network.network import Network, Way
 
 ONE = Fraction(64, 1_000_000)
 
@@ -124,6 +128,17 @@ def test_an_upload_in_progress_is_slowed_by_another_and_regains_its_rate() -> No
     where = linked(scenario(["3", "3.5"], updates=2), shared={"uplink": ONE})
     strategy = Scripted(on_next=lambda server: [0, 1] if server.now == 0 else [])
     assert times(play(strategy, where)[1]) == [(0, 4.5), (1, 5.0)]
+
+
+def test_phones_have_the_links_of_one_of_those_measured() -> None:
+    """Pairs of down and up stay together, each as often as any; their extremes are the published ones."""
+    network = Network.model_validate({"downlink": "phones_down", "uplink": "phones_up"})
+    n = 19_000
+    pairs = Counter(zip(network.rates(Way.DOWN, n, 1), network.rates(Way.UP, n, 1), strict=True))
+    assert len(pairs) == 19 and stats.chisquare(list(pairs.values())).pvalue > 1e-3
+    down, up = ([float(rate) for rate in rates] for rates in zip(*pairs, strict=True))
+    assert (min(down), max(down), min(up), max(up)) == (2.37, 17.333, 0.431, 6.635)
+    assert (17.333, 5.641) in zip(down, up, strict=True)
 
 
 # -- pairing ---------------------------------------------------------------------------------------
@@ -298,12 +313,46 @@ def test_resumed_amid_transfers(name: str, after: int, tmp_path: Path) -> None:
     assert again.simulation.server.mean_time
 
 
-def test_computed_together_alike() -> None:
-    """Jobs in any phase may be computed ahead."""
-    experiment = Experiment.model_validate({"scenario": crowded(), "strategy": "fedbuff"})
+@pytest.mark.parametrize("name", list(Strategy.members()))
+def test_computed_together_alike(name: str) -> None:
+    """Whatever the strategy, jobs in any phase may be computed ahead, stacked."""
+    strategy = {"name": name, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
+    experiment = Experiment.model_validate({"scenario": crowded(), "strategy": strategy, "seed": 3})
     plain, stacked = Simulation(experiment), Simulation(experiment)
     assert events(plain) == list(simulate(stacked, AllInFlight()))
     assert (plain.server.model - stacked.server.model).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize("shared", [False, True])
+def test_bytes_are_rate_times_busy_time(name: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of links of clients, time summed over transfers; of a shared one, the time in which it has any."""
+    busy, advance = {"down": 0.0, "up": 0.0}, Link._advance
+
+    def measured(link: Link, now: int) -> None:
+        way = next(way for way, links in simulation.state.links.items() if link in links)
+        ticks = (now - link.now) * (bool(link.transfers) if shared else len(link.transfers))
+        busy[way] += simulation.lengths.clock.time(ticks)
+        advance(link, now)
+
+    monkeypatch.setattr(Link, "_advance", measured)
+    rates = {"downlink": 3 * ONE, "uplink": 2 * ONE}
+    where = scenario(
+        [1, "1/2", "1/4", 2],
+        centres=CENTRES,
+        time=12,
+        availability={"name": "spells", "mean_on": 6, "mean_off": 1},
+    )
+    where = linked(where, **({"shared": rates} if shared else rates))
+    strategy = {"name": name, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
+    simulation = Simulation(Experiment.model_validate({"scenario": where, "strategy": strategy, "seed": 3}))
+    events(simulation)
+    state, transfers = simulation.state, simulation.transfers
+    assert transfers is not None
+    for job in list(simulation.server.jobs):
+        transfers.abandon(job)
+    assert state.sent["down"] == pytest.approx(3 * 8 * busy["down"], abs=4)  # a byte of each open transfer
+    assert state.sent["up"] == pytest.approx(2 * 8 * busy["up"], abs=4) and state.sent["up"] > 20
 
 
 def test_a_send_of_another_start_costs_the_same() -> None:

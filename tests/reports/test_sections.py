@@ -204,17 +204,19 @@ def test_costs_are_those_of_the_runs() -> None:
     assert table.numbers["run"].nunique() == 3 and "Not finite" not in texts
 
 
-def test_updates_that_were_not_finite_are_counted() -> None:
+@pytest.mark.parametrize(
+    ("name", "heading"), [("non_finite_updates", "Not finite"), ("misread_messages", "Misread")]
+)
+def test_rare_accidents_are_counted(name: str, heading: str) -> None:
     """Over the runs that had any; the column is absent where none had."""
     made = [
-        replace(one, totals={"non_finite_updates": 2.0 * one.seed} if one.seed else {})
-        for one in reach([FAST, SLOW, NEVER])
+        replace(one, totals={name: 2.0 * one.seed} if one.seed else {}) for one in reach([FAST, SLOW, NEVER])
     ]
     section = cost.section(Results.of(records(*made)))
     assert section is not None
     (table,) = section.tables
     texts = dict(zip(table.headings, table.lines[0], strict=True))
-    assert (texts["Not finite"].text, texts["Not finite"].detail) == ("3", "(2 to 4)")
+    assert (texts[heading].text, texts[heading].detail) == ("3", "(2 to 4)")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ work: X ← (X + Σ Y_i)/(s + 1) at the server and, with the old X, X_i ← (X +
 client that joins starts from X.
 
 In the paper all that is sent is quantised: clients receive X near their Y_i, the server each Y_i near its X.
-`uplink` and `downlink` say how; `lattice` is the paper's quantiser, without `rotate` as in its code.
+`uplink` and `downlink` say how; `lattice` is the paper's quantiser, without `rotate` as in its code. Messages
+that are decoded wrong, since the two models are too far apart, are counted.
 
 Based on the paper's abstract and overview and on the published code, not on its algorithm; the default values
 are ours, and by default nothing is quantised. The code multiplies the clients' rates by (s + 1)/s, as we do
@@ -39,9 +40,11 @@ class QuAFL(Polling):
         s, i, x, y = server.memory.polled, update.client, server.model, update.model
         received, sent = x, y
         if self.downlink:
-            received = self.downlink.code_near(y, x, server.stream("downlink", server.version))
+            received, wrong = self.downlink.code_near(y, x, server.stream("downlink", server.version))
+            server.misread += wrong
         if self.uplink:
-            sent = self.uplink.code_near(x, y, server.stream("uplink", i, server.version))
+            sent, wrong = self.uplink.code_near(x, y, server.stream("uplink", i, server.version))
+            server.misread += wrong
         server.memory.models[i] = (received + s * y) / (s + 1)
         return sent
 

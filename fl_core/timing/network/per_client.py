@@ -105,6 +105,44 @@ class Table(PerClient):
         return self.table
 
 
+class Phones(PerClient):
+    """Base of phones' links: each client has those of one of 19 phones, which is drawn evenly.
+
+    Means of what was measured for FLASH (Yang et al., WWW 2021), in models/speed_distri.json of the authors'
+    repository (github.com/PKU-Chengxu/FLASH). The unit is given as "kb/s", here kilobits; their simulator
+    divides kilobytes by the rates, and so is eight times as fast.
+    """
+
+    # kbit/s down and up, rounded
+    MEASURED: ClassVar[tuple[tuple[int, int], ...]] = (
+        *((7491, 4935), (4055, 3006), (2370, 2774), (9913, 6635), (4209, 2974), (3778, 2632), (3473, 5141)),
+        *((4668, 3205), (3298, 2337), (4284, 3642), (3658, 2547), (7214, 4040), (8885, 6279), (5125, 3730)),
+        *((7271, 5743), (4318, 3286), (6708, 665), (17333, 5641), (3177, 431)),
+    )
+    up: ClassVar[bool]
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        phones = stream(seed, purpose).integers(len(self.MEASURED), size=n)
+        return tuple(Fraction(self.MEASURED[phone][self.up], 1000) for phone in phones)
+
+    def label(self) -> str:
+        return "phones"
+
+
+class PhonesDown(Phones):
+    """Downlinks of phones, 2.4 to 17 Mbit/s, as measured for FLASH (Yang et al., WWW 2021)."""
+
+    name: ClassVar[str] = "phones_down"
+    up: ClassVar[bool] = False
+
+
+class PhonesUp(Phones):
+    """Uplinks of phones, 0.4 to 6.6 Mbit/s, as measured for FLASH (Yang et al., WWW 2021)."""
+
+    name: ClassVar[str] = "phones_up"
+    up: ClassVar[bool] = True
+
+
 class Column(PerClient):
     """A column of a CSV file with a header and a row for each client, in order; further rows are left out."""
 

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from quadratics import START, TIMES, Arrival, N, assert_same, experiment, local_sgd, played
 
+from fl_core.recording.recorder import run
+
 LR, STEPS, SAMPLE = 0.1, 4, 2  # η_l, K, s
 PERIOD = Fraction(7, 5)  # Δt: the slowest client needs six polls for its K steps
 LENGTHS = [Fraction(time) for time in TIMES]
@@ -109,18 +111,21 @@ def test_quafl_with_its_quantiser(bits: int) -> None:
     """X ← (X + Σ Q_X(Y_i))/(s + 1), X_i ← (Q_{Y_i}(X) + s Y_i)/(s + 1), Q_z(v) decoded near z."""
     side = 0.02
     link = {"name": "lattice", "bits": bits, "side": side}
-    rounds, found = played_polls(**described("quafl", uplink=link, downlink=link))
+    strategy = described("quafl", uplink=link, downlink=link)
+    rounds, found = played_polls(**strategy)
     x, own, wrong = START, [START] * N, 0
     for now, group in enumerate(rounds, 1):
         total = x.copy()
         for seen in group:
             y = own[seen.client] + seen.delta
             total += near(y, x, 2**bits, side)
-            wrong += np.abs(near(y, x, 2**bits, side) - y).max() > side / 2 + 1e-9
+            for sent, known in ((y, x), (x, y)):
+                wrong += bool(np.abs(near(sent, known, 2**bits, side) - sent).max() > side / 2 + 1e-9)
             own[seen.client] = (near(x, y, 2**bits, side) + SAMPLE * y) / (SAMPLE + 1)
         x = total / (SAMPLE + 1)
         np.testing.assert_allclose(found[now], x, rtol=0, atol=1e-10)
     assert (wrong > 0) == (bits == 5)  # q s/2 is .32 there, and clients are farther apart
+    assert run(experiment(strategy, updates=SAMPLE * ROUNDS)).misread == wrong
 
 
 def test_quafl_keeps_the_mean_of_all_models_but_for_the_gradients() -> None:

@@ -72,6 +72,18 @@ def test_persistent_means_are_exponential_and_so_are_the_jobs_around_them() -> N
     assert stats.kstest(sample.ravel(), stats.expon.cdf).pvalue > TINY
 
 
+def test_phones_are_of_three_speeds_in_the_published_shares() -> None:
+    """1642 : 588 : 179 in shares of 18820 : 16428 : 159; their mean is the one asked for."""
+    drawn = law("phones", mean=3).means(40_000, 1)
+    counts = Counter(drawn)
+    slow, middle, fast = sorted(counts, reverse=True)
+    assert (float(slow / fast), float(middle / fast)) == pytest.approx((1642 / 179, 588 / 179), rel=1e-5)
+    shares = np.array([18820, 16428, 159]) / 35407
+    observed = [counts[slow], counts[middle], counts[fast]]
+    assert stats.chisquare(observed, 40_000 * shares).pvalue > TINY
+    assert float(shares @ np.array([slow, middle, fast], float)) == pytest.approx(3, abs=1e-6)
+
+
 def test_a_uniform_reading_of_fx_draws_uniform_means() -> None:
     durations = FX(reading="uniform")
     means = [float(mean) for mean in durations.means(2000, 1)]
