@@ -173,11 +173,7 @@ def test_the_suite_ci_covers_every_strategy() -> None:
     """On two kinds of problem, under several seeds, in the execution that repeats bit for bit."""
     suite = load("ci")
     runs = suite.runs()
-    assert {
-        run.experiment.strategy.name for run in runs
-    } == Strategy.members().keys() - {  # left for the next baseline
-        *("delayed_nesterov", "fedstale", "mindflayer")
-    }
+    assert {run.experiment.strategy.name for run in runs} == Strategy.members().keys()
     assert {run.experiment.scenario.problem.name for run in runs} == {"digits", "quadratic"}
     assert len({run.scenario for run in runs}) >= 3
     assert len({run.experiment.seed for run in runs}) >= 3
