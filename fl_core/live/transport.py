@@ -1,0 +1,108 @@
+"""What a server and its real clients send to each other, and the interface of what carries it."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from fl_core.keys import digest
+from fl_core.server.jobs import Job
+
+
+class Packed:
+    """A message as bytes, which hold tensors and plain data only, and no code."""
+
+    def pack(self) -> bytes:
+        """Return the message as bytes."""
+        content = io.BytesIO()
+        torch.save({field.name: getattr(self, field.name) for field in fields(self)}, content)  # type: ignore[arg-type]
+        return content.getvalue()
+
+    @classmethod
+    def unpack(cls, content: bytes) -> Self:
+        """Return the message that was packed, its tensors on the CPU."""
+        return cls(**torch.load(io.BytesIO(content), "cpu", weights_only=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMessage(Packed):
+    """A job on its way to its client: the model, and all else that its local steps need."""
+
+    client: int
+    index: int  # the client's index-th job; names its random streams
+    version: int
+    start: Tensor  # θ_start [d]
+    broadcast: dict[str, Tensor]
+    client_state: dict[str, Tensor]
+    steps: int  # K
+    lr: float  # η_l
+    with_loss: bool
+    seconds: float  # the job's length: a client that computed faster waits for the rest
+    waits: bool  # whether the client waits longer, until the job is collected
+
+    @classmethod
+    def of(cls, job: Job, seconds: float) -> Self:
+        """Return the message that a job in service becomes."""
+        inputs: dict[str, Any] = {
+            field.name: getattr(job, field.name) for field in fields(cls) if field.name != "seconds"
+        }
+        return cls(**inputs, seconds=seconds)
+
+    def finished(self, elapsed: float) -> int:
+        """Return the steps finished after so many seconds, the length being split evenly over them (19)."""
+        return min(self.steps, int(self.steps * elapsed / self.seconds)) if self.seconds else self.steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateMessage(Packed):
+    """What a client made of a job."""
+
+    client: int
+    index: int
+    version: int  # as received
+    received: str  # digest of the model that was received
+    steps: int  # that were made
+    delta: Tensor  # θ_end − θ_start [d]
+    gradient: Tensor  # mean corrected gradient [d]
+    loss: float | None
+    finite: bool
+    began: float  # seconds since 1970, by the client's clock: when it took up the job
+    computed: float  # seconds of computing
+
+
+@dataclass(frozen=True, slots=True)
+class LostClients:
+    """Clients whose process, or machine, is gone: they come no more, and nor do their jobs."""
+
+    clients: Sequence[int]
+
+
+class Transport(Protocol):
+    """Carries messages between the server and the clients of one run.
+
+    An update that crosses a `dismiss` or a `collect` on its way may come nevertheless; the server ignores
+    those of jobs that are no longer in flight.
+    """
+
+    def send(self, message: JobMessage) -> None:
+        """Send a job to its client; returns at once."""
+
+    def dismiss(self, client: int, index: int) -> None:
+        """Let a client stop working on a job; no update is wanted."""
+
+    def collect(self, client: int, index: int) -> None:
+        """Let a client answer at once with the steps finished by now."""
+
+    def poll(self, timeout: float) -> UpdateMessage | LostClients | None:
+        """Return the next message, in the order in which they come; None if none does within `timeout` [s]."""
+
+    def stop(self) -> None:
+        """End all clients."""
+
+
+def digest_of(model: Tensor) -> str:
+    """Return the digest of a model's numbers."""
+    return digest(memoryview(model.detach().cpu().contiguous().numpy()).cast("B"))
