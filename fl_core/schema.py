@@ -263,6 +263,9 @@ class Name:
     NOISE, BIAS, DELAY, GRADIENT = "noise_sq", "bias_sq", "delay_sq", "gradient_sq"
     DOWNLOAD, COMPUTATION, UPLOAD = "download_time", "computation_time", "upload_time"
     ROUND_TIME, PARTICIPANTS = "round_time", "participants"
+    JOB, SENT, BEGAN, ARRIVED = "job", "sent", "began", "arrived"
+    STEPS, COMPUTED, RESENT = "steps", "computed_seconds", "resent"
+    KIND, MODEL = "kind", "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,4 +323,18 @@ CLIENTS = Table(
     numbers=Name.CLIENT,
     shares=Name.IMPORTANCE,
 )
+# Of a run in real time: its jobs, its events, and its last model. Times are in units of virtual time; a job that
+# was dismissed or lost, or in flight at the end, has no arrival.
+JOBS = Table(
+    "jobs",
+    dict.fromkeys((Name.CLIENT, Name.JOB, Name.VERSION), COUNT)
+    | {Name.SENT: AMOUNT}
+    | dict.fromkeys((Name.STEPS, Name.UPLOADS, Name.DOWNLOADS, Name.RESENT), COUNT),
+)
+EVENTS = Table(
+    "events",
+    {TIME: AMOUNT, Name.KIND: COUNT, Name.VERSION: COUNT, Name.MODEL: COUNT},
+    ordered=(TIME, Name.VERSION),
+)
+MODEL = Table("model", {}, rows=1)
 DIAGNOSTICS = Table("diagnostics", {ITERATION: COUNT}, ordered=(ITERATION,))

@@ -1,14 +1,30 @@
 """A client's side: local work on the model that it received, and the rest of the job's length."""
 
-from heapq import heapify, heappop, heappush
+import signal
+from contextlib import suppress
+from enum import StrEnum, auto
+from heapq import heappop, heappush
 from multiprocessing.connection import Connection
 from time import monotonic, time
 
+import torch
+
 from fl_core.execution.one_by_one import work
+from fl_core.experiment import Experiment
+from fl_core.import_guard import OwnPackages
 from fl_core.live.transport import JobMessage, UpdateMessage, digest_of
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
+
+READY = b"ready"  # a process's first message: its world is built
+
+
+class Signal(StrEnum):
+    """What a server has to say about a job that it sent."""
+
+    DISMISS = auto()
+    COLLECT = auto()
 
 
 def train(message: JobMessage, world: World, local: LocalWork, steps: int | None = None) -> UpdateMessage:
@@ -48,3 +64,68 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
         began=began,
         computed=monotonic() - clock,
     )
+
+
+class ClientProcess:
+    """The clients that one process stands for: each trains, waits for the rest of its job's length, answers.
+
+    A job is computed when it comes in, and others of the process wait for that.
+    """
+
+    def __init__(self, pipe: Connection, world: World, local: LocalWork) -> None:
+        self.pipe, self.world, self.local = pipe, world, local
+        # (client, index) → what was sent, what was computed, and when it came in
+        self.jobs: dict[tuple[int, int], tuple[JobMessage, UpdateMessage, float]] = {}
+        self.due: list[tuple[float, tuple[int, int]]] = []  # a heap: when an answer is sent
+
+    def run(self) -> None:
+        """Serve until the server is gone.
+
+        Raises:
+            EOFError: The server closed the connection.
+        """
+        while True:
+            while self.due and self.due[0][0] <= monotonic():
+                self.answer(heappop(self.due)[1])
+            if self.pipe.poll(max(0.0, self.due[0][0] - monotonic()) if self.due else None):
+                match self.pipe.recv():
+                    case bytes(content):
+                        self.take(JobMessage.unpack(content))
+                    case Signal.DISMISS, key:
+                        self.jobs.pop(key, None)
+                    case Signal.COLLECT, key:
+                        self.collect(key)
+
+    def take(self, message: JobMessage) -> None:
+        """Compute a job, and keep its update until its length is over."""
+        came, key = monotonic(), (message.client, message.index)
+        self.jobs[key] = message, train(message, self.world, self.local), came
+        if not message.waits:
+            heappush(self.due, (came + message.seconds, key))
+
+    def collect(self, key: tuple[int, int]) -> None:
+        """Answer with the first steps of a job, as many as are finished by the clock (19)."""
+        if key in self.jobs:
+            message, update, came = self.jobs[key]
+            steps = message.finished(monotonic() - came)
+            if steps < message.steps:
+                self.jobs[key] = message, train(message, self.world, self.local, steps), came
+            self.answer(key)
+
+    def answer(self, key: tuple[int, int]) -> None:
+        """Send the update of a job, unless it was dismissed or collected meanwhile."""
+        if key in self.jobs:
+            self.pipe.send_bytes(self.jobs.pop(key)[1].pack())
+
+
+def serve(pipe: Connection, own: OwnPackages | None) -> None:
+    """Be the clients at the other end of a pipe, the main function of a process; `own` finds the user's code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the server decides
+    if own is not None:
+        own.install()
+    torch.set_num_threads(1)
+    with suppress(EOFError, OSError):  # the server is gone
+        experiment: Experiment = pipe.recv()
+        world = experiment.scenario.problem.world(experiment.seed)
+        pipe.send_bytes(READY)
+        ClientProcess(pipe, world, experiment.strategy.local).run()

@@ -40,9 +40,9 @@ class Ends:
             self.clock.time(state.now) / float(self.budget.time) if self.budget.time else 0.0,
         )
 
-    def reached(self, state: RunState, server: Server) -> tuple[Status, str] | None:
-        """Return how the run ends, and why; None if there is a next event."""
-        heap, none_comes = state.queue.heap, not (state.serving or state.returns)
+    def reached(self, state: RunState, server: Server, upcoming: float | None) -> tuple[Status, str] | None:
+        """Return how the run ends, and why; None if there is a next event, not before tick `upcoming`."""
+        none_comes = not (state.serving or state.returns)
         reason = None
         if state.version >= self.iterations:
             reason = Reason.ITERATIONS
@@ -50,7 +50,7 @@ class Ends:
             reason = Reason.UPDATES
         elif self.bytes < inf and sum(state.sent.values()) >= self.bytes:
             reason = Reason.BYTES
-        elif heap and heap[0][0] > self.deadline:
+        elif upcoming is not None and upcoming > self.deadline:
             reason = self.at_deadline
         elif none_comes and state.roster.absent == server.n:
             reason = Reason.NO_CLIENT

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 
@@ -13,6 +13,7 @@ class Kind(IntEnum):
     ARRIVAL = 1  # of an update, even from a client that leaves at this tick
     PRESENCE = 2  # a client leaves or returns
     TICK = 3  # an alarm rings, after all arrivals at the same tick (a FedFix window includes its end)
+    LOST = 4  # a real client's process is gone, and the client with it
 
 
 JOBS = (Kind.PHASE, Kind.ARRIVAL)  # what comes with a job
@@ -39,6 +40,14 @@ class EventQueue:
         """Return the earliest event, which stays in the queue: time, kind, client, payload."""
         time, kind, client, _, payload = self.heap[0]
         return time, kind, client, payload
+
+    def remove(self, kind: Kind, client: int) -> int:
+        """Remove a client's events of a kind; return how many there were."""
+        kept = [entry for entry in self.heap if entry[1:3] != (kind, client)]
+        removed = len(self.heap) - len(kept)
+        self.heap[:] = kept
+        heapify(self.heap)
+        return removed
 
     def items(self) -> list[tuple[int, Kind, int, Any]]:
         """Return all events in order; pushed into an empty queue, they restore this one."""

@@ -1,5 +1,8 @@
 """The service of jobs at clients: download, computation, upload (docs/architecture.md, rule 22)."""
 
+from fractions import Fraction
+from typing import ClassVar
+
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
@@ -9,10 +12,29 @@ from fl_core.timing.network.network import Way
 
 
 class Service:
-    """What happens to a job from `began` to its arrival; without a network, computation and nothing else."""
+    """What happens to a job from `began` to its arrival; without a network, computation and nothing else.
 
-    def __init__(self, state: RunState, lengths: Lengths, transfers: Transfers | None) -> None:
+    Here jobs are served in virtual time; in a subclass elsewhere, from where arrivals come.
+    """
+
+    times: ClassVar[tuple[Fraction, ...]] = ()  # lengths of virtual time that the clock must hit exactly
+
+    def attach(self, state: RunState, lengths: Lengths, transfers: Transfers | None) -> None:
+        """Serve the jobs of a simulation."""
         self.state, self.lengths, self.transfers = state, lengths, transfers
+
+    def upcoming(self) -> float | None:
+        """Return the tick before which nothing happens any more; None if nothing is queued."""
+        heap = self.state.queue.heap
+        return heap[0][0] if heap else None
+
+    def due(self, deadline: float) -> bool:
+        """Return whether the earliest event happens now; False if something else may have to be looked at.
+
+        Args:
+            deadline: The last tick of the run, or infinity.
+        """
+        return True
 
     def begin(self, job: Job) -> None:
         """Begin a job's download."""

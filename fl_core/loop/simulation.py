@@ -1,4 +1,4 @@
-"""The one loop: arrivals in virtual time.
+"""The one loop: arrivals in virtual time, or in whatever time its service of jobs says.
 
 It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, logs, checkpoints and stops
 (`break`) between two events. The numbers in comments are the exact rules in docs/architecture.md.
@@ -29,11 +29,11 @@ from fl_core.server.state import tensor_bytes
 from fl_core.timing.clock import MICRO
 from fl_core.timing.durations import Lengths
 
-PHASE, ARRIVAL, PRESENCE, TICK = Kind
+PHASE, ARRIVAL, PRESENCE, TICK, LOST = Kind
 
 
 class Event(NamedTuple):
-    """An event after it happened: an update arrived, a client came back, or an alarm rang."""
+    """An event after it happened: an update arrived, a client came back or was lost, or an alarm rang."""
 
     kind: Kind
     time: int  # ticks
@@ -48,10 +48,13 @@ class Event(NamedTuple):
 class Simulation:
     """One experiment in virtual time; `events()` can be paused and resumed between two events.
 
-    All that changes is in `state`; strategies see it through `server`.
+    All that changes is in `state`; strategies see it through `server`. With a `service` of its own, jobs are
+    served in real time, or as they were recorded (`fl_core/live`).
     """
 
-    def __init__(self, experiment: Experiment, world: World | None = None) -> None:
+    def __init__(
+        self, experiment: Experiment, world: World | None = None, service: Service | None = None
+    ) -> None:
         scenario, strategy, seed = experiment.scenario, experiment.strategy, experiment.seed
         self.experiment = experiment
         self.world = world = world or scenario.problem.world(seed)
@@ -63,7 +66,9 @@ class Simulation:
         self.together = scenario.timing.durations.together
         self.refuses = scenario.non_finite == "refuse"
         timing, n = scenario.timing, self.world.n
-        exact_times = (*strategy.times(), *timing.availability.times(), *((MICRO,) if timing.network else ()))
+        self.service = service or Service()
+        exact_times = (*strategy.times(), *timing.availability.times(), *self.service.times)
+        exact_times += (MICRO,) if timing.network else ()
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
         self.ends = Ends(self.budget, self.lengths.clock, strategy)
         self.absences = [timing.availability.absences(client, n, seed) for client in range(n)]
@@ -77,7 +82,7 @@ class Simulation:
         )
         tick = timing.unit * self.lengths.clock.unit  # seconds
         self.transfers = Transfers(timing.network, self.state, n, seed, tick) if timing.network else None
-        self.service = Service(self.state, self.lengths, self.transfers)
+        self.service.attach(self.state, self.lengths, self.transfers)
         self.server = Server(
             self.state,
             p=self.world.p,
@@ -145,6 +150,8 @@ class Simulation:
             self._start()
             self._check(model, writes)
         while not self._ended():
+            if not self.service.due(self.ends.deadline):
+                continue
             time, kind, client, _, item = heap[0]
             if kind is ARRIVAL and item.delta is None:
                 yield ComputeRequest(item, self.world, self.local, self._computable, state.wasted)
@@ -175,6 +182,8 @@ class Simulation:
         """Let an event happen that is no arrival; return None if no strategy is told."""
         if kind is TICK:
             return self._tick(client)
+        if kind is LOST:
+            return self._lose(client)
         if kind is PHASE:
             self.service.go_on(item)
         elif self.state.roster.present[client]:
@@ -287,6 +296,24 @@ class Simulation:
         self._begin_next(client)
         self._settle()
         return Event(PRESENCE, state.now, state.version, state.stepped, client)
+
+    def _lose(self, client: int) -> Event:
+        """Let a client be gone for good, and with it the job in its service, without an update (23)."""
+        state = self.state
+        moves = state.queue.remove(PRESENCE, client)
+        if state.roster.present[client]:
+            self._leave(client, returns=None)
+        elif moves:
+            state.returns -= 1
+            state.gone.append(client)
+        if (job := next(iter(state.flight.get(client, ())), None)) and job.began is not None:
+            job.dismissed = True
+            state.land(job, last_update_version=-1)
+            self.service.abandon(job)
+            if not job.waits:  # else nobody asked for its update
+                self.strategy.lost(self.server, client)
+        self._settle()
+        return Event(LOST, state.now, state.version, state.stepped, client)
 
     def _start(self) -> None:
         self.state.started = True
@@ -446,7 +473,9 @@ class Simulation:
         """Return whether there is no next event."""
         state = self.state
         self._drop_abandoned()
-        if state.status is Status.RUNNING and (end := self.ends.reached(state, self.server)) is not None:
+        if state.status is Status.RUNNING and (
+            end := self.ends.reached(state, self.server, self.service.upcoming())
+        ) is not None:
             state.status, state.reason = end
         return state.status is not Status.RUNNING
 

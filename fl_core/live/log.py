@@ -1,0 +1,60 @@
+"""The log of a run in real time: its jobs and its events, all that a replay needs."""
+
+from collections import defaultdict
+from typing import Any
+
+from fl_core.live.transport import digest_of
+from fl_core.loop.simulation import Event, Simulation
+from fl_core.schema import TIME, Name
+from fl_core.server.jobs import Job
+from fl_core.timing.clock import Clock
+from fl_core.timing.network.network import Way
+
+DIGITS = 13  # of a model's digest: as many as a float holds exactly
+
+
+class RunLog:
+    """The tables JOBS and EVENTS of `fl_core.schema`, by column, as they grow."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, list[Any]] = defaultdict(list)
+        self.events: dict[str, list[Any]] = defaultdict(list)
+
+    def add(self, job: Job, clock: Clock, arrived: int | None = None, **more: float | None) -> None:
+        """Add a job that leaves flight, or is in flight at the end.
+
+        Args:
+            job: The job.
+            clock: The clock of its ticks.
+            arrived: When its update arrived, in ticks; None if none did.
+            more: Values of further columns.
+        """
+        row = {
+            Name.CLIENT: job.client,
+            Name.JOB: job.index,
+            Name.VERSION: job.version,
+            Name.SENT: clock.time(job.sent),
+            Name.ARRIVED: None if arrived is None else clock.time(arrived),
+            Name.STEPS: job.steps,
+            Name.DOWNLOADS: job.bytes[Way.DOWN],
+            Name.UPLOADS: 0 if arrived is None else job.bytes[Way.UP],
+        }
+        for name, value in {**row, **more}.items():
+            self.jobs[name].append(value)
+
+    def see(self, event: Event, simulation: Simulation) -> None:
+        """Add an event, with a digest of the model after it."""
+        if self.events[Name.VERSION][-1:] == [event.version]:
+            model = self.events[Name.MODEL][-1]
+        else:
+            model = int(digest_of(simulation.server.model)[:DIGITS], 16)
+        row = {
+            TIME: simulation.time,
+            Name.KIND: int(event.kind),
+            Name.CLIENT: event.client,
+            Name.STALENESS: event.staleness,
+            Name.VERSION: event.version,
+            Name.MODEL: model,
+        }
+        for name, value in row.items():
+            self.events[name].append(value)

@@ -1,0 +1,97 @@
+"""Clients as processes of this machine: a transport over pipes."""
+
+import multiprocessing
+from collections import deque
+from contextlib import suppress
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Thread
+from time import sleep
+from typing import Any
+
+from fl_core.experiment import Experiment
+from fl_core.import_guard import own_packages
+from fl_core.live.client import READY, Signal, serve
+from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
+
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+class LocalProcesses:
+    """Processes of this machine that share a run's clients: client i is served by process i mod `processes`.
+
+    The transport is there once all have built the world, so that no job waits for data to be read.
+
+    Raises:
+        RuntimeError: A process ended before it was ready.
+    """
+
+    def __init__(self, experiment: Experiment, processes: int) -> None:
+        self.n = experiment.scenario.problem.clients
+        multiprocessing.set_forkserver_preload([serve.__module__])
+        context: Any = multiprocessing.get_context(METHOD)
+        self.processes, self.pipes, self._outgoing = [], [], []
+        self._received: deque[UpdateMessage | LostClients] = deque()
+        for _ in range(min(processes, self.n)):
+            pipe, theirs = context.Pipe()
+            process = context.Process(target=serve, args=(theirs, own_packages()), daemon=True)
+            process.start()
+            theirs.close()  # so that the death of the process ends the pipe
+            self.processes.append(process)
+            self.pipes.append(pipe)
+            # Sent by a thread: server and client may both be sending more than the pipe holds.
+            self._outgoing.append(SimpleQueue[Any]())
+            Thread(target=_write, args=(pipe, self._outgoing[-1]), daemon=True).start()
+            self._outgoing[-1].put(experiment)
+        try:
+            for pipe in self.pipes:
+                assert pipe.recv_bytes() == READY
+        except (EOFError, OSError):
+            self.stop()
+            raise RuntimeError("a client process ended before it was ready") from None
+
+    def send(self, message: JobMessage) -> None:
+        """Send a job to its client's process."""
+        self._put(message.client, message.pack())
+
+    def dismiss(self, client: int, index: int) -> None:
+        """Let a client drop a job."""
+        self._put(client, (Signal.DISMISS, (client, index)))
+
+    def collect(self, client: int, index: int) -> None:
+        """Let a client answer at once."""
+        self._put(client, (Signal.COLLECT, (client, index)))
+
+    def poll(self, timeout: float) -> UpdateMessage | LostClients | None:
+        """Return the next message of any process."""
+        if not self._received:
+            if not (open_pipes := [pipe for pipe in self.pipes if not pipe.closed]):
+                sleep(timeout)
+            for pipe in connection.wait(open_pipes, timeout) if open_pipes else ():
+                self._received.append(self._receive(pipe))
+        return self._received.popleft() if self._received else None
+
+    def stop(self) -> None:
+        """End all processes."""
+        for outgoing, process in zip(self._outgoing, self.processes, strict=True):
+            outgoing.put(None)
+            process.kill()  # nothing of theirs is kept
+            process.join()
+
+    def _put(self, client: int, content: Any) -> None:
+        self._outgoing[client % len(self.pipes)].put(content)
+
+    def _receive(self, pipe: Any) -> UpdateMessage | LostClients:
+        try:
+            return UpdateMessage.unpack(pipe.recv_bytes())
+        except (EOFError, OSError):
+            pipe.close()
+            return LostClients(range(self.pipes.index(pipe), self.n, len(self.pipes)))
+
+
+def _write(pipe: Connection, outgoing: SimpleQueue[Any]) -> None:
+    """Send what comes through a queue, until None or the end of the process at the other end."""
+    with suppress(OSError):
+        while (content := outgoing.get()) is not None:
+            pipe.send(content)

@@ -1,0 +1,137 @@
+"""Service in real time: jobs are messages to clients, and the clock is the wall's (docs/architecture.md, 23)."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import inf
+from time import monotonic, time
+from typing import ClassVar
+
+from fl_core.live.log import RunLog
+from fl_core.live.transport import JobMessage, LostClients, Transport, UpdateMessage, digest_of
+from fl_core.loop.events import Kind
+from fl_core.loop.service import Service
+from fl_core.schema import Name
+from fl_core.server.jobs import Job
+from fl_core.timing.clock import MICRO
+
+PULSE = 0.2  # seconds at most that the server waits before it looks whether it is to stop
+
+
+class StoppedError(Exception):
+    """The server is to stop; the run is between two events, and can be saved."""
+
+
+class RealTime(Service):
+    """Jobs go to clients as messages, and arrive when their answers come."""
+
+    times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
+
+    def __init__(self, unit: float, log: RunLog, stopping: Callable[[], bool] = bool) -> None:
+        self.unit = unit  # seconds in a unit of virtual time
+        self.log, self.stopping = log, stopping
+        self.waited = 0.0  # seconds that the server had nothing to do
+        self.sent_again: set[tuple[int, int]] = set()  # (client, index) of jobs lost with an earlier server
+        self._answers: dict[tuple[int, int], UpdateMessage] = {}  # of jobs whose arrival is queued
+
+    def start(self, transport: Transport) -> None:
+        """Let the clock go on from the state's tick; jobs that were in service then are sent again, as they were."""
+        self.transport = transport
+        self.tick = self.unit * float(self.lengths.clock.unit)  # seconds
+        self.epoch, self._began = (clock() - self.state.now * self.tick for clock in (monotonic, time))
+        for job, *_ in self.state.flight.values():
+            if job.began is not None:
+                self.sent_again.add((job.client, job.index))
+                self._compute(job)
+
+    def now(self) -> int:
+        """Return the wall clock's tick."""
+        return int((monotonic() - self.epoch) / self.tick)
+
+    def upcoming(self) -> float | None:
+        """Return the earliest tick that is queued, or now: until then messages may come."""
+        return min(super().upcoming() or inf, self.now())
+
+    def due(self, deadline: float) -> bool:
+        """Wait for the earliest event's tick, a message, or the end of the run.
+
+        Raises:
+            StoppedError: The server is to stop.
+        """
+        if self.stopping():
+            raise StoppedError
+        ahead = super().upcoming()
+        until = deadline + 1 if ahead is None else min(ahead, deadline + 1)
+        began = monotonic()
+        seconds = self.epoch + until * self.tick - began
+        if seconds <= 0:
+            return ahead is not None
+        message = self.transport.poll(min(seconds, PULSE))
+        self.waited += monotonic() - began
+        if isinstance(message, UpdateMessage):
+            self._arrive(message)
+        elif isinstance(message, LostClients):
+            for client in message.clients:
+                self.state.queue.push(self._next_tick(), Kind.LOST, client, None)
+        return False
+
+    def end(self, job: Job) -> None:
+        """Log a job whose update arrived."""
+        super().end(job)
+        self._log(job, arrived=self.state.now)
+
+    def abandon(self, job: Job) -> None:
+        """Let a job's client drop it."""
+        super().abandon(job)
+        if job.began is not None:
+            self.transport.dismiss(job.client, job.index)
+        self._log(job)
+
+    def collect(self, job: Job) -> None:
+        """Ask a client for its update so far; its answer is one as any other."""
+        self.state.serving += job.waits
+        job.waits = False
+        self.transport.collect(job.client, job.index)
+
+    def stop(self) -> None:
+        """Log the jobs that are in flight at the end."""
+        for jobs in self.state.flight.values():
+            for job in jobs:
+                self._log(job)
+
+    def _compute(self, job: Job) -> None:
+        """Send a job to its client."""
+        assert job.length is not None
+        job.computes = self.state.now
+        self.transport.send(JobMessage.of(job, job.length * self.tick))
+
+    def _arrive(self, message: UpdateMessage) -> None:
+        """Queue the arrival of a job in service; the update of any other is dropped."""
+        job = next(iter(self.state.flight.get(message.client, ())), None)
+        if job is None or job.index != message.index or job.began is None or job.until is not None:
+            return
+        if (message.version, message.received) != (job.version, digest_of(job.start)):
+            raise RuntimeError(f"client {job.client} trained on another model than it was sent")
+        job.delta, job.gradient, job.loss = message.delta, message.gradient, message.loss
+        job.steps, job.finite = message.steps, message.finite
+        job.ends = job.leaves = job.until = self._next_tick()
+        self.state.queue.push(job.until, Kind.ARRIVAL, job.client, job)
+        self._answers[job.client, job.index] = message
+
+    def _next_tick(self) -> int:
+        """Return the wall clock's tick, later than the last event's: real events come one after the other."""
+        return max(self.now(), self.state.now + 1)
+
+    def _log(self, job: Job, arrived: int | None = None) -> None:
+        clock, key = self.lengths.clock, (job.client, job.index)
+        answer = self._answers.pop(key, None)
+        began = None if job.began is None else clock.time(job.began)
+        if answer is not None and began is not None and arrived is not None:
+            # By the client's own clock, which may differ from the server's
+            began = min(max(began, (answer.began - self._began) / self.unit), clock.time(arrived))
+        more = {
+            Name.BEGAN: began,
+            Name.STALENESS: None if arrived is None else self.state.version - job.version,
+            Name.COMPUTED: answer.computed if answer else None,
+            Name.RESENT: key in self.sent_again,
+        }
+        self.log.add(job, clock, arrived, **more)
