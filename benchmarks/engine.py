@@ -40,6 +40,7 @@ class Local(Engine):
     """Worker processes on this machine."""
 
     workers: int
+    parents: bool = False  # whether they may start processes themselves
 
     def warm_up(self, module: str) -> None:
         """Start the process that workers are forked from."""
@@ -51,7 +52,7 @@ class Local(Engine):
         """A process for each job at most."""
         from benchmarks.pool.local import LocalPool
 
-        return LocalPool(min(self.workers, jobs), log)
+        return LocalPool(min(self.workers, jobs), log, parents=self.parents)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from enum import StrEnum, auto
 CAMPAIGN = ".tuning"  # ends the name of the experiment that holds a suite's campaign
 VARIANT = "-tuned"  # ends the name of a suite with the values that were found for another
 CLAIMS = "claims-"  # begins the name of what claims need
+LIVE = "-live-"  # stands in the name of a suite's runs in real time, before their unit
 DEFAULT = "Default"  # MLflow's own experiment
 
 JOINT = " · "  # between the parts of a scenario's label
@@ -176,6 +177,8 @@ class Tag(StrEnum):
     VERSIONS = auto()
     MACHINE = auto()
     PROCESSOR = auto()
+    CLOCK = auto()  # WALL for a run in real time; absent for others
+    UNIT = auto()  # seconds in a unit of such a run's virtual time
     MEAN_OF = auto()  # ids of the runs that a group's curve is the mean of
     # Of an experiment
     DESCRIPTION = auto()
@@ -209,6 +212,9 @@ class Tag(StrEnum):
         return self.removeprefix(TAGS)
 
 
+WALL = "wall"  # the clock of a run in real time
+
+
 class MlflowTag(StrEnum):
     """A tag of MLflow's own that is set here."""
 
@@ -236,6 +242,7 @@ class Total(StrEnum):
     NON_FINITE = "non_finite_updates"
     MISREAD = "misread_messages"
     WALL_SECONDS = "wall_seconds"
+    SERVER_BUSY = "server_busy"  # share of a run in real time in which the server did not wait
     SEEDS_DONE = "seeds/done"
     SEEDS_DIVERGED = "seeds/diverged"
     SEEDS_STALLED = "seeds/stalled"

@@ -24,6 +24,8 @@ OBJECTS = 50_000
 
 COMMANDS = {  # name → its module in `asyncfl`
     "run": "commands.run",
+    "live": "commands.live",
+    "replay": "commands.replay",
     "tune": "commands.tune",
     "sync": "commands.sync",
     "report": "commands.report",

@@ -19,6 +19,7 @@ from fl_core.schema import Status
 from fl_core.text import many
 
 if TYPE_CHECKING:
+    from benchmarks.engine import Engine
     from benchmarks.runs.progress import Progress
     from benchmarks.runs.session import Session
     from benchmarks.tracking.store import Store
@@ -65,14 +66,21 @@ def command(
     # First of all: it takes as long as everything up to its first use, the import of torch included.
     computes.warm_up("benchmarks.runs.jobs")
 
-    from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
 
     session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
+    complete(session, store, computes, began, quiet=quiet, page=not no_report)
+
+
+def complete(
+    session: Session, store: Store, computes: Engine, began: float, *, quiet: bool, page: bool
+) -> None:
+    """Compute what is left of a session, show the results, and exit with the command's code."""
+    from benchmarks.runs.progress import display
 
     def show(tasks: int) -> Progress:
-        if not no_report:
+        if page:
             # While workers compute: the import takes longer than to draw a small page.
             Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
         return display(tasks, quiet=quiet)
@@ -81,7 +89,7 @@ def command(
     try:
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
-        whole = _show_results(session, store, page=not no_report)
+        whole = _show_results(session, store, page=page)
     except KeyboardInterrupt:
         done = f"{session.finished} of {many(len(session.tasks), 'run')} finished"
         click.echo(f"\nStopped: {done}, what was in progress is saved.")

@@ -23,10 +23,10 @@ PATIENCE = 15.0  # seconds that workers have to save their jobs when all is stop
 class WorkerProcess(WorkerHandle[J]):
     """The driver's side of one worker process."""
 
-    def __init__(self, context: ForkServerContext, log: Path) -> None:
+    def __init__(self, context: ForkServerContext, log: Path, daemon: bool) -> None:
         super().__init__()
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, log, own_packages()), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, log, own_packages()), daemon=daemon)
         with same_import_path():  # if the fork server is started only now
             self.process.start()
         theirs.close()  # so that its death ends the pipe
@@ -54,11 +54,14 @@ class WorkerProcess(WorkerHandle[J]):
 
 
 class LocalPool(Pool[J, WorkerProcess[J]]):
-    """Up to `size` worker processes, started as needed; their libraries' output goes to `log`."""
+    """Up to `size` worker processes, started as needed; their libraries' output goes to `log`.
 
-    def __init__(self, size: int, log: Path) -> None:
+    With `parents` the workers may start processes themselves.
+    """
+
+    def __init__(self, size: int, log: Path, *, parents: bool = False) -> None:
         super().__init__()
-        self._size, self.log = size, log
+        self._size, self.log, self._parents = size, log, parents
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()  # messages name it
         self._context = multiprocessing.get_context("forkserver")
@@ -70,7 +73,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
 
     def start(self) -> WorkerProcess[J]:
         """Start one more process."""
-        return WorkerProcess(self._context, self.log)
+        return WorkerProcess(self._context, self.log, daemon=not self._parents)
 
     def lost(self, deaths: int, last: Died) -> str:
         """How the processes died, and what they printed."""

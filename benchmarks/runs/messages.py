@@ -26,6 +26,14 @@ class BegunAnew(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed(Message):
+    """A run in real time goes on; jobs that were in service are lost with its server, and sent again."""
+
+    time: float  # virtual
+    jobs: tuple[tuple[int, int], ...]  # client and index of each
+
+
+@dataclass(frozen=True, slots=True)
 class NoRoom(Final):
     """A task's disk is full: nothing new is kept, and a later session resumes from what is."""
 

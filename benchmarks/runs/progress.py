@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from benchmarks.pool.job import Died, Message
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished, Resumed
 from benchmarks.suite.suite import Task
 from fl_core.schema import Status
 from fl_core.text import duration
@@ -70,7 +70,7 @@ class Board:
         if isinstance(message, Advanced):
             self.taken_up.setdefault(task.key, message.share)
             self.active[task.key] = Active(task, message.share, message.value)
-        elif not isinstance(message, BegunAnew):
+        elif not isinstance(message, BegunAnew | Resumed):
             self.active.pop(task.key, None)
         if isinstance(message, Finished):
             self.ended[message.status] += 1
@@ -101,8 +101,11 @@ class Board:
         return f"{self.ended.total():{len(str(self.total))}}/{self.total}"
 
 
-def news(task: Task, message: BegunAnew | Finished | Died) -> str:
+def news(task: Task, message: BegunAnew | Resumed | Finished | Died) -> str:
     """The outcome of a task, in one line."""
+    if isinstance(message, Resumed):
+        jobs = ", ".join(f"job {index} of client {client}" for client, index in message.jobs) or "none"
+        return f"{task.name}: resumed at time {message.time:g}; lost with the server and sent again: {jobs}"
     if isinstance(message, BegunAnew):
         return f"{task.name}: cannot resume from checkpoint ({message.reason}); restarting from scratch"
     if isinstance(message, Died):
@@ -128,7 +131,7 @@ class Progress:
         if event is None:
             return
         task, message = event
-        if isinstance(message, Died | BegunAnew) or (
+        if isinstance(message, Died | BegunAnew | Resumed) or (
             isinstance(message, Finished) and message.status is Status.ERROR
         ):
             sys.stderr.write(news(task, message) + "\n")
@@ -143,7 +146,7 @@ class Lines(Progress):
 
     def see(self, event: TaskMessage) -> None:
         self.board.see(event)
-        if event is not None and isinstance(event[1], BegunAnew | Finished | Died):
+        if event is not None and isinstance(event[1], BegunAnew | Resumed | Finished | Died):
             self._say(news(event[0], event[1]))
         elif monotonic() - self._spoke > SILENCE:
             self._say(" | ".join(self._life()))
@@ -187,7 +190,7 @@ class Bars(Progress):
         self.board.see(event)
         if event is not None:
             task, message = event
-            if isinstance(message, Died | BegunAnew) or (
+            if isinstance(message, Died | BegunAnew | Resumed) or (
                 isinstance(message, Finished) and message.status is not Status.DONE
             ):
                 self._live.console.print(news(task, message), markup=False, highlight=False)

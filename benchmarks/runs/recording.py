@@ -37,10 +37,18 @@ class Recording:
         self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
         self.watch = Stopwatch()
 
-    def simulated(self, record: Record, about: dict[Tag, Any]) -> Result:
-        """Store the result of a simulation that has ended."""
-        metrics = summary(record) | to_target(record, self.task.problem)
-        return self._put(record.status, record.reason, about=about, metrics=metrics, tables=tables(record))
+    def simulated(
+        self,
+        record: Record,
+        about: dict[Tag, Any],
+        metrics: Mapping[str, float] | None = None,
+        more: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Result:
+        """Store the result of a run that has ended, with further metrics and tables if there are any."""
+        own = {**summary(record), **to_target(record, self.task.problem), **(metrics or {})}
+        return self._put(
+            record.status, record.reason, about=about, metrics=own, tables={**tables(record), **(more or {})}
+        )
 
     def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> Result:
         """Store the result of a baseline that is trained."""

@@ -16,8 +16,8 @@ from benchmarks.engine import Engine
 from benchmarks.errors import UserError, warn
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
-from benchmarks.runs.jobs import BaselineJob, RunJob, job_of
-from benchmarks.runs.messages import BegunAnew, Finished, NoRoom
+from benchmarks.runs.jobs import TaskJob, job_of
+from benchmarks.runs.messages import BegunAnew, Finished, NoRoom, Resumed
 from benchmarks.runs.progress import Progress, news
 from benchmarks.suite.suite import PlannedRun, Task, tasks
 from benchmarks.tracking import database
@@ -26,7 +26,7 @@ from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
-from fl_core.schema import Status
+from fl_core.schema import Status, Tag
 from fl_core.text import many
 
 log = logging.getLogger(__name__)
@@ -56,8 +56,15 @@ class Runs(Protocol):
 class Session:
     """Computes what is left of a suite; can be stopped at any time, and another one goes on."""
 
-    def __init__(self, suite: Runs, store: Store, *, baselines: bool = True) -> None:
-        self.suite, self.store = suite, store
+    def __init__(
+        self,
+        suite: Runs,
+        store: Store,
+        *,
+        baselines: bool = True,
+        job: Callable[[Any, Outbox, dict[Tag, Any]], TaskJob[Any]] = job_of,
+    ) -> None:
+        self.suite, self.store, self.job = suite, store, job
         self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
         self.before = 0  # tasks that earlier sessions finished
         self.now: Counter[Status] = Counter()  # tasks of this session
@@ -140,11 +147,11 @@ class Session:
     ) -> None:
         about = provenance()
         worlds = {task.problem: task.seed for task in left}
-        pool: Pool[RunJob | BaselineJob, Any] = engine.pool(len(left), self.store.log, worlds)
+        pool: Pool[TaskJob[Any], Any] = engine.pool(len(left), self.store.log, worlds)
         with show(len(left)) as progress, pool:
             # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
             for task in sorted(left, key=lambda task: not isinstance(task, PlannedRun)):
-                pool.submit(job_of(task, delivery.outbox, about))
+                pool.submit(self.job(task, delivery.outbox, about))
             while pool.busy:
                 if delivery.full:
                     raise self._no_room(delivery.full)
@@ -153,7 +160,7 @@ class Session:
                     event = job.failed(message.reason) if isinstance(message, GivenUp) else message
                     if isinstance(event, NoRoom):
                         raise self._no_room(event.reason)
-                    if isinstance(event, BegunAnew) or (
+                    if isinstance(event, BegunAnew | Resumed) or (
                         isinstance(event, Finished) and event.status is not Status.DONE
                     ):
                         log.info("%s", news(job.task, event))

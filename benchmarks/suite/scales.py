@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite.document import Setting, split
-from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, VARIANT
+from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, LIVE, VARIANT
 from fl_core.text import nearest
 
 OWN = ("name", "scale", "scales")  # keys that no scale changes
@@ -34,6 +34,8 @@ def reserved(name: str) -> str:
         return f"names that end in '{CAMPAIGN}' are those of campaigns"
     if name.endswith(VARIANT):
         return f"names that end in '{VARIANT}' are those of suites with tuned values"
+    if LIVE in name:
+        return f"names with '{LIVE}' are those of runs in real time"
     if name.startswith(CLAIMS):
         return f"names that begin with '{CLAIMS}' are those of what claims need"
     return f"'{DEFAULT}' is an experiment of MLflow's own" if name.lower() == DEFAULT.lower() else ""

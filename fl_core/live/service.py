@@ -29,7 +29,7 @@ class RealTime(Service):
     def __init__(self, unit: float, log: RunLog, stopping: Callable[[], bool] = bool) -> None:
         self.unit = unit  # seconds in a unit of virtual time
         self.log, self.stopping = log, stopping
-        self.waited = 0.0  # seconds that the server had nothing to do
+        self.waited = 0.0  # seconds in which the server had nothing to do, since its start
         self.sent_again: set[tuple[int, int]] = set()  # (client, index) of jobs lost with an earlier server
         self._answers: dict[tuple[int, int], UpdateMessage] = {}  # of jobs whose arrival is queued
 
@@ -111,8 +111,9 @@ class RealTime(Service):
             return
         if (message.version, message.received) != (job.version, digest_of(job.start)):
             raise RuntimeError(f"client {job.client} trained on another model than it was sent")
-        job.delta, job.gradient, job.loss = message.delta, message.gradient, message.loss
-        job.steps, job.finite = message.steps, message.finite
+        device = job.start.device
+        job.delta, job.gradient = message.delta.to(device), message.gradient.to(device)
+        job.loss, job.steps, job.finite = message.loss, message.steps, message.finite
         job.ends = job.leaves = job.until = self._next_tick()
         self.state.queue.push(job.until, Kind.ARRIVAL, job.client, job)
         self._answers[job.client, job.index] = message

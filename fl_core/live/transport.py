@@ -1,30 +1,53 @@
 """What a server and its real clients send to each other, and the interface of what carries it."""
 
-import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from math import prod
+from struct import Struct
 from typing import Any, Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fl_core.keys import digest
 from fl_core.server.jobs import Job
 
+LENGTH = Struct("<Q")  # of a message's JSON, which stands before it
+DTYPE, SHAPE = "dtype", "shape"  # of a tensor, in its place in the JSON
+
 
 class Packed:
-    """A message as bytes, which hold tensors and plain data only, and no code."""
+    """A message as bytes: its fields as JSON, and behind it the numbers of its tensors in their order there."""
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
-        content = io.BytesIO()
-        torch.save({field.name: getattr(self, field.name) for field in fields(self)}, content)  # type: ignore[arg-type]
-        return content.getvalue()
+        tensors: list[np.ndarray] = []
+
+        def place(tensor: Tensor) -> dict[str, Any]:
+            tensors.append(array := tensor.detach().cpu().contiguous().numpy())
+            return {DTYPE: array.dtype.str, SHAPE: array.shape}
+
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        header = json.dumps(values, default=place).encode()
+        return b"".join([LENGTH.pack(len(header)), header, *(array.tobytes() for array in tensors)])
 
     @classmethod
     def unpack(cls, content: bytes) -> Self:
         """Return the message that was packed, its tensors on the CPU."""
-        return cls(**torch.load(io.BytesIO(content), "cpu", weights_only=True))
+        at = LENGTH.size + LENGTH.unpack_from(content)[0]
+
+        def tensor(found: dict[str, Any]) -> Any:
+            nonlocal at
+            if found.keys() != {DTYPE, SHAPE}:
+                return found
+            shape, dtype = found[SHAPE], np.dtype(found[DTYPE])
+            array = np.frombuffer(content, dtype, prod(shape), at).reshape(shape)
+            at += array.nbytes
+            return torch.tensor(array)
+
+        return cls(**json.loads(content[LENGTH.size : at], object_hook=tensor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

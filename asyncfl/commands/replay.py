@@ -1,0 +1,80 @@
+"""`asyncfl replay`: the simulator, held to what a run in real time recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from asyncfl import options
+from benchmarks.errors import UserError
+from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Tag
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.reader import Entry
+    from benchmarks.tracking.store import Store
+    from fl_core.live.replay import Comparison
+
+DESCRIPTION = "description.json"
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@options.allow_code
+@options.store
+@options.data_dir
+def command(run: str, store: Store) -> None:
+    """Simulate RUN, a run in real time, by its log, and compare all events and the model.
+
+    RUN is the key or MLflow's id of a run, or the name of a suite of them, such as quickstart-live-100ms.
+    Exit code 1 if anything differs.
+    """
+    import torch
+
+    torch.set_num_threads(1)  # as the clients' processes
+    equal = True
+    for entry in runs(run, store):
+        compared = replayed(entry, store)
+        equal &= compared.equal
+        name = " · ".join(entry.tags.get(tag, "") for tag in (Tag.STRATEGY, Tag.SCENARIO))
+        click.echo(f"{name} · seed {entry.tags.get(Tag.SEED, '')}: {compared}")
+    sys.exit(0 if equal else 1)
+
+
+def runs(name: str, store: Store) -> list[Entry]:
+    """Return the runs in real time of that key, id or suite, the oldest first; UserError if there is none."""
+    from benchmarks.tracking.reader import reading
+
+    store.must_exist()
+    with reading(store.tracking_uri) as reader:
+        suites = reader.experiments()
+        chosen = [suites[name]] if name in suites else suites.values()
+        entries = [entry for suite in chosen for entry in reader.entries(suite.id)]
+    entries = [entry for entry in entries if entry.tags.get(Tag.KIND) == Kind.RUN]
+    if name not in suites:
+        entries = [entry for entry in entries if name in (entry.run_id, entry.tags.get(Tag.KEY))]
+    if not entries:
+        raise UserError(f"no run or suite '{name}' is recorded in {store.tracking or store.folder}")
+    live = [entry for entry in entries if entry.tags.get(Tag.CLOCK) == WALL]
+    if not live:
+        raise UserError(f"{name} ran in virtual time: there is no log to replay (see asyncfl live)")
+    return sorted(live, key=lambda entry: entry.start_time)
+
+
+def replayed(entry: Entry, store: Store) -> Comparison:
+    """Replay a run; UserError if its log cannot be read."""
+    from benchmarks.tracking import parquet
+    from benchmarks.tracking.places import fetched
+    from fl_core.experiment import Experiment
+    from fl_core.live.replay import replay
+
+    tables = (JOBS, EVENTS, MODEL)
+    try:
+        with fetched(entry.artifact_uri, store.tracking_uri, [DESCRIPTION, *(t.file for t in tables)]) as folder:
+            experiment = Experiment.model_validate(json.loads((folder / DESCRIPTION).read_bytes()))
+            jobs, events, model = (parquet.read(folder, table) for table in tables)
+    except (OSError, ValueError, parquet.UnreadableTableError) as error:
+        raise UserError(f"run {entry.run_id} cannot be replayed: {error}") from None
+    return replay(experiment, jobs, events, model[Name.MODEL])

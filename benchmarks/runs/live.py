@@ -1,0 +1,157 @@
+"""Runs in real time: those of a suite once more, by the wall's clock, with clients as processes."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from time import monotonic
+from typing import Any
+
+from benchmarks.errors import UserError, no_room, summarised
+from benchmarks.pool.job import Worker
+from benchmarks.runs.jobs import TaskJob, Worlds
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom, Resumed
+from benchmarks.runs.recording import Recording
+from benchmarks.suite.suite import PlannedRun, Suite
+from fl_core.keys import key
+from fl_core.live.processes import LocalProcesses
+from fl_core.live.run import LiveRun, refuses
+from fl_core.live.service import StoppedError
+from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, WALL, Name, Tag, Total
+
+SAVE_EVERY = 5.0  # seconds between two checkpoints: clients wait meanwhile
+TELL_EVERY = 0.5  # seconds between two messages
+
+
+@dataclass(frozen=True)
+class PlannedLiveRun(PlannedRun):
+    """A run of a suite in real time: with a key of its own, apart from the run in virtual time."""
+
+    unit: float = 1.0  # seconds in a unit of virtual time
+    processes: int = 1  # that stand for the clients
+
+    @cached_property
+    def key(self) -> str:
+        """The run's identity: a hash of the experiment and the unit."""
+        return key([WALL, self.experiment.identity(), self.unit])
+
+    def about(self) -> dict[Tag, Any]:
+        """Return the tags by which runs are searched and grouped."""
+        return {**super().about(), Tag.CLOCK: WALL, Tag.UNIT: self.unit}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSuite:
+    """A suite in real time, recorded under a name of its own."""
+
+    suite: Suite
+    unit: float  # seconds in a unit of virtual time
+    processes: int
+
+    @property
+    def name(self) -> str:
+        """The suite's name with the unit."""
+        return f"{self.suite.name}{LIVE}{1000 * self.unit:g}ms"
+
+    @property
+    def description(self) -> str:
+        """What the suite is for."""
+        return self.suite.description
+
+    @property
+    def highlighted(self) -> Sequence[str]:
+        """The labels of strategies that figures draw in ink."""
+        return self.suite.highlighted
+
+    def runs(self) -> list[PlannedRun]:
+        """Return all runs.
+
+        Raises:
+            UserError: An experiment cannot run in real time.
+        """
+        return [self._live(run) for run in self.suite.runs()]
+
+    def _live(self, run: PlannedRun) -> PlannedLiveRun:
+        if reason := refuses(run.experiment):
+            raise UserError(f"{self.suite.name}: {run.name} cannot run in real time: {reason}")
+        left_out = {"suite", "diagnostics"}  # the latter would keep the server from its clients
+        values = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in left_out}
+        return PlannedLiveRun(self.name, **values, unit=self.unit, processes=self.processes)
+
+
+class LiveJob(TaskJob[PlannedLiveRun]):
+    """Run the server of one run, and the processes of its clients."""
+
+    saves = True
+
+    def compute(self, worker: Worker) -> None:
+        """Leave the run's record in the outbox, or a checkpoint if it is stopped."""
+        recording = self.recording()
+        finished: Finished | NoRoom | None = self.recorded()
+        if finished is None:
+            try:
+                finished = self._ran(worker, recording)
+            except StoppedError:
+                return
+            except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
+                if reason := no_room(error):
+                    finished = NoRoom(reason)
+                else:
+                    finished = Finished.of(recording.failed(summarised(error), traceback.format_exc()))
+        worker.tell(self, finished)
+
+    def _ran(self, worker: Worker, recording: Recording) -> Finished:
+        task, watch, began = self.task, recording.watch, monotonic()
+        saved = self.outbox.checkpoint(task.suite, task.key)
+        world = worker.shared(Worlds).of(task.problem, task.seed)
+        run = self._run(world, worker)
+        if saved.exists():
+            try:
+                watch.restore(run.load(saved))
+                worker.tell(self, Resumed(run.simulation.time, tuple(run.in_service)))
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
+                traceback.print_exc()
+                worker.tell(self, BegunAnew(summarised(error)))
+                run = self._run(world, worker)
+        transport = LocalProcesses(task.experiment, task.processes)
+        served, last_told, last_saved = monotonic(), 0.0, monotonic()
+        try:
+            for _ in run.events(transport):
+                now = monotonic()
+                watch.here = now - began
+                if now > last_told + TELL_EVERY:
+                    worker.tell(self, Advanced(run.simulation.share))
+                    last_told = now
+                if now > last_saved + SAVE_EVERY:
+                    run.save(saved, watch.state())
+                    last_saved = monotonic()
+        except StoppedError:
+            run.save(saved, watch.state())
+            raise
+        finally:
+            transport.stop()
+        busy = 1 - run.service.waited / (monotonic() - served)
+        record = run.finish()
+        watch.stamp(len(record.curve))
+        watch.here = monotonic() - began
+        processes = min(task.processes, world.n)
+        result = recording.simulated(
+            record,
+            {Tag.EXECUTION: f"real time, {processes} client processes", Tag.DATA: world.fingerprint},
+            {Total.SERVER_BUSY: busy},
+            {
+                JOBS.name: run.log.jobs,
+                EVENTS.name: run.log.events,
+                MODEL.name: {Name.MODEL: run.simulation.server.model.double().cpu().numpy()},
+            },
+        )
+        saved.unlink(missing_ok=True)
+        return Finished.of(result, record.curve[-1].get(task.problem.metric) if record.curve else None)
+
+    def _run(self, world: Any, worker: Worker) -> LiveRun:
+        task = self.task
+        return LiveRun(
+            task.experiment, world, task.unit, evaluate=task.evaluate, stopping=lambda: worker.stopping
+        )

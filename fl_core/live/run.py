@@ -1,0 +1,121 @@
+"""One run in real time: the loop over a transport, its log, and its record."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from fl_core.experiment import Experiment
+from fl_core.live.log import RunLog
+from fl_core.live.service import RealTime
+from fl_core.live.transport import Transport
+from fl_core.loop.simulation import Event, Simulation
+from fl_core.problems.problem import World
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Clocks, Evaluate, Record, Recorder
+from fl_core.schema import Status
+
+
+def refuses(experiment: Experiment) -> str | None:
+    """Return why an experiment cannot run in real time, in one sentence, or None."""
+    scenario = experiment.scenario
+    if scenario.timing.network is not None:
+        return "its network is simulated: in real time messages take what they take; leave out 'network'"
+    if scenario.timing.durations.together:
+        return "its durations count server iterations, which have no seconds; choose another law"
+    if scenario.arrangement is not None:
+        return "its arrangement prescribes when updates arrive; in real time they arrive when they come"
+    if scenario.budget.target is not None:
+        return "its budget ends at a target, and models are evaluated after the run; leave out 'target'"
+    return None
+
+
+class LateRecorder(Recorder):
+    """A recorder that keeps the models of its marks and evaluates them when the run is over.
+
+    The server answers its clients meanwhile.
+    """
+
+    def __init__(self, simulation: Simulation, evaluate: Evaluate) -> None:
+        self.kept: list[tuple[Tensor, Clocks]] = []
+        self.over = False
+        super().__init__(simulation, evaluate=evaluate)
+
+    def end(self) -> None:
+        """Evaluate all that was kept, and the end."""
+        self.over = True
+        for model, clocks in self.kept:
+            if self.simulation.status is not Status.DIVERGED:
+                self._evaluate(model, clocks)
+        super().end()
+
+    def _evaluate(self, model: Tensor, clocks: Clocks) -> None:
+        if self.over:
+            super()._evaluate(model, clocks)
+        else:
+            self.kept.append((model, clocks))
+
+
+class LiveRun:
+    """A run in real time; it can be saved between two events, and go on with another transport."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        world: World,
+        unit: float,
+        *,
+        evaluate: Evaluate = "clients",
+        stopping: Callable[[], bool] = bool,
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            experiment: Scenario, strategy, seed.
+            world: The problem under that seed.
+            unit: Seconds in a unit of virtual time.
+            evaluate: What is evaluated at marks before the last.
+            stopping: Whether the run is to stop: `events` then raises `StoppedError`.
+        """
+        self.log = RunLog()
+        self.service = RealTime(unit, self.log, stopping)
+        self.simulation = Simulation(experiment, world, self.service)
+        self.recorder = LateRecorder(self.simulation, evaluate)
+
+    def events(self, transport: Transport) -> Iterator[Event]:
+        """Yield each event after it happened."""
+        if not self.simulation.state.started:
+            self.recorder.start()
+        self.service.start(transport)
+        for event in self.simulation.events():
+            assert isinstance(event, Event)
+            self.recorder.see(event)
+            self.log.see(event, self.simulation)
+            yield event
+
+    @property
+    def in_service(self) -> list[tuple[int, int]]:
+        """Client and index of each job in service."""
+        first = (jobs[0] for jobs in self.simulation.state.flight.values())
+        return [(job.client, job.index) for job in first if job.began is not None]
+
+    def finish(self) -> Record:
+        """Evaluate the run; return its record."""
+        self.service.stop()
+        return self.recorder.finish()
+
+    def save(self, path: Path, extra: Any = None) -> None:
+        """Write the run to a file; raises as `checkpoint.save`."""
+        log, kept = self.log, [(model, tuple(clocks)) for model, clocks in self.recorder.kept]
+        again = list(self.service.sent_again)
+        checkpoint.save(self.recorder, path, (extra, kept, dict(log.jobs), dict(log.events), again))
+
+    def load(self, path: Path) -> Any:
+        """Put a fresh run into the saved state; return the caller's `extra`. Raises as `checkpoint.load`."""
+        extra, kept, jobs, events, again = checkpoint.load(self.recorder, path)
+        self.recorder.kept = [(model, Clocks(*clocks)) for model, clocks in kept]
+        self.log.jobs, self.log.events = defaultdict(list, jobs), defaultdict(list, events)
+        self.service.sent_again = set(again)
+        return extra
