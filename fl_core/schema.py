@@ -330,8 +330,8 @@ CLIENTS = Table(
     numbers=Name.CLIENT,
     shares=Name.IMPORTANCE,
 )
-# Of a run in real time: its jobs, its events, and its last model. Times are in units of virtual time; a job that
-# was dismissed or lost, or in flight at the end, has no arrival.
+# Of a run in real time: its jobs, its events, and its last model. Times are in units of virtual time; a job
+# that was dismissed or lost, or in flight at the end, has no arrival.
 JOBS = Table(
     "jobs",
     dict.fromkeys((Name.CLIENT, Name.JOB, Name.VERSION), COUNT)

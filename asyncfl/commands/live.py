@@ -47,6 +47,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
 )
 @click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
 def command(
+    *,
     suite: str,
     settings: tuple[str, ...],
     scale: str | None,

@@ -72,9 +72,15 @@ def replayed(entry: Entry, store: Store) -> Comparison:
 
     tables = (JOBS, EVENTS, MODEL)
     try:
-        with fetched(entry.artifact_uri, store.tracking_uri, [DESCRIPTION, *(t.file for t in tables)]) as folder:
+        with fetched(
+            entry.artifact_uri, store.tracking_uri, [DESCRIPTION, *(t.file for t in tables)]
+        ) as folder:
             experiment = Experiment.model_validate(json.loads((folder / DESCRIPTION).read_bytes()))
-            jobs, events, model = (parquet.read(folder, table) for table in tables)
+            frames = [parquet.read(folder, table).astype(object) for table in tables]
     except (OSError, ValueError, parquet.UnreadableTableError) as error:
         raise UserError(f"run {entry.run_id} cannot be replayed: {error}") from None
+    jobs, events, model = (
+        {str(name): column.tolist() for name, column in frame.where(frame.notna(), None).items()}
+        for frame in frames
+    )
     return replay(experiment, jobs, events, model[Name.MODEL])

@@ -1,23 +1,19 @@
 """A client's side: local work on the model that it received, and the rest of the job's length."""
 
-import signal
 from contextlib import suppress
 from enum import StrEnum, auto
 from heapq import heappop, heappush
 from multiprocessing.connection import Connection
 from time import monotonic, time
 
-import torch
-
 from fl_core.execution.one_by_one import work
 from fl_core.experiment import Experiment
-from fl_core.import_guard import OwnPackages
 from fl_core.live.transport import JobMessage, UpdateMessage, digest_of
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
 
-READY = b"ready"  # a process's first message: its world is built
+READY = b"ready"  # the first message: the world is built
 
 
 class Signal(StrEnum):
@@ -109,7 +105,8 @@ class ClientProcess:
             message, update, came = self.jobs[key]
             steps = message.finished(monotonic() - came)
             if steps < message.steps:
-                self.jobs[key] = message, train(message, self.world, self.local, steps), came
+                update = train(message, self.world, self.local, steps)
+            self.jobs[key] = message, update, came
             self.answer(key)
 
     def answer(self, key: tuple[int, int]) -> None:
@@ -118,12 +115,8 @@ class ClientProcess:
             self.pipe.send_bytes(self.jobs.pop(key)[1].pack())
 
 
-def serve(pipe: Connection, own: OwnPackages | None) -> None:
-    """Be the clients at the other end of a pipe, the main function of a process; `own` finds the user's code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the server decides
-    if own is not None:
-        own.install()
-    torch.set_num_threads(1)
+def serve(pipe: Connection) -> None:
+    """Be the clients at the other end of a pipe, of the experiment that comes first, until it is closed."""
     with suppress(EOFError, OSError):  # the server is gone
         experiment: Experiment = pipe.recv()
         world = experiment.scenario.problem.world(experiment.seed)

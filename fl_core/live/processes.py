@@ -1,6 +1,7 @@
 """Clients as processes of this machine: a transport over pipes."""
 
 import multiprocessing
+import signal
 from collections import deque
 from contextlib import suppress
 from multiprocessing import connection
@@ -10,11 +11,15 @@ from threading import Thread
 from time import sleep
 from typing import Any
 
+import torch
+
 from fl_core.experiment import Experiment
-from fl_core.import_guard import own_packages
+from fl_core.import_guard import OwnPackages, own_packages
 from fl_core.live.client import READY, Signal, serve
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 
+# What takes seconds to import: torch and, with worlds of data sets, Lightning.
+TORCH, LIGHTNING = "fl_core.live.client", "fl_core.problems.training.pooled"
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
@@ -28,17 +33,15 @@ class LocalProcesses:
     """
 
     def __init__(self, experiment: Experiment, processes: int) -> None:
-        self.n = experiment.scenario.problem.clients
-        multiprocessing.set_forkserver_preload([serve.__module__])
+        problem = experiment.scenario.problem
+        self.n = problem.clients
+        multiprocessing.set_forkserver_preload([TORCH, *([LIGHTNING] if problem.has_baseline else [])])
         context: Any = multiprocessing.get_context(METHOD)
         self.processes, self.pipes, self._outgoing = [], [], []
         self._received: deque[UpdateMessage | LostClients] = deque()
         for _ in range(min(processes, self.n)):
             pipe, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs, own_packages()), daemon=True)
-            process.start()
-            theirs.close()  # so that the death of the process ends the pipe
-            self.processes.append(process)
+            self.processes.append(self._start(context, theirs))
             self.pipes.append(pipe)
             # Sent by a thread: server and client may both be sending more than the pipe holds.
             self._outgoing.append(SimpleQueue[Any]())
@@ -79,6 +82,13 @@ class LocalProcesses:
             process.kill()  # nothing of theirs is kept
             process.join()
 
+    def _start(self, context: Any, pipe: Connection) -> Any:
+        """Start a process with its end of a pipe."""
+        process = context.Process(target=_main, args=(pipe, own_packages()), daemon=True)
+        process.start()
+        pipe.close()  # so that the death of the process ends the pipe
+        return process
+
     def _put(self, client: int, content: Any) -> None:
         self._outgoing[client % len(self.pipes)].put(content)
 
@@ -88,6 +98,15 @@ class LocalProcesses:
         except (EOFError, OSError):
             pipe.close()
             return LostClients(range(self.pipes.index(pipe), self.n, len(self.pipes)))
+
+
+def _main(pipe: Connection, own: OwnPackages | None) -> None:
+    """Be a process of clients; `own` finds the user's code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the server decides
+    if own is not None:
+        own.install()
+    torch.set_num_threads(1)
+    serve(pipe)
 
 
 def _write(pipe: Connection, outgoing: SimpleQueue[Any]) -> None:

@@ -1,6 +1,7 @@
 """Replay: a run in virtual time whose jobs arrive when they did in real time, held to what happened there."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -19,7 +20,13 @@ from fl_core.schema import TIME, Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
+ROUNDING = 1e-5  # of a model's length, which float32 may lose where kernels differ
+
 Columns = Mapping[str, Sequence[Any]]
+
+
+class EndOfLogError(Exception):
+    """A log ends before the budget of its run is spent."""
 
 
 class Recorded(Service):
@@ -46,13 +53,13 @@ class Recorded(Service):
         return inf if earliest is None else earliest
 
     def due(self, deadline: float) -> bool:
-        """Return True if there is an event.
+        """Return True: there is an event.
 
         Raises:
-            ValueError: The log ended before the run.
+            EndOfLogError: There is none.
         """
         if not self.state.queue.heap:
-            raise ValueError("the log ends before the run's budget is spent")
+            raise EndOfLogError
         return True
 
     def collect(self, job: Job) -> None:
@@ -82,13 +89,18 @@ class Comparison:
     bit_for_bit: bool  # whether all models are the same in every bit
     error: float  # |θ − θ_live| / |θ_live| of the last models
 
+    def __str__(self) -> str:
+        if self.difference:
+            return self.difference
+        if self.bit_for_bit:
+            return f"{self.events:,} events and all models equal, bit for bit"
+        same = "models equal to rounding" if self.equal else "models differ"
+        return f"{self.events:,} events equal, {same}: by {self.error:.1e} of the last one's length"
+
     @property
     def equal(self) -> bool:
         """True if all events are the same, and models up to rounding."""
         return not self.difference and self.error <= ROUNDING
-
-
-ROUNDING = 1e-5  # of a model's length, which float32 may lose where kernels differ
 
 
 def replay(
@@ -96,6 +108,7 @@ def replay(
     jobs: Columns,
     events: Columns,
     model: Sequence[float],
+    *,
     world: World | None = None,
     execution: Execution | None = None,
 ) -> Comparison:
@@ -110,8 +123,9 @@ def replay(
         execution: What computes jobs; one by one if left out.
     """
     simulation, again = Simulation(experiment, world, Recorded(jobs, events)), RunLog()
-    for event in simulate(simulation, execution):
-        again.see(event, simulation)
+    with suppress(EndOfLogError):  # then events are missing
+        for event in simulate(simulation, execution):
+            again.see(event, simulation)
     length = float(np.linalg.norm(model))
     error = float(np.linalg.norm(simulation.server.model.double().numpy() - np.asarray(model)))
     return Comparison(
@@ -127,7 +141,9 @@ def _difference(live: Columns, replayed: Columns) -> str:
     names = [TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION]
     for place in range(max(len(live[TIME]), len(replayed[TIME]))):
         for name in names:
-            was, now = (events[name][place] if place < len(events[name]) else "none" for events in (live, replayed))
+            was, now = (
+                events[name][place] if place < len(events[name]) else "none" for events in (live, replayed)
+            )
             if was != now:
                 return f"event {place + 1}: {name} {was} live, {now} in the replay"
     return ""

@@ -1,4 +1,4 @@
-"""Service in real time: jobs are messages to clients, and the clock is the wall's (docs/architecture.md, 23)."""
+"""Service in real time: jobs are messages to clients (docs/architecture.md, rule 23)."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -34,7 +34,7 @@ class RealTime(Service):
         self._answers: dict[tuple[int, int], UpdateMessage] = {}  # of jobs whose arrival is queued
 
     def start(self, transport: Transport) -> None:
-        """Let the clock go on from the state's tick; jobs that were in service then are sent again, as they were."""
+        """Let the clock go on from the state's tick; jobs that were in service are sent again."""
         self.transport = transport
         self.tick = self.unit * float(self.lengths.clock.unit)  # seconds
         self.epoch, self._began = (clock() - self.state.now * self.tick for clock in (monotonic, time))
@@ -133,6 +133,6 @@ class RealTime(Service):
             Name.BEGAN: began,
             Name.STALENESS: None if arrived is None else self.state.version - job.version,
             Name.COMPUTED: answer.computed if answer else None,
-            Name.RESENT: key in self.sent_again,
+            Name.RESENT: int(key in self.sent_again),
         }
         self.log.add(job, clock, arrived, **more)

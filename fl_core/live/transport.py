@@ -19,7 +19,7 @@ DTYPE, SHAPE = "dtype", "shape"  # of a tensor, in its place in the JSON
 
 
 class Packed:
-    """A message as bytes: its fields as JSON, and behind it the numbers of its tensors in their order there."""
+    """A message as bytes: its fields as JSON, and behind it the numbers of its tensors, in order."""
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
@@ -120,7 +120,7 @@ class Transport(Protocol):
         """Let a client answer at once with the steps finished by now."""
 
     def poll(self, timeout: float) -> UpdateMessage | LostClients | None:
-        """Return the next message, in the order in which they come; None if none does within `timeout` [s]."""
+        """Return the next message as they come; None if none does within `timeout` seconds."""
 
     def stop(self) -> None:
         """End all clients."""
@@ -128,4 +128,4 @@ class Transport(Protocol):
 
 def digest_of(model: Tensor) -> str:
     """Return the digest of a model's numbers."""
-    return digest(memoryview(model.detach().cpu().contiguous().numpy()).cast("B"))
+    return digest(model.detach().cpu().contiguous().numpy().tobytes())

@@ -473,9 +473,10 @@ class Simulation:
         """Return whether there is no next event."""
         state = self.state
         self._drop_abandoned()
-        if state.status is Status.RUNNING and (
-            end := self.ends.reached(state, self.server, self.service.upcoming())
-        ) is not None:
+        if (
+            state.status is Status.RUNNING
+            and (end := self.ends.reached(state, self.server, self.service.upcoming())) is not None
+        ):
             state.status, state.reason = end
         return state.status is not Status.RUNNING
 

@@ -1,0 +1,244 @@
+"""Runs in real time, held to the simulator by replay; what is lost on the way; what cannot run so."""
+
+from __future__ import annotations
+
+import os
+import signal
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fl_core.experiment import Experiment
+from fl_core.live.client import train
+from fl_core.live.processes import LocalProcesses
+from fl_core.live.run import refuses
+from fl_core.live.service import StoppedError
+from fl_core.live.transport import JobMessage, UpdateMessage
+from fl_core.loop.events import Kind
+from fl_core.recording.recorder import run as simulated
+from fl_core.schema import TIME, Name, Reason, Status
+from fl_core.strategies.strategy import Strategy
+from fl_core.testing.scene import changed
+from tests.fl_core.live.in_threads import Threads, held_to, lived, prepared
+from tests.fl_core.worlds import scenario
+
+TIMES = (1, "11/15", "7/15", "1/5", 2, 2)
+CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
+
+
+def experiment(
+    name: str, *, updates: int = 80, time: int = 10_000, availability: Any = "always", **fields: Any
+) -> Experiment:
+    """Six noisy quadratics; the time is a net for a run that makes no progress."""
+    strategy = changed(Strategy.members()[name](), **fields)
+    where = scenario(
+        TIMES,
+        centres=CENTRES,
+        noise=0.3,
+        availability=availability,
+        time=time,
+        updates=updates,
+        evaluations=4,
+    )
+    return Experiment(scenario=where, strategy=strategy, seed=1)
+
+
+SHOWN = {
+    "buffer": ("fedbuff", {}),
+    "dismissals of late jobs": ("ringmaster", {"max_delay": 2}),
+    "alarms": ("fedfix", {}),
+    "a deadline of rounds": ("fedavg", {"deadline": 1}),
+    "dismissals at alarms": ("mindflayer", {"time": 50}),  # on a slow machine all jobs may be late
+    "collected jobs": ("favas", {"local": {"name": "sgd", "steps": 4}}),
+    "clients with models": ("quafl", {"local": {"name": "sgd", "steps": 3}}),
+    "a first pass": ("ace", {}),
+    "memory of clients": ("fedbuff", {"local": {"name": "scaffold", "steps": 2}}),
+    "losses": ("fedasync", {"concurrency": 4}),
+    "codings": ("ca2fl", {"uplink": {"name": "top_k", "share": 0.5, "feedback": "ef21"}}),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_replay_equals_the_run_in_real_time(name: str) -> None:
+    strategy, fields = SHOWN[name]
+    run = lived(experiment(strategy, **fields))
+    compared = held_to(run)
+    assert compared.events == len(run.log.events[TIME]) > 0
+    assert str(compared) == f"{compared.events} events and all models equal, bit for bit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(Strategy.members()))
+def test_a_replay_equals_the_run_in_real_time_for_every_strategy(name: str) -> None:
+    away = {"name": "spells", "mean_on": 5, "mean_off": 2}
+    for run in (lived(experiment(name, time=50)), lived(experiment(name, time=50, availability=away))):
+        assert held_to(run).bit_for_bit
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedbuff", "favas"])
+def test_a_killed_client_process_is_a_drop_out_and_the_run_goes_on(name: str) -> None:
+    run = prepared(where := experiment(name))
+    transport = LocalProcesses(where, 3)
+    for number, event in enumerate(run.events(transport)):
+        if number == 10:
+            os.kill(transport.processes[1].pid, signal.SIGKILL)  # of clients 1 and 4
+        last = event
+    transport.stop()
+    run.service.stop()
+    clients, kinds = run.log.events[Name.CLIENT], run.log.events[Name.KIND]
+    first = kinds.index(Kind.LOST)
+    assert clients[first : first + 2] == [1, 4] == run.simulation.state.gone
+    assert {1, 4}.isdisjoint(clients[first + 2 :]) and last.kind is not Kind.LOST
+    assert held_to(run).bit_for_bit
+
+
+def test_without_client_processes_no_client_is_left() -> None:
+    run = prepared(where := experiment("asgd"))
+    transport = LocalProcesses(where, 1)
+    for number, _ in enumerate(run.events(transport)):
+        if number == 5:
+            transport.processes[0].kill()
+    transport.stop()
+    assert run.simulation.state.reason == Reason.NO_CLIENT
+    assert sorted(run.simulation.state.gone) == list(range(6))
+    assert held_to(run).bit_for_bit
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedbuff", "ringmaster", "favas"])
+def test_a_killed_server_resumes_and_sends_lost_jobs_again(name: str, tmp_path: Path) -> None:
+    where, path = experiment(name), tmp_path / "checkpoint"
+    first, transport = prepared(where), Threads(where, 2)
+    for number, _ in enumerate(first.events(transport)):
+        if number == 12:
+            first.save(path, "extra")
+        if number == 17:
+            break  # what came since is lost, too
+    transport.stop()
+    again = prepared(where)
+    assert again.load(path) == "extra"
+    in_service = again.in_service
+    assert in_service and len(again.log.events[TIME]) == 13
+    list(again.events(transport := Threads(where, 3)))
+    transport.stop()
+    record = again.finish()
+    jobs = zip(*(again.log.jobs[name] for name in (Name.CLIENT, Name.JOB, Name.RESENT)), strict=True)
+    assert {(client, index) for client, index, resent in jobs if resent} == set(in_service)
+    assert record.status is Status.DONE and held_to(again).bit_for_bit
+
+
+def test_a_server_that_is_to_stop_can_be_saved(tmp_path: Path) -> None:
+    where, stop = experiment("fedbuff"), [False]
+    run, transport = prepared(where, stopping=lambda: stop[0]), Threads(where, 2)
+    events = run.events(transport)
+    next(events)
+    stop[0] = True
+    with pytest.raises(StoppedError):
+        list(events)
+    run.save(tmp_path / "checkpoint")
+    transport.stop()
+
+
+def test_the_record_has_the_marks_of_the_run_in_virtual_time() -> None:
+    """Evaluated after the run, at the same shares of the budget, and from the same first model."""
+    live = lived(experiment("asgd"))
+    record, virtual = live.recorder.finish(), simulated(experiment("asgd"))
+    assert [row["updates"] for row in record.curve] == [row["updates"] for row in virtual.curve]
+    assert record.curve[0] == virtual.curve[0]
+    assert (
+        record.clients[Name.LOSS]
+        == live.simulation.world.evaluate(live.simulation.server.model).client_loss.tolist()
+    )
+
+
+def test_a_replay_names_the_first_difference() -> None:
+    run = lived(experiment("fedbuff"))
+    events, jobs = run.log.events, run.log.jobs
+    run.log.events = deepcopy(events)
+    run.log.events[Name.STALENESS][7] += 1
+    was = events[Name.STALENESS][7]
+    assert str(held_to(run)) == f"event 8: staleness {was + 1} live, {was} in the replay"
+    run.log.events = events
+    run.log.jobs = deepcopy(jobs)
+    run.log.jobs[Name.ARRIVED][3] += 1e-3
+    assert "live" in held_to(run).difference
+    run.log.jobs = {name: column[:5] for name, column in jobs.items()}
+    assert held_to(run).difference.endswith("none in the replay")
+    run.log.jobs = jobs
+    run.simulation.state.versions[run.simulation.state.version] = torch.zeros(2)
+    assert str(held_to(run)).startswith(f"{len(events[TIME])} events equal, models differ")
+
+
+def test_an_update_of_another_model_than_was_sent_is_an_error() -> None:
+    class Damaging(Threads):
+        def _receive(self, pipe: Any) -> Any:
+            message = super()._receive(pipe)
+            object.__setattr__(message, "received", "0" * 16)
+            return message
+
+    run, transport = prepared(where := experiment("asgd")), Damaging(experiment("asgd"), 1)
+    with pytest.raises(RuntimeError, match=r"client \d trained on another model than it was sent"):
+        list(run.events(transport))
+    transport.stop()
+    assert where.scenario.budget.updates == 80
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"timing": {"network": {"uplink": 1}}}, "network"),
+        ({"timing": {"durations": {"name": "iterations"}}}, "iterations"),
+        ({"arrangement": {"name": "rounds"}}, "arrangement"),
+        ({"budget": {"updates": 10, "target": 0.1}}, "target"),
+    ],
+)
+def test_what_cannot_run_in_real_time_says_why(change: dict[str, Any], word: str) -> None:
+    described = experiment("fedbuff").model_dump(mode="json")
+    described["scenario"] |= change
+    assert word in (refuses(Experiment.model_validate(described)) or "")
+    assert refuses(experiment("fedbuff")) is None
+
+
+@given(
+    start=st.lists(st.floats(width=32), max_size=5),
+    loss=st.none() | st.floats(allow_nan=False),
+    double=st.booleans(),
+)
+def test_messages_arrive_as_they_were_sent(start: list[float], loss: float | None, double: bool) -> None:
+    vector = torch.tensor(start, dtype=torch.float64 if double else torch.float32)
+    state = {"c": torch.arange(6).reshape(2, 3), "empty": torch.zeros(0), "one": torch.tensor(1.5)}
+    sent = JobMessage(
+        client=1, index=2, version=3, start=vector, broadcast=state, client_state={}, steps=4,
+        lr=0.1, with_loss=True, seconds=0.25, waits=False,
+    )  # fmt: skip
+    received = JobMessage.unpack(sent.pack())
+    assert (
+        received.start.dtype == vector.dtype and received.start.numpy().tobytes() == vector.numpy().tobytes()
+    )
+    assert received.broadcast.keys() == state.keys()
+    assert all(torch.equal(received.broadcast[name], value) for name, value in state.items())
+    assert (received.lr, received.seconds, received.waits) == (0.1, 0.25, False)
+    update = UpdateMessage(
+        client=1, index=2, version=3, received="", steps=4, delta=vector, gradient=vector, loss=loss,
+        finite=False, began=1.5, computed=0.1,
+    )  # fmt: skip
+    assert UpdateMessage.unpack(update.pack()).loss == loss
+
+
+def test_a_collected_job_is_the_first_steps_of_the_whole() -> None:
+    """Its steps are those of the clock, and its mini-batches the same (rule 19)."""
+    where = experiment("favas", local={"name": "sgd", "steps": 4})
+    world, local = where.scenario.problem.world(1), where.strategy.local
+    message = JobMessage(
+        client=2, index=5, version=0, start=world.initial(), broadcast={}, client_state={}, steps=4,
+        lr=0.05, with_loss=False, seconds=2.0, waits=True,
+    )  # fmt: skip
+    assert [message.finished(t) for t in (0.0, 0.49, 0.5, 1.99, 2.0, 9.0)] == [0, 0, 1, 3, 4, 4]
+    model = world.initial()
+    for steps, sample in enumerate(world.samples(2, 5, 4, local.batch), start=1):
+        model = model - 0.05 * world.gradient(model, 2, sample)
+        assert torch.equal(train(message, world, local, steps).delta, model - world.initial())
