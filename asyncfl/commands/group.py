@@ -24,8 +24,8 @@ OBJECTS = 50_000
 
 COMMANDS = {  # name → its module in `asyncfl`
     "run": "commands.run",
-    "live": "commands.live",
-    "replay": "commands.replay",
+    "live": "commands.real_time.live",
+    "replay": "commands.real_time.replay",
     "tune": "commands.tune",
     "sync": "commands.sync",
     "report": "commands.report",

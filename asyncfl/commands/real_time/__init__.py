@@ -1,0 +1,1 @@
+"""Commands for runs in real time."""
