@@ -42,7 +42,7 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
         message.steps if steps is None else steps,
         message.lr,
         sent=0,
-        with_loss=message.with_loss,
+        reports=message.reports,
         client_state=message.client_state,
     )
     work(job, world, local)
@@ -55,7 +55,7 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
         steps=job.steps,
         delta=job.delta,
         gradient=job.gradient,
-        loss=job.loss,
+        reported=job.reported,
         finite=job.finite,
         began=began,
         computed=monotonic() - clock,

@@ -69,7 +69,8 @@ class Recorded(Service):
         steps = self.arrivals.get((job.client, job.index), (0, job.steps))[1]
         if steps != job.steps:
             self.state.wasted += job.delta is not None
-            job.steps, job.delta, job.gradient, job.loss = steps, None, None, None
+            job.steps = steps
+            job.undo()
 
     def _compute(self, job: Job) -> None:
         """Queue a job's arrival, if there was any."""

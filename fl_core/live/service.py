@@ -1,4 +1,4 @@
-"""Service in real time: jobs are messages to clients (docs/architecture.md, rule 23)."""
+"""Service in real time: jobs are messages to clients (docs/architecture.md, rule 24)."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -11,7 +11,7 @@ from fl_core.live.transport import JobMessage, LostClients, Transport, UpdateMes
 from fl_core.loop.events import Kind
 from fl_core.loop.service import Service
 from fl_core.schema import Name
-from fl_core.server.jobs import Job
+from fl_core.server.jobs import Job, Refresh
 from fl_core.timing.clock import MICRO
 
 PULSE = 0.2  # seconds at most that the server waits before it looks whether it is to stop
@@ -92,6 +92,10 @@ class RealTime(Service):
         job.waits = False
         self.transport.collect(job.client, job.index)
 
+    def refresh(self, job: Job, fresh: Refresh) -> None:
+        """Raise RuntimeError: clients take no message while they compute."""
+        raise RuntimeError("server.refresh: clients cannot be refreshed in real time, only in virtual time")
+
     def stop(self) -> None:
         """Log the jobs that are in flight at the end."""
         for jobs in self.state.flight.values():
@@ -113,7 +117,7 @@ class RealTime(Service):
             raise RuntimeError(f"client {job.client} trained on another model than it was sent")
         device = job.start.device
         job.delta, job.gradient = message.delta.to(device), message.gradient.to(device)
-        job.loss, job.steps, job.finite = message.loss, message.steps, message.finite
+        job.reported, job.steps, job.finite = message.reported, message.steps, message.finite
         job.ends = job.leaves = job.until = self._next_tick()
         self.state.queue.push(job.until, Kind.ARRIVAL, job.client, job)
         self._answers[job.client, job.index] = message

@@ -38,11 +38,11 @@ class Packed:
         """Return the message that was packed, its tensors on the CPU."""
         at = LENGTH.size + LENGTH.unpack_from(content)[0]
 
-        def tensor(found: dict[str, Any]) -> Any:
+        def tensor(value: dict[str, Any]) -> Any:
             nonlocal at
-            if found.keys() != {DTYPE, SHAPE}:
-                return found
-            shape, dtype = found[SHAPE], np.dtype(found[DTYPE])
+            if value.keys() != {DTYPE, SHAPE}:
+                return value
+            shape, dtype = value[SHAPE], np.dtype(value[DTYPE])
             array = np.frombuffer(content, dtype, prod(shape), at).reshape(shape)
             at += array.nbytes
             return torch.tensor(array)
@@ -62,7 +62,7 @@ class JobMessage(Packed):
     client_state: dict[str, Tensor]
     steps: int  # K
     lr: float  # η_l
-    with_loss: bool
+    reports: bool
     seconds: float  # the job's length: a client that computed faster waits for the rest
     waits: bool  # whether the client waits longer, until the job is collected
 
@@ -90,7 +90,7 @@ class UpdateMessage(Packed):
     steps: int  # that were made
     delta: Tensor  # θ_end − θ_start [d]
     gradient: Tensor  # mean corrected gradient [d]
-    loss: float | None
+    reported: dict[str, float]  # what training reports, means over the steps
     finite: bool
     began: float  # seconds since 1970, by the client's clock: when it took up the job
     computed: float  # seconds of computing

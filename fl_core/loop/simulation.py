@@ -298,7 +298,7 @@ class Simulation:
         return Event(PRESENCE, state.now, state.version, state.stepped, client)
 
     def _lose(self, client: int) -> Event:
-        """Let a client be gone for good, and with it the job in its service, without an update (23)."""
+        """Let a client be gone for good, and with it the job in its service, without an update (24)."""
         state = self.state
         moves = state.queue.remove(PRESENCE, client)
         if state.roster.present[client]:

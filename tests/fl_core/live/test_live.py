@@ -205,15 +205,17 @@ def test_what_cannot_run_in_real_time_says_why(change: dict[str, Any], word: str
 
 @given(
     start=st.lists(st.floats(width=32), max_size=5),
-    loss=st.none() | st.floats(allow_nan=False),
+    reported=st.dictionaries(st.text(), st.floats(allow_nan=False)),
     double=st.booleans(),
 )
-def test_messages_arrive_as_they_were_sent(start: list[float], loss: float | None, double: bool) -> None:
+def test_messages_arrive_as_they_were_sent(
+    start: list[float], reported: dict[str, float], double: bool
+) -> None:
     vector = torch.tensor(start, dtype=torch.float64 if double else torch.float32)
     state = {"c": torch.arange(6).reshape(2, 3), "empty": torch.zeros(0), "one": torch.tensor(1.5)}
     sent = JobMessage(
         client=1, index=2, version=3, start=vector, broadcast=state, client_state={}, steps=4,
-        lr=0.1, with_loss=True, seconds=0.25, waits=False,
+        lr=0.1, reports=True, seconds=0.25, waits=False,
     )  # fmt: skip
     received = JobMessage.unpack(sent.pack())
     assert (
@@ -223,10 +225,10 @@ def test_messages_arrive_as_they_were_sent(start: list[float], loss: float | Non
     assert all(torch.equal(received.broadcast[name], value) for name, value in state.items())
     assert (received.lr, received.seconds, received.waits) == (0.1, 0.25, False)
     update = UpdateMessage(
-        client=1, index=2, version=3, received="", steps=4, delta=vector, gradient=vector, loss=loss,
+        client=1, index=2, version=3, received="", steps=4, delta=vector, gradient=vector, reported=reported,
         finite=False, began=1.5, computed=0.1,
     )  # fmt: skip
-    assert UpdateMessage.unpack(update.pack()).loss == loss
+    assert UpdateMessage.unpack(update.pack()).reported == reported
 
 
 def test_a_collected_job_is_the_first_steps_of_the_whole() -> None:
@@ -235,7 +237,7 @@ def test_a_collected_job_is_the_first_steps_of_the_whole() -> None:
     world, local = where.scenario.problem.world(1), where.strategy.local
     message = JobMessage(
         client=2, index=5, version=0, start=world.initial(), broadcast={}, client_state={}, steps=4,
-        lr=0.05, with_loss=False, seconds=2.0, waits=True,
+        lr=0.05, reports=False, seconds=2.0, waits=True,
     )  # fmt: skip
     assert [message.finished(t) for t in (0.0, 0.49, 0.5, 1.99, 2.0, 9.0)] == [0, 0, 1, 3, 4, 4]
     model = world.initial()
