@@ -52,8 +52,8 @@ SHOWN = {
     "buffer": ("fedbuff", {}),
     "dismissals of late jobs": ("ringmaster", {"max_delay": 2}),
     "alarms": ("fedfix", {}),
-    "a deadline of rounds": ("fedavg", {"deadline": 1}),
-    "dismissals at alarms": ("mindflayer", {"time": 50}),  # on a slow machine all jobs may be late
+    "a deadline of rounds": ("fedavg", {"deadline": 1, "time": 50}),  # on a slow machine all jobs may be late
+    "dismissals at alarms": ("mindflayer", {"time": 50}),
     "collected jobs": ("favas", {"local": {"name": "sgd", "steps": 4}}),
     "clients with models": ("quafl", {"local": {"name": "sgd", "steps": 3}}),
     "a first pass": ("ace", {}),

@@ -1,0 +1,84 @@
+"""`asyncfl live` and `asyncfl replay`: recorded apart from virtual time, and replayed from the store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from asyncfl.commands.group import asyncfl
+from benchmarks.tracking import parquet
+from benchmarks.tracking.reader import reading
+from benchmarks.tracking.store import Store
+from fl_core.schema import EVENTS, JOBS, UPDATES, WALL, Kind, Name, Tag, Total
+
+SUITE = """
+name: small
+problem: {name: quadratic, centres: [[1, 0], [-2, 1], [3, 3], [0, 2]], noise: 0.3}
+timing: {durations: {name: fx, spread: 80}}
+budget: {updates: 40}
+strategies: [fedbuff, ringmaster]
+seeds: 1
+"""
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "asyncfl", *words], capture_output=True, text=True, timeout=500, check=False
+    )
+
+
+def test_a_suite_runs_in_real_time_and_is_replayed(tmp_path: Path) -> None:
+    (suite := tmp_path / "small.yaml").write_text(SUITE)
+    where = "--store", str(tmp_path / "store")
+    virtual = command("run", str(suite), "--no-report", *where)
+    live = command("live", str(suite), "--unit", "10ms", "--processes", "2", *where)
+    assert (virtual.returncode, live.returncode) == (0, 0), live.stdout + live.stderr
+    assert (tmp_path / "store" / "reports" / "small-live-10ms.html").is_file()
+    again = command("live", str(suite), "--unit", "0.01s", *where)
+    assert "all finished already" in again.stdout
+
+    store = Store(tmp_path / "store")
+    with reading(store.tracking_uri) as reader:
+        suites = reader.experiments()
+        assert {"small", "small-live-10ms"} <= suites.keys()
+        ran, lived = (
+            [entry for entry in reader.entries(suites[name].id) if entry.tags[Tag.KIND] == Kind.RUN]
+            for name in ("small", "small-live-10ms")
+        )
+    assert {entry.tags[Tag.KEY] for entry in ran}.isdisjoint(entry.tags[Tag.KEY] for entry in lived)
+    assert all(Tag.CLOCK not in entry.tags for entry in ran)
+    for entry in lived:
+        assert (entry.tags[Tag.CLOCK], entry.tags[Tag.UNIT]) == (WALL, "0.01")
+        assert 0 < entry.metrics[Total.SERVER_BUSY] <= 1
+        assert entry.metrics[f"clock/{UPDATES}"] == 40
+        folder = store.artifacts.joinpath("small-live-10ms", entry.run_id, "artifacts")
+        jobs, events = parquet.read(folder, JOBS), parquet.read(folder, EVENTS)
+        came = jobs[jobs[Name.ARRIVED].notna()]
+        assert len(events) == len(came) == 40
+        assert (came[Name.SENT] <= came[Name.BEGAN]).all() and (came[Name.BEGAN] <= came[Name.ARRIVED]).all()
+
+    replayed = command("replay", "small-live-10ms", *where)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert replayed.stdout.count("40 events and all models equal, bit for bit") == 2
+    events[Name.STALENESS] += 1
+    parquet.write(folder / EVENTS.file, events)
+    differs = command("replay", entry.run_id, *where)
+    assert differs.returncode == 1 and "event 1: staleness 1" in differs.stdout
+    assert "ran in virtual time" in command("replay", "small", *where).stderr
+
+
+@pytest.mark.parametrize("text", ["0ms", "100", "ms", "-1s", "1e3ms"])
+def test_a_unit_is_a_length_of_time(text: str) -> None:
+    refused = CliRunner().invoke(asyncfl, ["live", "quickstart", "--unit", text])
+    assert refused.exit_code == 2 and "such as 100ms or 2s" in refused.output
+
+
+def test_what_cannot_run_in_real_time_is_refused_in_a_line(tmp_path: Path) -> None:
+    (suite := tmp_path / "small.yaml").write_text(SUITE.replace("timing: {", "timing: {network: {uplink: 1}, "))
+    refused = command("live", str(suite), "--unit", "10ms", "--store", str(tmp_path / "store"))
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert "cannot run in real time: its network is simulated" in refused.stderr
