@@ -78,7 +78,9 @@ def test_a_unit_is_a_length_of_time(text: str) -> None:
 
 
 def test_what_cannot_run_in_real_time_is_refused_in_a_line(tmp_path: Path) -> None:
-    (suite := tmp_path / "small.yaml").write_text(SUITE.replace("timing: {", "timing: {network: {uplink: 1}, "))
+    (suite := tmp_path / "small.yaml").write_text(
+        SUITE.replace("timing: {", "timing: {network: {uplink: 1}, ")
+    )
     refused = command("live", str(suite), "--unit", "10ms", "--store", str(tmp_path / "store"))
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1
     assert "cannot run in real time: its network is simulated" in refused.stderr

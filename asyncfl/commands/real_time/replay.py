@@ -22,15 +22,24 @@ DESCRIPTION = "description.json"
 
 @click.command()
 @click.argument("run", metavar="RUN")
+@click.option(
+    "--beside", metavar="SUITE", help="Replay nothing; compare with SUITE, which ran in virtual time."
+)
 @options.allow_code
 @options.store
 @options.data_dir
-def command(run: str, store: Store) -> None:
+def command(run: str, store: Store, beside: str | None) -> None:
     """Simulate RUN, a run in real time, by its log, and compare all events and the model.
 
     RUN is the key or MLflow's id of a run, or the name of a suite of them, such as quickstart-live-100ms.
     Exit code 1 if anything differs.
     """
+    if beside is not None:
+        from asyncfl.commands.real_time.beside import COLUMNS, rows
+        from benchmarks.tables import print_headed
+
+        print_headed(COLUMNS, rows(run, beside, store))
+        return
     import torch
 
     torch.set_num_threads(1)  # as the clients' processes

@@ -1,0 +1,81 @@
+"""Runs in real time beside the same runs in virtual time."""
+
+from __future__ import annotations
+
+from statistics import mean, stdev
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fl_core.schema import TIME, Total
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.tracking.store import Store
+    from reports.records.records import RecordedRun
+
+COLUMNS = (
+    "scenario",
+    "strategy",
+    "runs",
+    "time, real / virtual",
+    "to target, real / virtual",
+    "staleness, virtual",
+    "staleness, real",
+    "participation moved",
+    "final, virtual",
+    "final, real",
+    "server busy",
+)
+
+
+def rows(real: str, virtual: str, store: Store) -> list[Sequence[str]]:
+    """Return a row for each strategy of each scenario, from seeds that ran in both times.
+
+    Ratios and values are means over runs with standard deviations. What moved of the participation is half
+    the sum of differences between the clients' shares of all updates, 0 … 1.
+    """
+    from asyncfl.commands.report import load
+
+    lived, simulated = (
+        {place(run): run for run in load(store, name).runs if run.whole} for name in (real, virtual)
+    )
+    pairs: dict[tuple[str, str], list[tuple[RecordedRun, RecordedRun]]] = {}
+    for at in lived.keys() & simulated.keys():
+        pairs.setdefault(at[:2], []).append((lived[at], simulated[at]))
+    return [(*at, *_row(pairs[at])) for at in sorted(pairs)]
+
+
+def place(run: RecordedRun) -> tuple[str, str, int]:
+    """Return what a run has in common with its counterpart."""
+    return run.scenario, run.strategy, run.seed
+
+
+def _row(pairs: Sequence[tuple[RecordedRun, RecordedRun]]) -> list[str]:
+    to_target = "time_to_target"
+    reached = [pair for pair in pairs if all(to_target in run.totals for run in pair)]
+    reals, virtuals = zip(*pairs, strict=True)
+    return [
+        str(len(pairs)),
+        text([real.final(TIME) / virtual.final(TIME) for real, virtual in pairs]),
+        text([real.totals[to_target] / virtual.totals[to_target] for real, virtual in reached]),
+        *(text([run.totals[Total.STALENESS_MEAN] for run in runs]) for runs in (virtuals, reals)),
+        text([_moved(*(run.files.participation for run in pair)) for pair in pairs]),
+        *(text([run.final(run.metric) for run in runs]) for runs in (virtuals, reals)),
+        text([real.totals[Total.SERVER_BUSY] for real in reals]),
+    ]
+
+
+def _moved(real: np.ndarray, virtual: np.ndarray) -> float:
+    size = max(len(real), len(virtual))
+    shares = [np.pad(counts, (0, size - len(counts))) / counts.sum() for counts in (real, virtual)]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def text(values: Sequence[float]) -> str:
+    """Return a mean with its standard deviation; empty without values."""
+    if not values:
+        return ""
+    spread = f" ± {stdev(values):.2g}" if len(values) > 1 else ""
+    return f"{mean(values):.3g}{spread}"
