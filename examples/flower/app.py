@@ -6,4 +6,5 @@ from asyncfl import Experiment
 from fl_core.live.flower import client_app, server_app
 
 won = Experiment.model_validate_json(Path(__file__).with_name("description.json").read_text())
-server, client = server_app(won), client_app(won)
+server = server_app(won)
+client = client_app(won)

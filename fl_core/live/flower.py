@@ -1,15 +1,15 @@
-"""Flower: a ServerApp and a ClientApp of an experiment, and the transport between them over Flower's grid.
+"""Flower: the ServerApp and the ClientApp of an experiment, and the transport between them.
 
-The only module that imports flwr; on the deployment engine clients are SuperNodes, in Flower's simulation its
-virtual nodes. A SuperNode takes one message at a time, and starts a process for each. So a job that it works
-on can neither be stopped nor asked for: what was dismissed is computed to its end and then ignored, and
-strategies that collect jobs are refused.
+The one module that imports flwr, in Flower's deployment as in its simulation. A SuperNode takes one message
+at a time, so a job that it works on can neither be stopped nor asked for: one that was dismissed is computed
+to its end and then ignored, and strategies that collect jobs are refused.
 """
 
-import functools
 from collections import deque
 from dataclasses import fields
-from logging import WARNING
+from functools import cache
+from logging import INFO, WARNING
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -21,28 +21,33 @@ from torch import Tensor
 
 from fl_core.experiment import Experiment
 from fl_core.live.client import train
+from fl_core.live.log import RunLog
+from fl_core.live.saved import SavedRun
+from fl_core.live.service import PULSE, RealTime
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
+from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.problems.problem import World
+from fl_core.recording.recorder import Recorder
 
-PLAIN = "plain"  # the record of what is no tensor
-POLL = 0.1  # seconds between two looks at what has arrived
+PLAIN = "plain"  # the record of all that is no tensor
 
 M = TypeVar("M", JobMessage, UpdateMessage)
 
 
 def records(message: JobMessage | UpdateMessage) -> RecordDict:
-    """Return a message as Flower's records: each field of tensors as arrays, the others as one record."""
-    content = {field.name: getattr(message, field.name) for field in fields(message)}
-    tensors = {name: value for name, value in content.items() if isinstance(value, Tensor | dict)}
-    plain = {name: value for name, value in content.items() if name not in tensors and value is not None}
+    """Return a message as Flower's records: tensors as arrays, so that equal ones are kept once."""
+    plain = {field.name: getattr(message, field.name) for field in fields(message)}
+    tensors = {name: plain.pop(name) for name, value in [*plain.items()] if isinstance(value, Tensor | dict)}
     arrays = {
-        name: ArrayRecord({**value} if isinstance(value, dict) else {"": value}) for name, value in tensors.items()
+        name: ArrayRecord(dict(value) if isinstance(value, dict) else {"": value})
+        for name, value in tensors.items()
     }
-    return RecordDict({PLAIN: ConfigRecord(plain), **arrays})
+    return RecordDict({PLAIN: ConfigRecord({k: v for k, v in plain.items() if v is not None}), **arrays})
 
 
 def message_of(kind: type[M], content: RecordDict) -> M:
-    """Return the message of which Flower's records were made."""
-    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(kind))
+    """Return the message that Flower's records were made of."""
+    values: dict[str, Any] = {field.name: None for field in fields(kind)}
     for name, record in content.items():
         if isinstance(record, ArrayRecord):
             tensors = record.to_torch_state_dict()
@@ -53,65 +58,113 @@ def message_of(kind: type[M], content: RecordDict) -> M:
 
 
 class SuperNodes:
-    """Flower's nodes as the clients of a run, in the order in which they registered."""
+    """A transport to Flower's nodes: client i is the i-th of them, by their identifiers."""
 
     def __init__(self, grid: Grid, clients: int) -> None:
+        log(INFO, "Waiting for %d SuperNodes", clients)
         while len(nodes := sorted(grid.get_node_ids())) < clients:
-            sleep(POLL)
-        self.grid, self.nodes = grid, nodes[:clients]
-        self.clients: dict[str, int] = {}  # who answers, by the message's identifier
-        self.replies: deque[UpdateMessage | LostClients] = deque()
+            sleep(PULSE)
+        self.grid, self.nodes = grid, nodes
+        self.clients: dict[str, int] = {}  # who is to answer, by the message's identifier
+        self.received: deque[UpdateMessage | LostClients] = deque()
 
     def send(self, message: JobMessage) -> None:
+        """Push a job to its node.
+
+        Raises:
+            ValueError: The strategy wants to collect the job.
+        """
+        if message.waits:
+            raise ValueError(
+                "the strategy collects jobs, and a SuperNode at work cannot be asked for one"
+            )
         content = Message(records(message), self.nodes[message.client], "train")
         [identifier] = self.grid.push_messages([content])
         self.clients[identifier] = message.client
 
     def dismiss(self, client: int, index: int) -> None:
-        """Do nothing: a SuperNode cannot be stopped, and what it answers is ignored by the server."""
+        """Let the node go on: the server ignores its answer."""
 
     def collect(self, client: int, index: int) -> None:
-        raise NotImplementedError  # strategies that collect are refused
+        """Raise NotImplementedError; jobs that are to be collected are not sent."""
+        raise NotImplementedError
 
     def poll(self, timeout: float) -> UpdateMessage | LostClients | None:
-        until = monotonic() + timeout
-        while not self.replies and self.clients:
-            replies = self.grid.pull_messages(list(self.clients))
-            self.replies += map(self._read, sorted(replies, key=lambda reply: reply.metadata.created_at))
-            if self.replies or (left := until - monotonic()) <= 0:
-                break
-            sleep(min(POLL, left))
-        return self.replies.popleft() if self.replies else None
-
-    def _read(self, reply: Message) -> UpdateMessage | LostClients:
-        """Return an update; of a node that is gone or failed, the client as lost."""
-        client = self.clients.pop(reply.metadata.reply_to_message_id)
-        if reply.has_error():
-            log(WARNING, "client %d is lost: %s", client, reply.error.reason)
-            return LostClients([client])
-        return message_of(UpdateMessage, reply.content)
+        """Return the next answer of any node."""
+        if not self.received and self.clients:
+            answers = self.grid.pull_messages([*self.clients])
+            self.received += map(
+                self._receive, sorted(answers, key=lambda answer: answer.metadata.created_at)
+            )
+        if not self.received:
+            sleep(timeout)
+        return self.received.popleft() if self.received else None
 
     def stop(self) -> None:
-        """Do nothing: SuperNodes go on to serve other apps."""
+        """Leave the nodes to other apps."""
+
+    def _receive(self, answer: Message) -> UpdateMessage | LostClients:
+        client = self.clients.pop(answer.metadata.reply_to_message_id)
+        if answer.has_error():
+            log(WARNING, "client %d is lost: %s", client, answer.error.reason)
+            return LostClients([client])
+        return message_of(UpdateMessage, answer.content)
+
+
+def server_app(experiment: Experiment) -> ServerApp:
+    """Return the ServerApp of an experiment, which runs its strategy over one node a client.
+
+    Of the run's configuration it reads `unit`, the seconds in a unit of virtual time, and `folder`, where it
+    leaves `run.pt` for a replay and `jobs.csv`, a row a job.
+    """
+    app = ServerApp()
+
+    @app.main()
+    def serve(grid: Grid, context: Context) -> None:
+        run_log = RunLog()
+        service = RealTime(float(context.run_config["unit"]), run_log)
+        simulation = Simulation(experiment, service=service)
+        recorder = Recorder(simulation, evaluate="test")
+        recorder.start()
+        service.start(SuperNodes(grid, simulation.server.n))
+        for event in simulate(simulation):
+            run_log.see(event, simulation)
+            recorder.see(event)
+            log(INFO, "%s", _line(event))
+        service.stop()
+        recorder.end()
+        log(INFO, "%s: %s", simulation.status, simulation.reason)
+        SavedRun.of(recorder, run_log).write(Path(str(context.run_config["folder"])))
+
+    return app
 
 
 def client_app(experiment: Experiment, *, waits: bool = False) -> ClientApp:
     """Return the ClientApp of an experiment: the strategy's local work on the problem's data.
 
     Args:
-        experiment: What the server runs.
-        waits: Whether a client waits for the rest of the length that the scenario's law gives to its job.
+        experiment: The same as the server's.
+        waits: Whether a client waits for the rest of the length that the scenario's law gives a job.
     """
     app = ClientApp()
 
+    @cache
+    def world() -> World:
+        return experiment.scenario.problem.world(experiment.seed)
+
     @app.train()
-    def answer(message: Message, _: Context) -> Message:
-        began = monotonic()
-        job = message_of(JobMessage, message.content)
-        world = experiment.scenario.problem.world(experiment.seed)
-        update = train(job, world, experiment.strategy.local)
+    def answer(message: Message, _context: Context) -> Message:
+        began, job = monotonic(), message_of(JobMessage, message.content)
+        update = train(job, world(), experiment.strategy.local)
         if waits:
             sleep(max(0.0, began + job.seconds - monotonic()))
         return Message(records(update), reply_to=message)
 
     return app
+
+
+def _line(event: Event) -> str:
+    """Return an event in words."""
+    client = "" if event.client is None else f", client {event.client}"
+    staleness = "" if event.staleness is None else f", staleness {event.staleness}"
+    return f"{event.kind.name.lower()}{client}{staleness}: version {event.version}"
