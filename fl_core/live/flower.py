@@ -7,7 +7,7 @@ to its end and then ignored, and strategies that collect jobs are refused.
 
 from collections import deque
 from dataclasses import fields
-from functools import cache
+from functools import lru_cache
 from logging import INFO, WARNING
 from pathlib import Path
 from time import monotonic, sleep
@@ -21,13 +21,12 @@ from torch import Tensor
 
 from fl_core.experiment import Experiment
 from fl_core.live.client import train
-from fl_core.live.log import RunLog
+from fl_core.live.run import LiveRun, refuses
 from fl_core.live.saved import SavedRun
-from fl_core.live.service import PULSE, RealTime
+from fl_core.live.service import PULSE
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
-from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.problems.problem import World
-from fl_core.recording.recorder import Recorder
+from fl_core.loop.simulation import Event
+from fl_core.problems.problem import Problem, World
 
 PLAIN = "plain"  # the record of all that is no tensor
 
@@ -75,9 +74,7 @@ class SuperNodes:
             ValueError: The strategy wants to collect the job.
         """
         if message.waits:
-            raise ValueError(
-                "the strategy collects jobs, and a SuperNode at work cannot be asked for one"
-            )
+            raise ValueError("the strategy collects jobs, and a SuperNode at work cannot be asked for one")
         content = Message(records(message), self.nodes[message.client], "train")
         [identifier] = self.grid.push_messages([content])
         self.clients[identifier] = message.client
@@ -115,26 +112,24 @@ def server_app(experiment: Experiment) -> ServerApp:
     """Return the ServerApp of an experiment, which runs its strategy over one node a client.
 
     Of the run's configuration it reads `unit`, the seconds in a unit of virtual time, and `folder`, where it
-    leaves `run.pt` for a replay and `jobs.csv`, a row a job.
+    leaves `run.live` for a replay and `jobs.csv`, a row a job.
+
+    Raises:
+        ValueError: The experiment cannot run in real time.
     """
+    if reason := refuses(experiment):
+        raise ValueError(f"the experiment cannot run in real time: {reason}")
     app = ServerApp()
 
     @app.main()
     def serve(grid: Grid, context: Context) -> None:
-        run_log = RunLog()
-        service = RealTime(float(context.run_config["unit"]), run_log)
-        simulation = Simulation(experiment, service=service)
-        recorder = Recorder(simulation, evaluate="test")
-        recorder.start()
-        service.start(SuperNodes(grid, simulation.server.n))
-        for event in simulate(simulation):
-            run_log.see(event, simulation)
-            recorder.see(event)
+        world = experiment.scenario.problem.world(experiment.seed)
+        run = LiveRun(experiment, world, float(context.run_config["unit"]), evaluate="test")
+        for event in run.events(SuperNodes(grid, world.n)):
             log(INFO, "%s", _line(event))
-        service.stop()
-        recorder.end()
-        log(INFO, "%s: %s", simulation.status, simulation.reason)
-        SavedRun.of(recorder, run_log).write(Path(str(context.run_config["folder"])))
+        saved = SavedRun.of(run)
+        log(INFO, "%s: %s; %s", run.simulation.status, run.simulation.reason, saved.curve[-1])
+        saved.write(Path(str(context.run_config["folder"])))
 
     return app
 
@@ -148,19 +143,22 @@ def client_app(experiment: Experiment, *, waits: bool = False) -> ClientApp:
     """
     app = ClientApp()
 
-    @cache
-    def world() -> World:
-        return experiment.scenario.problem.world(experiment.seed)
-
     @app.train()
     def answer(message: Message, _context: Context) -> Message:
         began, job = monotonic(), message_of(JobMessage, message.content)
-        update = train(job, world(), experiment.strategy.local)
+        world = _world(experiment.scenario.problem, experiment.seed)
+        update = train(job, world, experiment.strategy.local)
         if waits:
             sleep(max(0.0, began + job.seconds - monotonic()))
         return Message(records(update), reply_to=message)
 
     return app
+
+
+@lru_cache(maxsize=1)
+def _world(problem: Problem, seed: int) -> World:
+    """Return the world of a problem, built once in a process: Flower's simulation has many jobs in one."""
+    return problem.world(seed)
 
 
 def _line(event: Event) -> str:

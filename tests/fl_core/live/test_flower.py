@@ -112,8 +112,9 @@ class Federation:
             arrived += "arrival" in line
             if arrived == lose_one_after:
                 os.killpg(self.nodes[0].pid, signal.SIGKILL)
+        (app / "log").write_text("".join(lines))
         assert run.wait(60) == 0 and (app / "run").exists(), "".join(lines)
-        return SavedRun.unpack((app / "run" / "run.pt").read_bytes())
+        return SavedRun.unpack((app / "run" / "run.live").read_bytes())
 
     def stop(self) -> None:
         for process in self.groups:
