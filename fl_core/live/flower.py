@@ -121,7 +121,7 @@ def server_app(experiment: Experiment) -> ServerApp:
         raise ValueError(f"the experiment cannot run in real time: {reason}")
     app = ServerApp()
 
-    @app.main()
+    @app.main()  # type: ignore[untyped-decorator]
     def serve(grid: Grid, context: Context) -> None:
         world = experiment.scenario.problem.world(experiment.seed)
         run = LiveRun(experiment, world, float(context.run_config["unit"]), evaluate="test")
@@ -143,7 +143,7 @@ def client_app(experiment: Experiment, *, waits: bool = False) -> ClientApp:
     """
     app = ClientApp()
 
-    @app.train()
+    @app.train()  # type: ignore[untyped-decorator]
     def answer(message: Message, _context: Context) -> Message:
         began, job = monotonic(), message_of(JobMessage, message.content)
         world = _world(experiment.scenario.problem, experiment.seed)
