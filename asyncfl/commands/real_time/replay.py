@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from asyncfl import options
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, summarised
 from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Tag
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ DESCRIPTION = "description.json"
 def command(run: str, store: Store, beside: str | None) -> None:
     """Simulate RUN, a run in real time, by its log, and compare all events and the model.
 
-    RUN is the key or MLflow's id of a run, or the name of a suite of them, such as quickstart-live-100ms.
-    Exit code 1 if anything differs.
+    RUN is the key or MLflow's id of a run, the name of a suite of them, such as quickstart-live-100ms, or
+    the file run.live of a run in Flower. Exit code 1 if anything differs.
     """
     if beside is not None:
         from asyncfl.commands.real_time.beside import COLUMNS, rows
@@ -43,6 +45,10 @@ def command(run: str, store: Store, beside: str | None) -> None:
     import torch
 
     torch.set_num_threads(1)  # as the clients' processes
+    if Path(run).is_file():
+        compared = of_file(Path(run))
+        click.echo(f"{run}: {compared}")
+        sys.exit(0 if compared.equal else 1)
     equal = True
     for entry in runs(run, store):
         compared = replayed(entry, store)
@@ -50,6 +56,18 @@ def command(run: str, store: Store, beside: str | None) -> None:
         name = " · ".join(entry.tags.get(tag, "") for tag in (Tag.STRATEGY, Tag.SCENARIO))
         click.echo(f"{name} · seed {entry.tags.get(Tag.SEED, '')}: {compared}")
     sys.exit(0 if equal else 1)
+
+
+def of_file(path: Path) -> Comparison:
+    """Replay a run that a file holds; UserError if it holds none."""
+    from fl_core import import_guard
+    from fl_core.live.saved import SavedRun
+
+    try:
+        with import_guard.guarded(import_guard.not_own(path)):
+            return SavedRun.unpack(path.read_bytes()).replay()
+    except (OSError, ValueError, TypeError, KeyError, struct.error) as error:
+        raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from None
 
 
 def runs(name: str, store: Store) -> list[Entry]:
