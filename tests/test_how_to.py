@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import re
@@ -14,6 +16,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+from fl_core.local.work import LocalWork
+from fl_core.strategies.strategy import Strategy
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -262,6 +267,47 @@ def test_the_tutorial_leads_to_a_table(tmp_path: Path) -> None:
     said = python(tmp_path, "-c", f"import subprocess\n{code}")
     assert "\\toprule" in said and "FedBuff" in said
     assert (tmp_path / "tuned-study.yaml").is_file()
+
+
+class TestDeploy:
+    """The example app, which tests/fl_core/live/test_flower.py runs, and what is said of strategies."""
+
+    EXAMPLE = ROOT / "examples" / "flower"
+    guide = (GUIDES / "deploy.md").read_text()
+
+    def test_the_app_of_the_guide_is_the_example(self, tmp_path: Path) -> None:
+        written("deploy.md", tmp_path)
+        ours = ast.parse((self.EXAMPLE / "app.py").read_text())
+        assert ast.dump(ast.parse((tmp_path / "app.py").read_text())) == ast.dump(
+            ast.Module(ours.body[1:], [])  # without its docstring
+        )
+        assert sum(len(file.read_text().splitlines()) for file in self.EXAMPLE.glob("*.py")) <= 40
+
+    def test_the_experiment_of_the_example_can_run_in_real_time(self) -> None:
+        program = (
+            "import pathlib; from asyncfl import Experiment; from fl_core.live.run import refuses\n"
+            "text = pathlib.Path('description.json').read_text()\n"
+            "assert refuses(Experiment.model_validate_json(text)) is None"
+        )
+        python(self.EXAMPLE, "-c", program)
+
+    def test_the_table_says_what_each_strategy_asks_of_its_clients(self) -> None:
+        rows = re.findall(r"^\| (unchanged|busy longer|refused) \| (.*?) \|", self.guide, re.MULTILINE)
+        asked: dict[str, list[str]] = {"unchanged": [], "busy longer": [], "refused": []}
+        for name, strategy in Strategy.members().items():
+            classes = [base for base in strategy.__mro__[:-1] if base.__module__.startswith(Strategy.homes)]
+            source = "".join(map(inspect.getsource, classes))
+            collects, dismisses = (f"server.{action}(" in source for action in ("collect", "dismiss"))
+            asked["refused" if collects else "busy longer" if dismisses else "unchanged"].append(name)
+        assert {kind: re.findall(r"`(\w+)`", names) for kind, names in rows} == asked
+
+    def test_the_state_that_papers_keep_at_clients_is_named(self) -> None:
+        state = (
+            (GUIDES / "deploy.md").read_text().split("A paper's clients may hold state")[1].split("\n\n")[0]
+        )
+        parts = [part for family in (Strategy, LocalWork) for part in family.members().values()]
+        holding = [part.name for part in parts if part().kept_by_clients and part.name != "quafl"]  # refused
+        assert holding and all(f"`{name}`" in state for name in holding)
 
 
 def test_paths_that_the_project_names_exist() -> None:
