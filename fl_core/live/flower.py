@@ -28,31 +28,36 @@ from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.loop.simulation import Event
 from fl_core.problems.problem import Problem, World
 
-PLAIN = "plain"  # the record of all that is no tensor
+PLAIN = "plain"  # the record of numbers and strings
+WHOLE = "whole"  # the only array of a record that is one tensor
 
 M = TypeVar("M", JobMessage, UpdateMessage)
 
 
 def records(message: JobMessage | UpdateMessage) -> RecordDict:
-    """Return a message as Flower's records: tensors as arrays, so that equal ones are kept once."""
-    plain = {field.name: getattr(message, field.name) for field in fields(message)}
-    tensors = {name: plain.pop(name) for name, value in [*plain.items()] if isinstance(value, Tensor | dict)}
-    arrays = {
-        name: ArrayRecord(dict(value) if isinstance(value, dict) else {"": value})
-        for name, value in tensors.items()
-    }
-    return RecordDict({PLAIN: ConfigRecord({k: v for k, v in plain.items() if v is not None}), **arrays})
+    """Return a message as Flower's records: tensors as arrays, of which SuperLink keeps equal ones once."""
+    content = RecordDict({PLAIN: ConfigRecord()})
+    for field in fields(message):
+        value = getattr(message, field.name)
+        if isinstance(value, Tensor):
+            content[field.name] = ArrayRecord({WHOLE: value})
+        elif isinstance(value, dict):
+            arrays = all(isinstance(item, Tensor) for item in value.values())
+            content[field.name] = ArrayRecord(dict(value)) if arrays else ConfigRecord(value)
+        else:
+            content[PLAIN][field.name] = value
+    return content
 
 
 def message_of(kind: type[M], content: RecordDict) -> M:
     """Return the message that Flower's records were made of."""
-    values: dict[str, Any] = {field.name: None for field in fields(kind)}
+    values: dict[str, Any] = dict(content[PLAIN])
     for name, record in content.items():
         if isinstance(record, ArrayRecord):
             tensors = record.to_torch_state_dict()
-            values[name] = tensors.pop("", tensors)
-        else:
-            values |= record
+            values[name] = tensors.pop(WHOLE, tensors)
+        elif name != PLAIN:
+            values[name] = dict(record)
     return kind(**values)
 
 
