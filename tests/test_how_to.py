@@ -297,8 +297,9 @@ class TestDeploy:
         for name, strategy in Strategy.members().items():
             classes = [base for base in strategy.__mro__[:-1] if base.__module__.startswith(Strategy.homes)]
             source = "".join(map(inspect.getsource, classes))
-            collects, dismisses = (f"server.{action}(" in source for action in ("collect", "dismiss"))
-            asked["refused" if collects else "busy longer" if dismisses else "unchanged"].append(name)
+            acts = {action for action in ("collect", "dismiss", "refresh") if f"server.{action}(" in source}
+            kind = "unchanged" if not acts else "busy longer" if acts == {"dismiss"} else "refused"
+            asked[kind].append(name)
         assert {kind: re.findall(r"`(\w+)`", names) for kind, names in rows} == asked
 
     def test_the_state_that_papers_keep_at_clients_is_named(self) -> None:

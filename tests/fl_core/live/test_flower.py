@@ -22,7 +22,7 @@ from fl_core.loop.events import Kind
 from fl_core.schema import Name
 
 pytest.importorskip("flwr")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "flower"
