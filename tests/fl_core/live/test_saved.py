@@ -37,7 +37,7 @@ def test_the_commands_read_it(folder: Path) -> None:
     (folder / "other").write_bytes(b"no run")
     other = CliRunner().invoke(asyncfl, ["replay", str(folder / "other")])
     assert "other cannot be replayed" in str(other.exception)
-    columns = ["--client", "client", "--start", "began", "--end", "arrived"]
+    columns = ["--client", "client", "--start", "sent", "--end", "arrived"]
     trace = CliRunner().invoke(asyncfl, ["trace", "import", str(folder / JOBS), *columns])
     assert trace.exit_code == 0, trace.output
     assert len((folder / "jobs-trace.csv").read_text().splitlines()) >= 12
