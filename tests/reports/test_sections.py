@@ -25,7 +25,7 @@ from fl_core.timing.durations import Exponential
 from reports.figures import look
 from reports.page import render
 from reports.records.store import load
-from reports.sections import cost, errors, heat, reaching
+from reports.sections import cost, errors, heat, phases, reaching
 from reports.sections.section import Results
 
 QUADRATIC = Scenario(
@@ -244,3 +244,29 @@ def test_every_figure_leads_to_its_runs() -> None:
     assert all(one.id in text for one in suite.runs)
     server = replace(suite, uri="http://host:5000", experiment="7")
     assert f"http://host:5000/#/experiments/7/runs/{suite.runs[0].id}" in render(server)
+
+
+LINKED = {"strategy.name": "fedbuff", "timing.network.uplink.value": "5"}
+
+
+def test_where_the_time_goes_adds_up() -> None:
+    """Of two clients over 45 units: 9 of download, 27 of computation, 18 of upload, and 36 of waiting."""
+    spent = {"download_time": [4, 5], "computation_time": [20, 7], "upload_time": [10, 8]}
+    clients = dict(Fake().clients) | spent
+    results = Results.of(records(*reach([FAST, SLOW], clients=clients, params=LINKED)))
+    (scenario, _), *_ = results.scenarios
+    assert phases.shares(scenario.cells[0]).tolist() == pytest.approx([0.1, 0.3, 0.2, 0.4])
+    section = phases.section(results)
+    assert section is not None and section.anchor == "phases"
+    assert phases.section(Results.of(records(*reach([FAST, SLOW])))) is None  # without a network
+
+
+@pytest.mark.parametrize(("params", "sent", "axes"), [(LINKED, True, 4), (LINKED, False, 3), ({}, True, 3)])
+def test_bytes_are_an_axis_where_they_matter_and_are_known(params: Any, sent: bool, axes: int) -> None:
+    """With a network or a coding; in stores that were written before bytes were a clock there is none."""
+    fakes = reach([FAST, SLOW], **({"params": params} if params else {}))
+    if sent:
+        fakes = [replace(fake, curve={**(fake.curve or {}), "bytes": [0, 80, 160, 240]}) for fake in fakes]
+    suite = records(*fakes)
+    assert len(suite.scenarios()[0].clocks) == axes
+    assert ("Bytes sent" in render(suite)) == (axes == 4)
