@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import NonNegativeInt, ValidationError
 
@@ -71,20 +70,25 @@ class Tuned:
     spec: TunedFile
 
     def strategy(self, scenario: Scenario, strategy: Strategy, where: str, who: str) -> Strategy:
-        """The strategy with its tuned values; by the labels of scenario and strategy. Raises UserError."""
-        entry = next(
-            (entry for entry in self.spec.tuned if (entry.scenario, entry.strategy) == (where, who)), None
-        )
-        if entry is None:
-            known = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))
-            missing = where if where not in known else f"{who} in {where}"
-            hint = nearest(where, known) if where not in known else "."
-            raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
-        if entry.digest != digest(scenario, strategy, entry.parameters):
+        """The strategy with the values tuned for it in the scenario, whatever their labels were then.
+
+        Labels, `where` and `who`, decide only between several that fit. Raises UserError.
+        """
+        sets = {frozenset(entry.parameters) for entry in self.spec.tuned}
+        digests = {names: digest(scenario, strategy, names) for names in sets}
+        fitting = [entry for entry in self.spec.tuned if entry.digest == digests[frozenset(entry.parameters)]]
+        known = {(entry.scenario, entry.strategy) for entry in self.spec.tuned}
+        if not fitting and (where, who) in known:
             raise UserError(
                 f"{self.path}: the values of {who} were tuned for another scenario or other hyper-parameters "
                 f"than {where} has here: run asyncfl tune again"
             )
+        if not fitting:
+            places = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))
+            missing = where if where not in places else f"{who} in {where}"
+            hint = nearest(where, places) if where not in places else "."
+            raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
+        entry = max(fitting, key=lambda entry: (entry.scenario == where, entry.strategy == who))
         try:
             return with_parameters(strategy, entry.parameters, scenario)
         except ValidationError as error:
@@ -150,8 +154,8 @@ def write(path: Path, tuned: TunedFile) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}; name another file with --out") from None
 
 
-def digest(scenario: Scenario, strategy: Strategy, tuned: Mapping[str, Any]) -> str:
-    """A hash of all that tuned values depend on: the scenario, and the strategy without what is tuned.
+def digest(scenario: Scenario, strategy: Strategy, tuned: Iterable[str]) -> str:
+    """A hash of what tuned values depend on: the scenario, and the strategy without what is tuned, by name.
 
     Defaults are left out, so that a new key leaves old values valid.
     """

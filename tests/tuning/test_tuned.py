@@ -41,6 +41,11 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
         load(str(write(strategies=strategies, lr="tuned"))).runs()[0].experiment == suite.runs()[0].experiment
     )
 
+    named = [{"name": name, "label": f"my {name}"} for name in strategies]
+    labelled = load(str(write(strategies=named)), tuned=True).runs()
+    assert {run.strategy for run in labelled} == {"my fedavg", "my asgd"}
+    assert [run.experiment for run in labelled] == [run.experiment for run in suite.runs()]
+
     for changed, line in (
         ({"budget": {"updates": 21}}, "tuned for another scenario or other hyper-parameters"),
         ({"strategies": ["fedbuff"]}, "nothing is tuned for FedBuff in quadratic"),
