@@ -36,6 +36,8 @@ from reports.sections.about import certain, methods, overview, provenance
 from reports.sections.section import Results, Section
 from reports.sections.tuning import tuning
 
+# Parts on how runs went, closed at first where there are more strategies than colours
+FOLDED = ("fairness", "staleness", "participation", "phases", "errors", "cost", "strategies")
 MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -92,6 +94,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
     """Return the page as text; the same records give the same text."""
     results = Results.of(suite)
     labels = [scenario.label for scenario, _ in results.scenarios]
+    grey = [(at, name) for name, at in results.index.items() if look.quiet(at)]
     return (
         environment()
         .get_template("page.html.j2")
@@ -105,7 +108,8 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
             remarks=overview.remarks(suite),
             sections=[*more, *sections(results)],
             own=suite.highlight,
-            grey=[(at, name) for name, at in results.index.items() if look.quiet(at)],
+            grey=grey,
+            folded=FOLDED if len(results.index) > len(look.LIGHT) else (),
             picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
         )
     )

@@ -66,6 +66,8 @@ def _grid(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
     curve = run.files.curve
-    if run.status.finite:
-        curve = curve[np.isfinite(curve[metric])]  # at the marks at which it was evaluated
-    return curve[clock].to_numpy(float), curve[metric].to_numpy(float)
+    marks, values = curve[clock].to_numpy(float), curve[metric].to_numpy(float)
+    if not run.status.finite:
+        return marks, values
+    there = np.isfinite(values)  # at the marks at which it was evaluated
+    return marks[there], values[there]

@@ -60,7 +60,7 @@ const unfold = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const hidden = target?.closest("[data-at][hidden]");
   if (hidden) show(hidden.dataset.at.split(" ")[0]);
-  target?.closest("details")?.setAttribute("open", "");
+  (target?.closest("details") ?? target?.querySelector(":scope > details.fold"))?.setAttribute("open", "");
   if (hidden) target.scrollIntoView();
 };
 window.addEventListener("hashchange", unfold);
