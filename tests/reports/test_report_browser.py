@@ -287,6 +287,16 @@ def test_of_many_strategies_the_leaders_have_colours(opened: Any, many: str) -> 
     assert not tab.locator("#curves .tab.c2 [data-s='1000']").first.is_visible()
 
 
+def test_of_many_strategies_how_runs_went_is_folded(opened: Any, many: str) -> None:
+    """A link of the page opens a part."""
+    tab = opened(many, viewport={"width": 1280, "height": 800})
+    staleness = tab.locator("#staleness figure")
+    assert staleness.count() and not staleness.first.is_visible() and tab.locator("#curves figure").count()
+    tab.locator("nav a[href='#staleness']").click()
+    tab.wait_for_selector("#staleness > details[open]")
+    assert not tab.locator("#cost > details[open]").count()
+
+
 def test_one_of_the_grey_is_picked_out_by_keyboard(opened: Any, many: str) -> None:
     tab = opened(many, viewport={"width": 1280, "height": 800})
     tab.get_by_label("Strategy", exact=True).focus()
