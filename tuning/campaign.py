@@ -118,8 +118,13 @@ class Driver:
             self._prepared = None
 
     def _next(self, ledgers: Sequence[Ledger]) -> TrialsJob | None:
-        """The next trials of these studies: of the one that is furthest from its end."""
-        for ledger in sorted(ledgers, key=lambda ledger: len(ledger.counted()) / ledger.plan.planned):
+        """The next trials, scenario by scenario, of the study that is furthest from its end."""
+        order = {study.scenario: place for place, study in reversed([*enumerate(self.campaign.studies)])}
+
+        def place(ledger: Ledger) -> tuple[int, float]:
+            return order[ledger.plan.scenario], len(ledger.counted()) / ledger.plan.planned
+
+        for ledger in sorted(ledgers, key=place):
             if trials := ledger.take(self.campaign.spec.batch):
                 return self._begun(ledger, trials)
         return None

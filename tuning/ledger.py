@@ -10,6 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
+from statistics import fmean
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -115,10 +117,16 @@ class Ledger:
         return next(iter(repeated or complete), None)
 
     def _best_first(self) -> list[FrozenTrial]:
-        """All complete trials."""
+        """All complete trials; those of equal values, without the target, by the metric at the end."""
         complete = [trial for trial in self.trials() if trial.state.name == "COMPLETE"]
         sign = -1 if self.plan.objective.maximise else 1
-        return sorted(complete, key=lambda trial: sign * (trial.value or 0.0))
+        return sorted(complete, key=lambda trial: (sign * (trial.value or 0.0), -self._end(trial)))
+
+    def _end(self, trial: FrozenTrial) -> float:
+        """The metric at the end, mean over seeds, greater being better; −∞ where a seed diverged."""
+        ends = [Measured(*row).value for row in trial.user_attrs.get(RESULT, {}).get("measured", ())]
+        known = [end for end in ends if end is not None]
+        return self.plan.objective.metric.sign * fmean(known) if known and len(known) == len(ends) else -inf
 
     @property
     def planned(self) -> int:

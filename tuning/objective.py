@@ -24,6 +24,7 @@ class CurvePoint:
     time: float
     value: float  # of the metric
     uploads: int = 0  # bytes
+    worst: float | None = None  # of the metric, at the client where it is worst
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Measured(NamedTuple):
     updates: int  # of clients, until then, or else to the end
     uploads: int  # bytes
     value: float | None  # at the end; None if diverged
+    worst_client: float | None = None  # the same at the client where it is worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Objective:
             end.updates,
             end.uploads,
             None if curve.diverged else last.value,
+            None if curve.diverged else last.worst,
         )
 
     def value(self, curve: Curve, point: CurvePoint) -> float:

@@ -12,14 +12,14 @@ from benchmarks.pool.job import Final, Message, PoolJob, Worker
 from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
-from fl_core.metrics import TRAINING
+from fl_core.metrics import TRAINING, named
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Scenario
 from fl_core.schema import ITERATION, TIME, UPDATES, Name, Status
 from fl_core.strategies.strategy import Strategy
-from tuning.objective import CurvePoint
+from tuning.objective import Curve, CurvePoint, Measured, Objective
 
 AT_ONCE = 32  # simulations side by side
 
@@ -129,9 +129,8 @@ class SeedOfTrial(RunSlot):
     def new_points(self) -> list[tuple[int, CurvePoint]]:
         """What was evaluated since the last call: rows of the curve, and where they stand in it."""
         curve = self.recorder.record.curve if self.recorder is not None else []
-        metric = self.job.metric
         first, self._reported = self._reported, len(curve)
-        return [(row, _point(values, metric)) for row, values in enumerate(curve[first:], first)]
+        return [(row, _point(values, self.job.metric)) for row, values in enumerate(curve[first:], first)]
 
     def ended(self) -> SeedEnded:
         """How it ended; an error stops the trial's other seeds."""
@@ -144,7 +143,8 @@ class SeedOfTrial(RunSlot):
 
 def _point(row: Mapping[str, float], metric: str) -> CurvePoint:
     iteration, updates, uploads = (int(row[name]) for name in (ITERATION, UPDATES, Name.UPLOADS))
-    return CurvePoint(iteration, updates, row[TIME], row[metric], uploads)
+    worst = row.get(named(metric).worst_client.name)
+    return CurvePoint(iteration, updates, row[TIME], row[metric], uploads, worst)
 
 
 class TrialWorlds:
@@ -161,3 +161,15 @@ class TrialWorlds:
         if seed not in self._worlds:
             self._worlds[seed] = device.place(problem.world(seed))
         return self._worlds[seed]
+
+
+def measured(scenario: Scenario, strategy: Strategy, seed: int, objective: Objective) -> Measured:
+    """Simulate a strategy under one seed, here and alone; return what a leaderboard reads off it."""
+    metric = objective.metric.name
+    slot = SeedOfTrial(TrialsJob("", scenario, {0: strategy}, (seed,), metric), 0, 0, TrialWorlds(), set())
+    for _ in interleave([slot]):
+        pass
+    if slot.error is not None:
+        raise slot.error
+    points = [point for _, point in slot.new_points()]
+    return objective.measured(Curve(points, slot.ended().status))

@@ -30,7 +30,7 @@ COMMANDS = {  # name → its module in `asyncfl`
     "sync": "commands.sync",
     "report": "commands.report",
     "compare": "commands.compare",
-    "leaderboard": "commands.leaderboard",
+    "leaderboard": "leaderboard.group",
     "advise": "commands.advise",
     "trace": "commands.trace",
     "features": "commands.features",

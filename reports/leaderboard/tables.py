@@ -66,6 +66,25 @@ class Tables:
         }
         return replace(self, **kept)
 
+    def beside(self, other: Tables, where: Path) -> Tables:
+        """Return these tables and those of another folder; UserError where its rules, or an entry, clash."""
+        for name in ("version", "points", "design_seeds", "final_seeds"):
+            if getattr(self.rules, name) != getattr(other.rules, name):
+                raise UserError(f"{where}: its rules have another {name}: entries cannot be compared")
+        ours = set(self.rules.scenarios)
+        if unknown := [frame for frame in other.rules.scenarios if frame not in ours]:
+            place = ", ".join(getattr(unknown[0], name) for name in SCENARIO)
+            raise UserError(f"{where}: {place} has another budget or targets, or is not on the board")
+        if both := sorted({*self.entries} & {*other.entries}):
+            raise UserError(
+                f"{where}: there is an entry '{both[0]}' already: give the strategy another label"
+            )
+        joined = {
+            name: pd.concat([getattr(self, name), getattr(other, name)], ignore_index=True)
+            for name in ("design", "points", "finals")
+        }
+        return replace(self, **joined)
+
     @cached_property
     def entries(self) -> tuple[str, ...]:
         """The strategies, in the order of the alphabet."""

@@ -1,0 +1,1 @@
+"""`asyncfl leaderboard`: version 1.0, from studies to tables, and from these to scores."""

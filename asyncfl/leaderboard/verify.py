@@ -1,0 +1,120 @@
+"""Kept results, made again: a random tenth of an entry's runs, and the digests of its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from asyncfl.leaderboard.entry import STRATEGIES, Place, chosen, measures, place
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import PlannedRun, Suite, load
+from reports.leaderboard.rules import SCENARIO, Rules
+from reports.leaderboard.tables import Tables, values
+from tuning.plan import plan
+from tuning.study import Study
+from tuning.trials_job import measured
+
+SHARE = 0.1  # of an entry's runs
+ACCURACY = 0.01  # by which stacked and single runs may differ at the end
+
+
+@dataclass(frozen=True)
+class Check:
+    """A kept run, and what became of it when it was made again."""
+
+    run: Mapping[str, Any]  # the row of the table
+    faults: tuple[str, ...]  # columns that differ, with both values
+
+    @property
+    def name(self) -> str:
+        """Return the run in words."""
+        words = [self.run[key] for key in (*SCENARIO, "strategy")]
+        return " · ".join([*words, f"point {self.run['point']}", f"seed {self.run['seed']}"])
+
+
+def suites(folder: Path, rules: Rules) -> dict[str, Suite]:
+    """Return the suite of every problem of a folder, with the folder's strategies."""
+    path = folder / STRATEGIES
+    if not path.is_file():
+        raise UserError(f"{path}: there are no strategies beside the tables")
+    setting = f"strategies={json.dumps(yaml.safe_load(path.read_text(encoding='utf-8')))}"
+    workloads = sorted(
+        {name.removesuffix("-design.csv") for name in rules.files if name.endswith("-design.csv")}
+    )
+    loaded = [load(rules.suite, [setting], workload, tuned=False) for workload in workloads]
+    return {place(suite.runs()[0])[0]: suite for suite in loaded}
+
+
+def checks(folder: Path, tables: Tables, entries: Sequence[str], seed: int) -> Iterator[Check]:
+    """Make a random tenth of the entries' runs again; yield each with what differs.
+
+    Args:
+        folder: The folder of the tables.
+        tables: What they hold.
+        entries: Labels of strategies.
+        seed: Of the choice of runs.
+    """
+    known = suites(folder, tables.rules)
+    studies = {problem: _studies(suite) for problem, suite in known.items()}
+    rng = np.random.default_rng(seed)
+    for name in entries:
+        rows = runs(tables.of(name))
+        for at in sorted(rng.choice(len(rows), max(1, round(SHARE * len(rows))), replace=False)):
+            row = rows[at]
+            where = tuple(row[key] for key in SCENARIO)
+            study, planned = studies[where[0]][where, name]
+            parameters = values(tables.points, where[0], name).loc[row["point"]].dropna().to_dict()
+            yield Check(row, tuple(_faults(row, study, planned, _plain(parameters))))
+
+
+def runs(tables: Tables) -> list[dict[str, Any]]:
+    """Return the rows of designs and final runs, each with its point; a run of two rulesets once."""
+    picked = chosen(tables)
+    final = tables.finals.to_dict("records")
+    for row in final:
+        row["point"] = picked[tuple(row[key] for key in SCENARIO), row["strategy"]][row["ruleset"]]
+    unique = {(*(row[key] for key in SCENARIO), row["point"], row["seed"]): row for row in final}
+    return [*tables.design.to_dict("records"), *unique.values()]
+
+
+def _studies(suite: Suite) -> dict[tuple[Place, str], tuple[Study, PlannedRun]]:
+    by_labels = {(run.scenario, run.strategy): run for run in suite.runs()}
+    found = ((study, by_labels[study.scenario, study.strategy]) for study in plan(suite).studies)
+    return {(place(run), study.strategy): (study, run) for study, run in found}
+
+
+def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.item() if hasattr(value, "item") else value for name, value in parameters.items()}
+
+
+def _faults(
+    row: Mapping[str, Any], study: Study, planned: PlannedRun, parameters: Mapping[str, Any]
+) -> Iterator[str]:
+    final = "ruleset" in row
+    scenario = planned.experiment.scenario if final else study.tried_on
+    fits = {name: int(value) if study.space.whole(name) else value for name, value in parameters.items()}
+    again = measures(measured(scenario, study.space.apply(fits, scenario), row["seed"], study.objective))
+    mark = float(scenario.budget.time or 0) / scenario.evaluations
+    near = {"time_easy": mark, "time_hard": mark, "accuracy": ACCURACY}
+    if row["status"] != again["status"]:
+        yield f"status {row['status']}, again {again['status']}"
+    for name, within in near.items():
+        if not _close(row[name], again[name], within * 1.001):
+            yield f"{name} {row[name]:g}, again {again[name]:g}"
+    if row["time_hard"] == again["time_hard"]:
+        for name in ("updates", "bytes"):
+            if not np.isclose(row[name], again[name], rtol=1e-6):
+                yield f"{name} {row[name]:g}, again {again[name]:g}"
+
+
+def _close(kept: float, again: float, within: float) -> bool:
+    if pd.isna(kept) or pd.isna(again) or np.isinf(kept) or np.isinf(again):
+        return bool(kept == again or (pd.isna(kept) and pd.isna(again)))
+    return bool(abs(kept - again) <= within)

@@ -1,0 +1,108 @@
+"""The figures of version 1.0: speed-ups with both intervals, time against bytes, budget curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from reports import numbers
+from reports.figures import look, svg
+from reports.leaderboard.costs import Array
+from reports.leaderboard.figures import LEADERS, LETTER, LONGEST, ROW, WIDTH
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FACTORS = "Sooner than tuned {} (times)"
+
+
+def speedup_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
+    """Return a line for each strategy: speed-up, interval over seeds (thick) and over scenarios (thin)."""
+    names = [svg.two_lines(name, LONGEST) for name in table.index]
+    left = 12 + LETTER * max(len(line) for name in names for line in name.splitlines())
+
+    def paint(axes: Axes) -> None:
+        for place, row in enumerate(table.to_dict("records")):
+            colour = svg.MUTED if row["behind"] else svg.series(0)
+            for over, width in (("scenarios", 1.0), ("seeds", 3.4)):
+                ends = [row[f"{over}_low"], row[f"{over}_high"]]
+                axes.plot(ends, [place, place], color=colour, linewidth=width, solid_capstyle="butt")
+            axes.plot(row["speedup"], place, "o", color=colour, markersize=6, markeredgewidth=0)
+        axes.axvline(1, color=svg.MUTED, linewidth=0.8)
+        axes.set_xscale("log")
+        _plain(axes, "x")
+        axes.set_yticks(range(len(table)), names, linespacing=0.95)
+        axes.set_ylim(len(table) - 0.4, -0.6)
+        axes.grid(axis="x")
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(FACTORS.format(reference))
+
+    said = f"Speed-ups of {len(table)} strategies over {reference}; {table.index[0]} has the greatest"
+    return svg.Drawing(paint, said, (WIDTH, 60 + ROW * len(table)), (left, 12, 8, 44))
+
+
+def cost_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
+    """Return speed-up against bytes to the target, both as multiples of the reference's; leaders are named."""
+    shown = table.dropna(subset=["bytes", "speedup"])
+
+    def paint(axes: Axes) -> None:
+        for place, (name, row) in enumerate(shown.iterrows()):
+            named = place < LEADERS or name == reference
+            colour = svg.series(0) if named else svg.MUTED
+            axes.plot(row["bytes"], row["speedup"], "o", color=colour, markersize=6, markeredgewidth=0)
+            if named:
+                axes.annotate(
+                    str(name),
+                    (row["bytes"], row["speedup"]),
+                    xytext=(5, 3),
+                    textcoords="offset points",
+                    fontsize=svg.SMALL,
+                )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _plain(axes, "x")
+        _plain(axes, "y")
+        axes.set_xlabel(f"Bytes uploaded to the target, as a multiple of {reference}’s")
+        axes.set_ylabel(FACTORS.format(reference))
+
+    said = f"Speed-up against bytes of {len(shown)} strategies"
+    return svg.Drawing(paint, said, (WIDTH, 380), (56, 16, 12, 44))
+
+
+def budget_figure(strategies: Sequence[str], curves: Array, reference: str) -> svg.Drawing:
+    """Return the expected speed-up of the best of k random points, of the leaders and the reference."""
+    order = np.argsort(-curves[:, -1])[:LEADERS].tolist()
+    own = strategies.index(reference)
+    order += [] if own in order else [own]
+
+    def paint(axes: Axes) -> None:
+        points = np.arange(1, curves.shape[1] + 1)
+        for index, place in enumerate(order):
+            how = {"color": svg.series(index), "linestyle": svg.line_style(index), "linewidth": 1.8}
+            axes.plot(
+                points, np.exp(curves[place]), marker=look.marker(index), markevery=8, markersize=5, **how
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        _plain(axes, "x")
+        _plain(axes, "y")
+        axes.set_xlabel("Points tried")
+        axes.set_ylabel(FACTORS.format(reference))
+
+    said = "Expected speed-up of the best of k random points of the design"
+    return svg.Drawing(
+        paint, said, (WIDTH, 360), (56, 12, 12, 44), [(i, strategies[p]) for i, p in enumerate(order)]
+    )
+
+
+def _plain(axes: Axes, which: str) -> None:
+    """Write the numbers of a logarithmic axis as they are said."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis = getattr(axes, f"{which}axis")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: numbers.tick(value)))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,117 @@
+"""Budgets and targets of scenarios from recorded runs of a pilot, to be frozen in a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, inf, log10
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.errors import UserError
+from fl_core.schema import ITERATION, STRATEGY_NAME, TIME
+from reports.records.records import RecordedRun
+from reports.records.steps import first_reach, value_at
+
+REFERENCE = "fedavg"  # strategy by name
+EASY, HARD = 0.9, 0.98  # shares of what the best strategy's median reaches within the budget
+TIMES, ROUNDS = 3, 30  # the budget: times of the reference to the easy target, and its rounds at least
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """The budget and targets of a scenario."""
+
+    budget: float  # virtual time
+    easy: float
+    hard: float
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A strategy with its parameters: the learning curves of its seeds, of columns time, iteration, metric."""
+
+    curves: Sequence[pd.DataFrame]
+    metric: str
+
+    def reaches(self, time: float) -> float:
+        """Return the metric at a time, median over seeds."""
+        at = [
+            value_at(np.array([time]), c[TIME].to_numpy(), c[self.metric].to_numpy())[0] for c in self.curves
+        ]
+        return float(np.median(at))
+
+    def time_to(self, target: float) -> float:
+        """Return the time to a target, median over seeds."""
+        return self._median(self.metric, target)
+
+    def time_of_round(self, rounds: int) -> float:
+        """Return the time at which so many rounds were seen to be over, median over seeds."""
+        return self._median(ITERATION, rounds)
+
+    def _median(self, column: str, value: float) -> float:
+        reach = [first_reach(c[TIME].to_numpy(), c[column].to_numpy(), value, True) for c in self.curves]
+        return float(np.median(reach))
+
+
+def goals(
+    reference: Sequence[Configuration], others: Sequence[Configuration], horizon: float
+) -> Goals | None:
+    """Return budget and targets of a scenario; None where runs end too soon to tell.
+
+    The budget is three times the median time of the tuned reference to the easy target, 30 of its rounds at
+    least; the targets are shares of what the best reaches within the budget. From the horizon of the runs
+    downwards these are repeated until nothing changes.
+    """
+    budget = horizon
+    while True:
+        best = max(own.reaches(budget) for own in (*reference, *others))
+        tuned = min(reference, key=lambda own: own.time_to(EASY * best))
+        wanted = max(TIMES * tuned.time_to(EASY * best), tuned.time_of_round(ROUNDS))
+        if wanted > horizon:
+            return None
+        if wanted >= budget:
+            return Goals(_rounded(budget), _three_digits(EASY * best), _three_digits(HARD * best))
+        budget = wanted
+
+
+def from_runs(runs: Iterable[RecordedRun]) -> dict[str, Goals]:
+    """Return the goals of every scenario of a pilot; UserError where its runs do not tell.
+
+    Raises:
+        UserError: Runs of the reference are missing, or all runs end too soon.
+    """
+    by_scenario: dict[str, dict[str, list[RecordedRun]]] = {}
+    for run in runs:
+        if run.status.finite:
+            by_scenario.setdefault(run.scenario, {}).setdefault(run.strategy, []).append(run)
+    return {scenario: _of_scenario(scenario, own) for scenario, own in by_scenario.items()}
+
+
+def _of_scenario(scenario: str, by_strategy: Mapping[str, list[RecordedRun]]) -> Goals:
+    reference, others = [], []
+    for runs in by_strategy.values():
+        curves = [run.files.curve for run in runs]
+        kind = reference if runs[0].params.get(STRATEGY_NAME) == REFERENCE else others
+        kind.append(Configuration(curves, runs[0].metric))
+    if not reference:
+        raise UserError(
+            f"{scenario}: the pilot has no run of {REFERENCE}, over whose time budgets are stated"
+        )
+    every = [curve[TIME].iloc[-1] for own in (*reference, *others) for curve in own.curves]
+    if (own := goals(reference, others, min(every, default=inf))) is None:
+        raise UserError(
+            f"{scenario}: runs of the pilot end before {ROUNDS} rounds of {REFERENCE}: make them longer"
+        )
+    return own
+
+
+def _rounded(budget: float) -> float:
+    """Return a budget, rounded up to two digits."""
+    unit = 10 ** (floor(log10(budget)) - 1)
+    return float(ceil(round(budget / unit, 9)) * unit)
+
+
+def _three_digits(target: float) -> float:
+    return round(target, 3)

@@ -1,0 +1,47 @@
+"""Final runs: chosen points of a design on the suite's own seeds and test data; a study for each point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fl_core.schema import Origin
+from fl_core.strategies.hyperparameters import Values
+from tuning.study import Campaign
+
+POINT = ", point "
+
+
+def finals(campaign: Campaign, chosen: Mapping[tuple[str, str], Mapping[int, Values]]) -> Campaign:
+    """Return the campaign of the final runs, in the order of the design's studies.
+
+    A study has one trial, so that a point that is chosen later adds a study and changes none.
+
+    Args:
+        campaign: The design, of a suite under the name that the final runs are to have.
+        chosen: (scenario, strategy) → points by number, with their parameters.
+    """
+    runs = {(run.scenario, run.strategy): run.experiment.scenario for run in campaign.suite.runs()}
+    seeds = campaign.suite.spec.seeds
+    studies = [
+        replace(
+            study,
+            strategy=label(study.strategy, point),
+            tried_on=runs[study.scenario, study.strategy],
+            seeds=seeds,
+            objective=replace(study.objective, seeds=len(seeds)),
+            trials=1,
+            seeds_again=(),
+            repeated=0,
+            sampler="chosen",
+            first=((Origin.SAMPLER, values),),
+        )
+        for study in campaign.studies
+        for point, values in chosen.get((study.scenario, study.strategy), {}).items()
+    ]
+    return replace(campaign, studies=tuple(studies), reused=())
+
+
+def label(strategy: str, point: int) -> str:
+    """Return how a strategy at a point of its design is called."""
+    return f"{strategy}{POINT}{point}"
