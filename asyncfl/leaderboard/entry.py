@@ -1,11 +1,11 @@
-"""An entry of the leaderboard: from the studies of a design and its final runs to the tables that are kept."""
+"""An entry of the leaderboard: from the studies of a design and its final runs to the kept tables."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, datetime
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Design:
         kept = [frame for frame in (earlier.scenarios if earlier else ()) if frame.problem not in problems]
         return Rules(
             version=earlier.version if earlier else VERSION,
-            date=earlier.date if earlier else date.today(),
+            date=earlier.date if earlier else datetime.now(UTC).date(),
             suite=self.suite,
             suite_digest=digest(suite.source),
             points=study.trials,

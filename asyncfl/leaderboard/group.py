@@ -182,9 +182,7 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
         if check.faults:
             wrong += 1
             click.echo(f"{check.name}: {'; '.join(check.faults)}")
-    click.echo(
-        f"{many(made, 'run')} made again (--seed {seed}): {wrong or 'no'} {'fault' if wrong == 1 else 'faults'}"
-    )
+    click.echo(f"{many(made, 'run')} made again (--seed {seed}); {many(wrong, 'fault')}")
     sys.exit(min(1, wrong))
 
 

@@ -45,7 +45,7 @@ def speedup_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
 
 
 def cost_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
-    """Return speed-up against bytes to the target, both as multiples of the reference's; leaders are named."""
+    """Return speed-up against bytes, both as multiples of the reference's; leaders are named."""
     shown = table.dropna(subset=["bytes", "speedup"])
 
     def paint(axes: Axes) -> None:

@@ -30,7 +30,7 @@ class Goals:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A strategy with its parameters: the learning curves of its seeds, of columns time, iteration, metric."""
+    """A strategy with its parameters: a learning curve a seed, with columns time, iteration and metric."""
 
     curves: Sequence[pd.DataFrame]
     metric: str

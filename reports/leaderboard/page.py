@@ -1,4 +1,4 @@
-"""Version 1.0 as a page in Markdown: who leads, how much sooner, how sure, for which clients, at what cost."""
+"""Version 1.0 as a page in Markdown: who leads, how much sooner, how sure, for whom, at what cost."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from reports.leaderboard import charts
 from reports.leaderboard.choice import budget_curves
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.standing import BOLD, Standing, spearman, standing, standing_table
-from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
+from reports.leaderboard.tables import ONE_SETTING, Tables
 from reports.tables import markdown
 
 STEM = "leaderboard_1"
+COMMAND = "asyncfl leaderboard score --markdown docs"
 WORKLOADS = 2  # from which on a version stands
 THIRD = 1 / 3  # the shorter horizon
 LEVEL = 0.8  # correlation between orders from which on they are said to agree
@@ -25,17 +26,21 @@ COUNTS = (1, 4, 16)  # points of a budget curve in the table, and all
 HOW = """\
 ## How it is measured
 
-- **Sooner** is the virtual time in which tuned {reference} with all clients reaches the hard target, over that of
-  the strategy: the geometric mean over scenarios and seeds, of the same data, first model and job lengths. It
-  depends on no other entry. A run that misses the target counts at the end of its budget, and is counted as missed.
-- The **budget** of a scenario is three times the median time of tuned {reference} to the easy target, and 30 of its
-  rounds at least. **Targets** are 90 % (easy) and 98 % (hard) of what the best tuned strategy of a pilot reaches in it.
-- **Tuning** is a design: the same {points} points of a scrambled Sobol sequence in every scenario, over the rates, the
-  strategy's own parameters and K, the local steps; on validation data, one seed, and two more for the best quarter.
-- **Tuned** takes the best point of each scenario; **one setting** the point that is best over the other scenarios of
-  the workload; the **budget curve** is what the best of k random points is expected to reach.
-- **Final runs** have {seeds} fresh seeds and test data. Of the two intervals (95 %) one is over seeds, of the final runs
-  and of tuning, the other over scenarios. **P(first)** is over both. **Bold** is who is first with {bold:.0%} or more.
+- **Sooner** is the virtual time in which tuned {reference} with all clients reaches the hard target, over
+  that of the strategy: the geometric mean over scenarios and seeds, of the same data, first model and job
+  lengths. It depends on no other entry. A run that misses the target counts at the end of its budget, and is
+  counted as missed.
+- The **budget** of a scenario is three times the median time of tuned {reference} to the easy target, and 30
+  of its rounds at least. **Targets** are 90 % (easy) and 98 % (hard) of what the best strategy of a pilot
+  reaches within it, median over seeds.
+- **Tuning** is a design: the same {points} points of a scrambled Sobol sequence in every scenario, over the
+  rates, the strategy's own parameters, K, the local steps, and the server's optimiser where the strategy
+  takes one; on validation data, one seed, and two more for the best quarter.
+- **Tuned** takes the best point of each scenario; **one setting** the point that is best over the other
+  scenarios of the workload; the **budget curve** is what the best of k random points is expected to reach.
+- **Final runs** have {seeds} fresh seeds and test data. Of the two intervals (95 %) one is over seeds, of the
+  final runs and of tuning, the other over scenarios. **P(first)** is over both. **Bold** is who is first with
+  a probability of {bold:g} or more.
 
 [How an entry is made and verified, and what the board does not say](how-to/leaderboard.md).
 """
@@ -79,7 +84,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray)
     ]
     parts = [
         f"# Leaderboard {rules.version}" + (", in the making" if open_ else ""),
-        f"Made by `asyncfl leaderboard score --markdown docs`; nothing here is written by hand. Rules of {rules.date}.",
+        f"Made by `{COMMAND}`; nothing here is written by hand. Rules of {rules.date}.",
         "**Held-out scenarios are not run yet**: how far this order holds elsewhere is unknown.",
         _lead(table, own),
         f"{', '.join(size)}. Clients: {listed(_clients(own))}.",
@@ -130,11 +135,10 @@ def summary(table: pd.DataFrame) -> tuple[tuple[str, ...], list[tuple[str, ...]]
 def _lead(table: pd.DataFrame, own: Standing) -> str:
     first, row = table.index[0], table.iloc[0]
     level = [name for name in table.index[~table["behind"]] if name != first]
-    scenarios = f"{numbers.number(row['scenarios_low'], 2)} to {numbers.number(row['scenarios_high'], 2)}"
     said = (
         f"**{first}** reaches the hard target {_times(row['speedup'])} sooner than tuned {own.reference} "
-        f"({numbers.number(row['seeds_low'], 2)} to {numbers.number(row['seeds_high'], 2)} over seeds, {scenarios} over "
-        f"scenarios), and is first with a probability of {row['first']:.2f}"
+        f"({_interval(row, 'seeds')} over seeds, {_interval(row, 'scenarios')} over scenarios), and is first with "
+        f"a probability of {row['first']:.2f}"
     )
     if not level:
         return f"{said}; every other strategy is shown to be behind it."
