@@ -168,9 +168,8 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     tables = Tables.load(folder)
     for name in entries:
         if name not in tables.entries:
-            raise UserError(
-                f"--entry: no strategy '{name}'{nearest(name, tables.entries)} There are: {', '.join(tables.entries)}"
-            )
+            hint = f"{nearest(name, tables.entries)} There are: {', '.join(tables.entries)}"
+            raise UserError(f"--entry: no strategy '{name}'{hint}")
     wrong = 0
     for name in altered(folder, tables.rules):
         wrong += 1

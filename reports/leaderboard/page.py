@@ -137,8 +137,8 @@ def _lead(table: pd.DataFrame, own: Standing) -> str:
     level = [name for name in table.index[~table["behind"]] if name != first]
     said = (
         f"**{first}** reaches the hard target {_times(row['speedup'])} sooner than tuned {own.reference} "
-        f"({_interval(row, 'seeds')} over seeds, {_interval(row, 'scenarios')} over scenarios), and is first with "
-        f"a probability of {row['first']:.2f}"
+        f"({_interval(row, 'seeds')} over seeds, {_interval(row, 'scenarios')} over scenarios), and is first "
+        f"with a probability of {row['first']:.2f}"
     )
     if not level:
         return f"{said}; every other strategy is shown to be behind it."

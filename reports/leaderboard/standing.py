@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.errors import UserError
 from fl_core.streams import stream
 from reports.leaderboard.choice import one_setting, tuned
 from reports.leaderboard.costs import Array, Costs
@@ -189,8 +190,15 @@ def _mean(values: pd.Series, strategies: pd.Series) -> pd.Series:
 
 
 def standing(tables: Tables, ruleset: str = TUNED, horizon: float = 1.0) -> Standing:
-    """Return the standing of the entries of which no run is missing; at a share of every budget."""
+    """Return the standing of the entries of which no run is missing; at a share of every budget.
+
+    Raises:
+        UserError: The reference is not among them.
+    """
     whole = tables.of(*(name for name in tables.entries if not incomplete(tables, name)))
+    reference = tables.rules.reference
+    if reference not in whole.entries:
+        raise UserError(f"there are no whole runs of {reference}, over whose times scores are stated")
     return Standing(Costs.of(whole, horizon), ruleset, tables.rules.reference)
 
 

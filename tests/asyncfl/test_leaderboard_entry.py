@@ -1,0 +1,140 @@
+"""An entry of version 1.0, from its design to verified tables, on digits; budgets and targets of a pilot."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from asyncfl.leaderboard.entry import place, strategies
+from asyncfl.leaderboard.group import command
+from benchmarks.engine import Local
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
+from fl_core.schema import ITERATION, TIME
+from reports.leaderboard.goals import Configuration, Goals, goals
+from reports.leaderboard.rules import FILE, Rules, digest
+from reports.leaderboard.tables import Tables
+from tuning.campaign import Driver
+from tuning.plan import plan
+from tuning.storage import open_storage
+
+SUITE = {
+    "name": "tiny",
+    "seeds": 2,
+    "problem": {"name": "digits", "clients": 4, "target": 0.5},
+    "budget": {"time": 12, "target": 0.7},
+    "evaluations": 6,
+    "local": {"steps": 2, "batch": 8},
+    "strategies": [{"name": "fedavg", "label": "FedAvg"}, {"name": "fedbuff", "concurrency": 3}],
+    "grid": {
+        "problem.partition": ["iid", {"name": "class_dirichlet", "alpha": 0.5}],
+        "timing": [{"durations": {"name": "exponential", "per_step": True}}],
+    },
+    "tuning": {
+        "trials": 4,
+        "seeds": 1,
+        "again": {"share": 0.25, "seeds": 1},
+        "sampler": "sobol",
+        "objective": "time_to_target",
+        "declared": True,
+        "space": {"local.steps": [1, 4]},
+    },
+    "scale": "small",
+    "scales": {"small": {}},
+}
+
+
+def called(*words: str) -> str:
+    """The output of `asyncfl leaderboard …`."""
+    return CliRunner().invoke(command, list(words), catch_exceptions=False).output
+
+
+@pytest.fixture(scope="module")
+def entered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an entry of two strategies, beside its suite and store."""
+    folder = tmp_path_factory.mktemp("board")
+    path, store = folder / "tiny.yaml", Store(folder / "store", None)
+    path.write_text(yaml.safe_dump(SUITE))
+    campaign = plan(load(str(path), tuned=False))
+    Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store).run(Local(1), lambda _: None)
+    words = ["enter", str(path), "--store", str(store.folder), "--workers", "1", "--out", str(folder / "out")]
+    assert "2 scenarios" in called(*words)
+    return folder / "out"
+
+
+def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
+    tables, suite = Tables.load(entered), load(str(entered.parent / "tiny.yaml"), tuned=False)
+    assert len(tables.design) == 2 * 2 * (4 + 1) and len(tables.finals) == 2 * 2 * 2 * 2
+    assert tables.finals[["accuracy", "worst_client", "updates"]].notna().all(axis=None)
+    assert (tables.finals["worst_client"] <= tables.finals["accuracy"]).all()
+    assert [*tables.scenarios] == [place(run) for run in suite.runs()[:: 2 * 2]]
+    assert [line.split()[0] for line in called("score", str(entered)).splitlines()[-2:]].count("FedAvg") == 1
+    page = entered.parent / "page"
+    called("score", str(entered), "--markdown", str(page))
+    text = (page / "leaderboard_1.md").read_text()
+    assert (
+        text.startswith("# Leaderboard 1.0, in the making") and "Held-out scenarios are not run yet" in text
+    )
+    assert all((page / name).is_file() for name in ("leaderboard_1-speedups.svg", "leaderboard_1-bytes.svg"))
+
+
+def test_its_runs_are_made_again_and_an_altered_number_is_found(entered: Path, tmp_path: Path) -> None:
+    words = ("--seed", "0")
+    assert called("verify", str(entered), *words).endswith("4 runs made again (--seed 0); 0 faults\n")
+    altered = shutil.copytree(entered, tmp_path / "altered")
+    table = pd.read_csv(altered / "small-design.csv")
+    table["accuracy"] += 0.02
+    table.to_csv(altered / "small-design.csv", index=False)
+    assert "not the table of the rules' digest" in called("verify", str(altered), *words)
+    rules = Rules.load(altered)  # as one who covers it up would
+    files = {name: digest(altered / name) for name in rules.files}
+    (altered / FILE).write_text(
+        yaml.safe_dump(rules.model_copy(update={"files": files}).model_dump(mode="json"))
+    )
+    said = called("verify", str(altered), *words)
+    assert "digest" not in said and "accuracy" in said and "0 faults" not in said
+
+
+def test_folders_stand_beside_each_other_unless_entries_or_rules_clash(entered: Path, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="there is an entry 'FedAvg' already"):
+        called("score", str(entered), str(entered))
+    other = shutil.copytree(entered, tmp_path / "other")
+    rules = yaml.safe_load((other / FILE).read_text())
+    rules["scenarios"][0]["hard"] = 0.71
+    (other / FILE).write_text(yaml.safe_dump(rules))
+    with pytest.raises(Exception, match=r"i\.i\.d\., exponential per step has another budget or targets"):
+        called("score", str(entered), str(other))
+
+
+def test_the_suites_strategies_come_back_and_populations_are_added_without_any_change() -> None:
+    suite = load("leaderboard", tuned=False)
+    again = load("leaderboard", [f"strategies={yaml.safe_dump(strategies(suite))}"], tuned=False)
+    assert again.spec.strategies == suite.spec.strategies and again.labels == suite.labels
+    timings = [*suite.grid["timing"], {"durations": {"name": "two_speed", "per_step": True}}]
+    budget = ["budget.target=0.8", "problem.target=0.7"]
+    before = plan(load("leaderboard", budget, tuned=False)).studies
+    more = plan(load("leaderboard", [*budget, f"grid.timing={yaml.safe_dump(timings)}"], tuned=False)).studies
+    assert len(more) == 1.5 * len(before)
+    assert [(s.name, s.first, s.definition()) for s in more[: len(before)]] == [
+        (s.name, s.first, s.definition()) for s in before
+    ]
+
+
+def curve(*values: float, rounds: float = 1) -> pd.DataFrame:
+    """A learning curve with an evaluation each unit of time."""
+    times = range(len(values))
+    return pd.DataFrame({TIME: times, ITERATION: [rounds * time for time in times], "a": values})
+
+
+@pytest.mark.parametrize(("rounds", "expected"), [(1, 30), (10, 12), (0.1, None)])
+def test_goals_in_closed_form(rounds: float, expected: float | None) -> None:
+    """The best rises to .8 at once; the reference by .2 a unit, so that .72 is reached after 4 units."""
+    best = Configuration([curve(0, *[0.8] * 60)] * 3, "a")
+    slow = [min(0.8, 0.2 * time) for time in range(61)]
+    reference = Configuration([curve(*slow, rounds=rounds)] * 3, "a")
+    worse = Configuration([curve(*[0.1] * 61)], "a")
+    own = goals([worse, reference], [best], 60)
+    assert own == (expected and Goals(expected, 0.72, 0.784))
