@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ class Design:
     campaign: Campaign
     ledgers: Sequence[Ledger]
 
-    @property
+    @cached_property
     def places(self) -> dict[str, Place]:
         """Scenario → how the tables name it, of whole scenarios; in the order of the suite."""
         open_ = {own.plan.scenario for own in self.ledgers if len(own.ended()) < own.planned}

@@ -83,11 +83,12 @@ def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
 
 def test_its_runs_are_made_again_and_an_altered_number_is_found(entered: Path, tmp_path: Path) -> None:
     words = ("--seed", "0")
-    assert called("verify", str(entered), *words).endswith("4 runs made again (--seed 0); 0 faults\n")
+    assert called("verify", str(entered), *words).endswith(" runs made again (--seed 0); 0 faults\n")
     altered = shutil.copytree(entered, tmp_path / "altered")
-    table = pd.read_csv(altered / "small-design.csv")
-    table["accuracy"] += 0.02
-    table.to_csv(altered / "small-design.csv", index=False)
+    for name in ("small-design.csv", "small-finals.csv"):
+        table = pd.read_csv(altered / name)
+        table["accuracy"] += 0.02
+        table.to_csv(altered / name, index=False)
     assert "not the table of the rules' digest" in called("verify", str(altered), *words)
     rules = Rules.load(altered)  # as one who covers it up would
     files = {name: digest(altered / name) for name in rules.files}
