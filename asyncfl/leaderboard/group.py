@@ -43,14 +43,9 @@ folder = click.argument("folder", default=CURRENT, type=click.Path(file_okay=Fal
 
 
 @command.command()
-@options.suite
-@options.allow_code
-@options.settings
-@options.scale
-@options.store
-@options.data_dir
+@options.planned
 @options.storage
-@options.workers
+@options.computing
 @options.verbose
 @click.option(
     "--out",
@@ -66,6 +61,8 @@ def enter(
     scale: str | None,
     store: Store,
     storage: str | None,
+    engine: str,
+    address: str | None,
     workers: int | None,
     out: Path,
 ) -> None:
@@ -75,35 +72,29 @@ def enter(
     """
     from dataclasses import replace
 
+    from asyncfl.commands.tune import driver_of, planned
     from asyncfl.leaderboard import entry
     from benchmarks import engine as engines
     from benchmarks import interrupts
-    from benchmarks.suite.suite import load
     from reports.leaderboard.rules import FILE, Rules
-    from tuning.campaign import Driver
-    from tuning.ledger import Ledger
-    from tuning.plan import plan
-    from tuning.storage import open_storage
 
-    loaded = load(suite, settings, scale, tuned=False)
-    campaign = plan(loaded)
-    campaign.check()
-    opened = open_storage(storage or str(store.folder / options.JOURNAL))
-    design = entry.Design(suite, campaign, [Ledger(opened, study, "") for study in campaign.studies])
+    computes = engines.engine(engine, address, workers)
+    campaign = planned(suite, settings, scale)
+    design = entry.Design(suite, campaign, driver_of(campaign, computes, store, storage).ledgers)
     if not design.places:
-        raise UserError(f"no scenario of {loaded.name} is tuned to its end; go on with: asyncfl tune {suite}")
+        raise UserError(f"no scenario of {campaign.suite.name} is tuned to its end: asyncfl tune {suite}")
     tables = design.tables(design.rules(Rules.load(out) if (out / FILE).is_file() else None))
-    named = plan(load(suite, [*settings, f"name={loaded.spec.name}{entry.FINAL}"], scale, tuned=False))
-    driver = Driver(entry.final_campaign(design, tables, named), opened, store)
+    named = planned(suite, [*settings, f"name={campaign.suite.spec.name}{entry.FINAL}"], scale)
+    driver = driver_of(entry.final_campaign(design, tables, named), computes, store, storage)
     click.echo(f"{many(len(design.places), 'scenario')}, {many(driver.campaign.simulations, 'final run')}")
     interrupts.are_raised()
     try:
-        driver.run(engines.engine("local", None, workers), lambda _: None)
+        driver.run(computes, lambda _: None)
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)
     whole = replace(tables, finals=entry.final_table(tables, design.places, driver.ledgers))
-    entry.write(whole, out, scale or loaded.scale or loaded.spec.name, loaded)
+    entry.write(whole, out, campaign.suite.scale or campaign.suite.spec.name, campaign.suite)
     click.echo(f"Written: {out}")
 
 

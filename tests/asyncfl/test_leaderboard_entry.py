@@ -115,9 +115,9 @@ def test_the_suites_strategies_come_back_and_populations_are_added_without_any_c
     again = load("leaderboard", [f"strategies={yaml.safe_dump(strategies(suite))}"], tuned=False)
     assert again.spec.strategies == suite.spec.strategies and again.labels == suite.labels
     timings = [*suite.grid["timing"], {"durations": {"name": "two_speed", "per_step": True}}]
-    budget = ["budget.target=0.8", "problem.target=0.7"]
-    before = plan(load("leaderboard", budget, tuned=False)).studies
-    more = plan(load("leaderboard", [*budget, f"grid.timing={yaml.safe_dump(timings)}"], tuned=False)).studies
+    before = plan(suite).studies
+    other = ["budget.target=0.8", "problem.target=0.7", f"grid.timing={yaml.safe_dump(timings)}"]
+    more = plan(load("leaderboard", other, tuned=False)).studies
     assert len(more) == 1.5 * len(before)
     assert [(s.name, s.first, s.definition()) for s in more[: len(before)]] == [
         (s.name, s.first, s.definition()) for s in before
