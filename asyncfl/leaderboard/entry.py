@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from asyncfl.leaderboard.finals import finals, label
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
@@ -22,7 +23,6 @@ from reports.leaderboard.choice import one_setting, tuned
 from reports.leaderboard.costs import Costs
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, TUNED, Tables
-from tuning.finals import finals, label
 from tuning.ledger import AGAIN, RESULT, Ledger
 from tuning.objective import Measured
 from tuning.study import Campaign

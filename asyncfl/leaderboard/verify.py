@@ -77,17 +77,21 @@ def checks(folder: Path, tables: Tables, entries: Sequence[str], seed: int) -> I
 def runs(tables: Tables) -> list[dict[str, Any]]:
     """Return the rows of designs and final runs, each with its point; a run of two rulesets once."""
     picked = chosen(tables)
-    final = tables.finals.to_dict("records")
+    final = _records(tables.finals)
     for row in final:
         row["point"] = picked[tuple(row[key] for key in SCENARIO), row["strategy"]][row["ruleset"]]
     unique = {(*(row[key] for key in SCENARIO), row["point"], row["seed"]): row for row in final}
-    return [*tables.design.to_dict("records"), *unique.values()]
+    return [*_records(tables.design), *unique.values()]
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def _studies(suite: Suite) -> dict[tuple[Place, str], tuple[Study, PlannedRun]]:
     by_labels = {(run.scenario, run.strategy): run for run in suite.runs()}
-    found = ((study, by_labels[study.scenario, study.strategy]) for study in plan(suite).studies)
-    return {(place(run), study.strategy): (study, run) for study, run in found}
+    pairs = ((study, by_labels[study.scenario, study.strategy]) for study in plan(suite).studies)
+    return {(place(run), study.strategy): (study, run) for study, run in pairs}
 
 
 def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:

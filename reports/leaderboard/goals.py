@@ -90,7 +90,8 @@ def from_runs(runs: Iterable[RecordedRun]) -> dict[str, Goals]:
 
 
 def _of_scenario(scenario: str, by_strategy: Mapping[str, list[RecordedRun]]) -> Goals:
-    reference, others = [], []
+    reference: list[Configuration] = []
+    others: list[Configuration] = []
     for runs in by_strategy.values():
         curves = [run.files.curve for run in runs]
         kind = reference if runs[0].params.get(STRATEGY_NAME) == REFERENCE else others

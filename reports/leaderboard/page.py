@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray)
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def summary(table: pd.DataFrame) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def summary(table: pd.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return head and rows of the standing."""
     head = (
         "Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Easy target", "Updates", "Bytes",
@@ -167,18 +168,18 @@ def _across(own: Standing) -> str:
 
 
 def _sensitivity(tables: Tables, table: pd.DataFrame, own: Standing, curves: np.ndarray) -> str:
-    one = standing_table(standing(tables, ONE_SETTING), tables)
+    one_setting = standing_table(standing(tables, ONE_SETTING), tables).reindex(table.index)
     head = ["Strategy", "Tuned", "One setting", "95 % scenarios", *(f"Best of {k}" for k in COUNTS)]
     places = {name: place for place, name in enumerate(own.costs.strategies)}
     rows = [
         (
             str(name),
             _times(row["speedup"]),
-            _times(one.loc[name, "speedup"]),
-            _interval(one.loc[name], "scenarios"),
+            _times(single["speedup"]),
+            _interval(single, "scenarios"),
             *(_times(curves[places[str(name)], min(k, curves.shape[1]) - 1]) for k in COUNTS),
         )
-        for name, row in table.iterrows()
+        for (name, row), (_, single) in zip(table.iterrows(), one_setting.iterrows(), strict=True)
     ]
     return markdown(head, rows)
 

@@ -90,7 +90,7 @@ def test_what_a_leaderboard_needs_is_kept_of_every_seed(make: Make, store: Store
     driver = tune(make(tuning=design, budget=budget, problem={**QUADRATIC, "target": 0.6}), store)
     rows = [row for trial in driver.ledgers[0].ended() for row in trial.user_attrs[RESULT]["measured"]]
     assert len(rows) == 8 + 2 * 2
-    for status, easy, hard, updates, uploads, end in rows:
+    for status, easy, hard, updates, uploads, end, _ in rows:
         assert status == "done" and updates > 0 and uploads == 8 * updates  # a model of one double
         assert (hard is None) == (end > 0.3) and (easy is None) == (end > 0.6)
         assert hard is None or easy <= hard
