@@ -32,6 +32,7 @@ SPECIAL: dict[str, str | int | None] = {
     "·": r"$\cdot$",
     "≈": r"$\approx$",
     "≤": r"$\leq$",
+    "≥": r"$\geq$",
     "²": r"\textsuperscript{2}",
     "‖": r"$\Vert$",
     "∇": r"$\nabla$",

@@ -131,7 +131,7 @@ def test_a_metric_of_ones_own_has_a_column_and_is_compared(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", ["suites.md", "trace.md", "choose.md"])
+@pytest.mark.parametrize("guide", ["suites.md", "trace.md", "choose.md", "evidence.md"])
 def test_the_commands_of_a_guide_succeed(tmp_path: Path, guide: str) -> None:
     """In the order in which they stand there, on the files that it shows."""
     assert written(guide, tmp_path) or guide == "choose.md"  # a command writes its suite

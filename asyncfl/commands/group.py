@@ -31,6 +31,7 @@ COMMANDS = {  # name → its module in `asyncfl`
     "report": "commands.report",
     "compare": "commands.compare",
     "leaderboard": "leaderboard.group",
+    "evidence": "evidence.command",
     "advise": "commands.advise",
     "trace": "commands.trace",
     "features": "commands.features",

@@ -1,0 +1,1 @@
+"""`asyncfl evidence`: for an author's own strategy what a careful reviewer asks for."""

@@ -1,0 +1,119 @@
+"""`asyncfl evidence`: what a reviewer asks an author for, measured and written down."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from asyncfl import options
+from benchmarks import interrupts
+from benchmarks.errors import UserError
+from fl_core.text import duration, many
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+    from tuning.ledger import Ledger
+    from tuning.study import Campaign
+
+SECONDS = 3600  # in an hour
+
+
+@click.command()
+@click.argument("strategy")
+@click.option(
+    "--suite",
+    default="leaderboard",
+    metavar="SUITE",
+    show_default=True,
+    help="Scenarios, baselines and the design of tuning.",
+)
+@options.scale
+@click.option(
+    "--against", multiple=True, metavar="LABEL", help="A baseline of SUITE. May be repeated.  [default: all]"
+)
+@click.option("--hours", type=float, metavar="H", help="Start only if all runs take no longer than this.")
+@options.allow_code
+@options.store
+@options.data_dir
+@options.storage
+@options.workers
+@click.option(
+    "--out",
+    metavar="DIR",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where page, appendix, tables and manifest are written.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
+@options.verbose
+def command(
+    *,
+    strategy: str,
+    suite: str,
+    scale: str | None,
+    against: tuple[str, ...],
+    hours: float | None,
+    store: Store,
+    storage: str | None,
+    workers: int | None,
+    out: Path,
+    dry_run: bool,
+) -> None:
+    """Compare STRATEGY, one of your own or shipped, with baselines as a careful reviewer asks for.
+
+    The same design of tuning for all, fresh seeds, paired intervals, one setting beside tuned ones,
+    a shorter horizon, an ablation of its own fields; then a page, a LaTeX appendix, a manifest and
+    the paragraph that may be claimed. Finished runs are not repeated.
+    """
+    from asyncfl.evidence import appendix
+    from asyncfl.evidence.measured import Evidence
+    from asyncfl.leaderboard import entry
+    from benchmarks import engine as engines
+    from benchmarks.device import processes
+    from reports.leaderboard.rules import digest
+    from tuning.campaign import Driver
+    from tuning.storage import open_storage
+
+    asked = Evidence(strategy, suite, scale, against)
+    campaign = asked.campaign
+    campaign.check()
+    count = workers or processes()
+    seconds = asked.core_seconds() / count
+    baselines, scenarios = (
+        len(asked.loaded.spec.strategies) - 1,
+        {study.scenario for study in campaign.studies},
+    )
+    click.echo(
+        f"{asked.strategy} and {many(baselines, 'baseline')} in {many(len(scenarios), 'scenario')}; "
+        f"ablation: {', '.join(asked.ablation.off) or 'no field turns a part off'}"
+    )
+    click.echo(f"Estimated time: {duration(seconds)} with {many(count, 'worker')}")
+    if dry_run:
+        return
+    if hours is not None and seconds > hours * SECONDS:
+        raise UserError(
+            f"--hours {hours:g}: the runs take {duration(seconds)}; name fewer baselines with --against, or "
+            "a smaller --suite or --scale"
+        )
+    engine = engines.engine("local", None, workers)
+    engine.warm_up("tuning.trials_job")
+    opened = open_storage(storage or str(store.folder / options.JOURNAL))
+
+    def run(campaign: Campaign) -> list[Ledger]:
+        driver = Driver(campaign, opened, store)
+        driver.run(engine, lambda _: None)
+        return driver.ledgers
+
+    interrupts.are_raised()
+    try:
+        findings = asked.findings(run)
+    except KeyboardInterrupt:
+        click.echo("\nStopped; the same command goes on.")
+        sys.exit(interrupts.EXIT)
+    entry.write(findings.tables, out, scale or asked.loaded.scale or asked.loaded.spec.name, asked.loaded)
+    digests = {path.name: digest(path) for path in sorted(out.glob("*.csv"))}
+    appendix.write(findings, asked.manifest(findings, digests), out)
+    click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")

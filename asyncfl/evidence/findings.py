@@ -1,0 +1,167 @@
+"""What the tables of a design say about one strategy: whom it leads, what may be claimed, what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fl_core.text import listed, many
+from reports import numbers
+from reports.leaderboard.marks import untuned
+from reports.leaderboard.standing import Standing, interval, spearman, standing, standing_table
+from reports.leaderboard.tables import ONE_SETTING, Tables
+
+THIRD = 1 / 3  # of every budget: the shorter horizon
+FEW_SEEDS, FEW_SCENARIOS = 5, 4  # below which an interval says little
+AHEAD, BEHIND, LEVEL = "ahead", "behind", "not separated"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """An author's strategy among baselines, by the tables of one design."""
+
+    strategy: str  # label
+    tables: Tables
+    ablation: pd.DataFrame  # part, factor, low, high
+    refused: Mapping[str, str]  # what the strategy cannot take, and why
+
+    @cached_property
+    def tuned(self) -> Standing:
+        """The standing with points tuned to each scenario."""
+        return standing(self.tables)
+
+    @cached_property
+    def one_setting(self) -> Standing:
+        """The standing with one point for all scenarios of a workload."""
+        return standing(self.tables, ONE_SETTING)
+
+    @cached_property
+    def third(self) -> Standing:
+        """The standing at a third of every budget."""
+        return standing(self.tables, horizon=THIRD)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The standing of all strategies, the best first."""
+        return standing_table(self.tuned, self.tables)
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Return the standing of one strategy."""
+        return {str(column): values[name] for column, values in self.table.to_dict().items()}
+
+    def against(self, own: Standing) -> pd.DataFrame:
+        """Return by what factor the strategy is sooner than each baseline, paired by scenario and seed.
+
+        A row for each baseline: factor, intervals of 95 % over seeds and over scenarios, the number of
+        scenarios in which it is ahead, and the verdict, over both.
+        """
+        names = own.costs.strategies
+        at = names.index(self.strategy)
+        rows = []
+        for other, name in enumerate(names):
+            if other == at:
+                continue
+            row = {"baseline": name, "factor": np.exp(own.scores[at] - own.scores[other])}
+            for over in ("seeds", "scenarios", "both"):
+                draws = getattr(own, f"over_{over}")
+                low, high = np.exp(interval(draws[:, at] - draws[:, other]))
+                row |= {f"{over}_low": low, f"{over}_high": high}
+            row["ahead_in"] = int((own.by_scenario[at] > own.by_scenario[other]).sum())
+            row["verdict"] = AHEAD if row["both_low"] > 1 else BEHIND if row["both_high"] < 1 else LEVEL
+            rows.append(row)
+        return pd.DataFrame(rows).set_index("baseline").sort_values("factor", kind="stable")
+
+    @property
+    def missed(self) -> tuple[int, int]:
+        """Tuned runs without the hard target, of all."""
+        row = self.row(self.strategy)
+        return row["missed"], row["runs"]
+
+    def claim(self) -> str:
+        """Return what may be claimed, in one paragraph."""
+        rules, own = self.tables.rules, self.against(self.tuned)
+        row = self.row(self.strategy)
+        by = {verdict: list(own.index[own["verdict"] == verdict]) for verdict in (AHEAD, LEVEL, BEHIND)}
+        said = [f"{word} {listed(by[verdict])}" for verdict, word in WORDS.items() if by[verdict]]
+        workloads = listed(list(dict.fromkeys(self.tuned.costs.scenarios.get_level_values(0))))
+        one = self.against(self.one_setting)["verdict"]
+        kept = [name for name in by[AHEAD] if one[name] == AHEAD]
+        missed, runs = self.missed
+        seeds, points = many(len(rules.final_seeds), "fresh seed"), many(rules.points, "point")
+        scenarios = many(len(self.tables.scenarios), "scenario")
+        least = "at least " if row["at_least"] else ""
+        sentences = [
+            f"On {workloads}, in {scenarios} with {seeds} and {points} of tuning for every strategy, "
+            + f"{self.strategy} is {least}{numbers.number(row['speedup'], 2)} times as fast to the target, in "
+            + f"virtual time, as tuned {rules.reference} (95 %: {_between(row, 'seeds')} over seeds, "
+            + f"{_between(row, 'scenarios')} over scenarios).",
+            f"It is {'; '.join(said)} (95 %, paired, over seeds and scenarios).",
+            f"With one setting for all scenarios it is ahead of {listed(kept) if kept else 'none of them'}.",
+            f"It missed the target in {missed} of {runs} runs, which count at their budgets."
+            if missed
+            else "",
+            "Nothing is claimed for other data, models, populations of clients, or seconds on real devices.",
+        ]
+        return " ".join(filter(None, sentences))
+
+    def checklist(self) -> Iterator[tuple[bool, str]]:
+        """Yield whether each point that a reviewer asks for is met, and the point."""
+        rules, costs = self.tables.rules, self.tuned.costs
+        own = self.against(self.tuned)
+        row, reference = self.row(self.strategy), self.row(rules.reference)
+        problems = len(set(costs.scenarios.get_level_values(0)))
+        signs = [f"{name}: {sign}" for name in costs.strategies for sign in untuned(self.tables, costs, name)]
+        agree = spearman(self.tuned.scores, self.third.scores)
+        missed, runs = self.missed
+        yield (
+            True,
+            f"Equal tuning for all: {many(rules.points, 'point')}, {many(len(rules.design_seeds), 'seed')}",
+        )
+        yield not signs, "No best value at an edge of its range, and none left out" + _why("; ".join(signs))
+        yield (
+            len(rules.final_seeds) >= FEW_SEEDS,
+            f"{FEW_SEEDS} fresh seeds or more: {len(rules.final_seeds)}",
+        )
+        yield (
+            len(costs.scenarios) >= FEW_SCENARIOS,
+            f"{FEW_SCENARIOS} scenarios or more: {len(costs.scenarios)}",
+        )
+        yield problems > 1, f"More than one workload: {problems}"
+        yield len(own) > 2, f"More than two baselines: {len(own)}"
+        yield bool((own["verdict"] == AHEAD).all()), "Ahead of every baseline, over seeds and scenarios"
+        yield (
+            bool((self.against(self.one_setting)["verdict"] != BEHIND).all()),
+            "With one setting behind none",
+        )
+        yield agree >= 0.8, f"The order at a third of the budget agrees: rank correlation {agree:.2f}"
+        yield missed == 0, f"The target met in all runs: missed in {missed} of {runs}"
+        yield bool(row["bytes"] <= 1), f"No more bytes than tuned {rules.reference}: {_factor(row['bytes'])}"
+        worst = bool(row["worst_client"] >= reference["worst_client"])
+        yield worst, f"The worst client no worse than with {rules.reference}"
+        yield (
+            len(self.ablation) > 0,
+            "Ablation: "
+            + (listed(list(self.ablation["part"])) if len(self.ablation) else "no field turns a part off"),
+        )
+        yield False, "Data, models and populations that were not looked at while the method was designed"
+        yield False, "Real devices: all times are virtual"
+
+
+WORDS = {AHEAD: "ahead of", LEVEL: "not separated from", BEHIND: "behind"}
+
+
+def _factor(value: float) -> str:
+    return f"{numbers.number(float(value), 2)} ×"
+
+
+def _between(row: Mapping[str, Any], over: str) -> str:
+    return " to ".join(numbers.number(row[f"{over}_{end}"], 2) for end in ("low", "high"))
+
+
+def _why(text: str) -> str:
+    return f": {text}" if text else ""

@@ -1,0 +1,156 @@
+"""The runs behind evidence: a design of trials for a strategy and its baselines, final runs, an ablation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from asyncfl.evidence.ablation import Ablation, switches
+from asyncfl.evidence.findings import Findings
+from asyncfl.leaderboard import entry
+from benchmarks.errors import UserError
+from benchmarks.suite import labels
+from benchmarks.suite.suite import Suite, load
+from benchmarks.tracking.provenance import provenance
+from fl_core import sources
+from fl_core.text import nearest
+from reports.leaderboard.rules import SCENARIO
+from reports.leaderboard.tables import RULESETS, Tables
+from tuning.estimate import core_seconds
+from tuning.finals import finals
+from tuning.ledger import RESULT, Ledger
+from tuning.objective import Measured
+from tuning.plan import plan
+from tuning.study import Campaign
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A strategy and its baselines in the scenarios of a suite."""
+
+    written: str  # the strategy as a suite has it
+    suite: str  # its name, or the path of its file
+    scale: str | None
+    against: Sequence[str]  # labels of the baselines; none: the suite's
+
+    @cached_property
+    def settings(self) -> list[str]:
+        """What is changed in the suite: its strategies."""
+        listed = entry.strategies(load(self.suite, (), self.scale, tuned=False))
+        known = {own["label"]: own for own in listed}
+        for name in self.against:
+            if name not in known:
+                raise UserError(
+                    f"--against: no strategy '{name}' in {self.suite}{nearest(name, list(known))}"
+                )
+        baselines = [json.dumps(known[name]) for name in self.against or known]
+        return [f"strategies=[{', '.join([self.written, *baselines])}]"]
+
+    @cached_property
+    def loaded(self) -> Suite:
+        """The suite with these strategies."""
+        return load(self.suite, self.settings, self.scale, tuned=False)
+
+    @cached_property
+    def campaign(self) -> Campaign:
+        """The design."""
+        campaign = plan(self.loaded)
+        if self.loaded.spec.tuning.sampler != "sobol":
+            raise UserError(f"{self.suite}: evidence needs a design: write tuning: {{sampler: sobol, …}}")
+        return campaign
+
+    @cached_property
+    def strategy(self) -> str:
+        """The label of the author's strategy."""
+        return labels.strategies(self.loaded.spec, self.loaded.labels)[0]
+
+    @cached_property
+    def ablation(self) -> Ablation:
+        """The parts that are turned off."""
+        spec = self.loaded.spec
+        return Ablation(self.strategy, switches(spec.strategies[0], spec.scenario))
+
+    def core_seconds(self) -> float:
+        """Return an estimate of what all runs take on one core, measured for some seconds."""
+        spec, studies = self.loaded.spec, self.campaign.studies
+        scenarios = len({study.scenario for study in studies})
+        last = (len(studies) * len(RULESETS) + scenarios * len(self.ablation.off)) * len(spec.seeds)
+        return core_seconds(self.campaign) * (1 + last / self.campaign.simulations)
+
+    def findings(self, run: Callable[[Campaign], Sequence[Ledger]]) -> Findings:
+        """Return what the runs say.
+
+        Args:
+            run: Runs what is left of a campaign; returns its ledgers.
+        """
+        made = entry.Design(self.suite, self.campaign, run(self.campaign))
+        tables = made.tables(made.rules())
+        name = [*self.settings, f"name={self.loaded.spec.name}{entry.FINAL}"]
+        named = plan(load(self.suite, name, self.scale, tuned=False))
+        ledgers = run(entry.final_campaign(made, tables, named))
+        tables = replace(tables, finals=entry.final_table(tables, made.places, ledgers))
+        without = pd.DataFrame(self._without(made, tables, named, run))
+        return Findings(self.strategy, tables, self.ablation.factors(tables, without), self.refused())
+
+    def _without(
+        self,
+        made: entry.Design,
+        tables: Tables,
+        named: Campaign,
+        run: Callable[[Campaign], Sequence[Ledger]],
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the runs without each part: scenario, seed, point, measures."""
+        if not self.ablation.off:
+            return
+        values = {
+            made.places[study.scenario]: {point: values for point, (_, values) in enumerate(study.first)}
+            for study in self.campaign.studies
+            if study.strategy == self.strategy
+        }
+        points = self.ablation.points(tables, values)
+        labelled = {(scenario, self.strategy): points[place] for scenario, place in made.places.items()}
+        at = [(place, point) for place in made.places.values() for point in points[place]]
+        for (place, point), ledger in zip(at, run(finals(named, labelled)), strict=True):
+            names = dict(zip(SCENARIO, place, strict=True)) | {"point": point}
+            for trial in ledger.ended():
+                measured = trial.user_attrs.get(RESULT, {}).get("measured", ())
+                for seed, row in zip(ledger.plan.seeds, measured, strict=False):
+                    yield names | {"seed": seed} | entry.measures(Measured(*row))
+
+    def refused(self) -> dict[str, str]:
+        """Return what the strategy declares that it cannot take, and why."""
+        from fl_core.diagnostics.error_terms import refuses
+
+        run = self.loaded.runs()[0]
+        strategy = run.experiment.strategy
+        said = {
+            "Server optimisers": strategy.refuses_optimizer,
+            "Error terms": refuses(run.experiment),
+        }
+        return {what: why for what, why in said.items() if why}
+
+    def manifest(self, findings: Findings, digests: dict[str, str]) -> dict[str, Any]:
+        """Return digests of code, data and tables, versions, and what was asked, as JSON data."""
+        experiment = self.loaded.runs()[0].experiment
+        problems = {labels.problem(run.problem): run.problem for run in self.loaded.runs()}
+        rules = findings.tables.rules
+        return {
+            "strategy": experiment.description()["strategy"],
+            "code": sources.digests(sources.named(experiment.description())),
+            "suite": {"name": self.suite, "scale": self.scale, "digest": rules.suite_digest},
+            "rules": {
+                "points": rules.points,
+                "design_seeds": rules.design_seeds,
+                "final_seeds": rules.final_seeds,
+            },
+            "data": {name: problem.world(0).fingerprint for name, problem in problems.items()},
+            "tables": digests,
+            "versions": {str(tag): value for tag, value in provenance().items()},
+            "claim": findings.claim(),
+            "open": [point for met, point in findings.checklist() if not met],
+        }

@@ -1,0 +1,120 @@
+"""Evidence for one strategy: verdicts, the claim, the checklist, ablation, and the files."""
+
+from __future__ import annotations
+
+import json
+import re
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_leaderboard_scores import BEST, BUDGET, ENTRIES, RATES, board, entry
+
+from asyncfl.evidence import appendix
+from asyncfl.evidence.ablation import APART, Ablation, switches
+from asyncfl.evidence.findings import Findings
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.strategy import Strategy
+from fl_core.testing.scene import scenario
+from reports.leaderboard import standing
+from reports.leaderboard.rules import SCENARIO
+from reports.leaderboard.tables import TUNED
+
+NO_ABLATION = pd.DataFrame(columns=["part", "factor", "low", "high"])
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "RESAMPLES", 200)
+
+
+def findings(best: float, name: str = "Mine") -> Findings:
+    """An author's strategy with this time to the target, among three."""
+    return Findings(name, board(**ENTRIES, **{name: entry(name, best, RATES)}), NO_ABLATION, {})
+
+
+def test_ahead_level_and_behind_by_factors_that_a_plain_loop_gives() -> None:
+    own = findings(BEST["FedBuff"])
+    table = own.against(own.tuned)
+    assert table["verdict"].to_dict() == {"FedBuff": "not separated", "ACE": "ahead", "FedAvg": "ahead"}
+    finals = own.tables.finals.query(f"ruleset == '{TUNED}'")
+    times = {
+        (*(row[key] for key in (*SCENARIO, "seed")), row["strategy"]): min(row["time_hard"], BUDGET)
+        for row in finals.to_dict("records")
+    }
+    runs = {place[:-1] for place in times}
+    for name, row in table.iterrows():
+        ratios = [log(times[*run, name] / times[*run, "Mine"]) for run in runs]
+        assert row["factor"] == pytest.approx(exp(fmean(ratios)))
+        assert row["both_low"] < row["factor"] < row["both_high"]
+    slow = findings(5 * BEST["FedAvg"])
+    assert set(slow.against(slow.tuned)["verdict"]) == {"behind"}
+
+
+def test_the_claim_says_no_more_than_the_tables() -> None:
+    claim = findings(BEST["FedBuff"]).claim()
+    assert "It is ahead of ACE and FedAvg; not separated from FedBuff (95 %" in claim
+    assert "12 scenarios with 4 fresh seeds and 8 points" in claim and "other data, models" in claim
+    slow = findings(1e6).claim()
+    assert re.search(r"It is behind \w+, \w+ and \w+ \(", slow) and "ahead of none of them" in slow
+    assert "missed the target in 48 of 48 runs" in slow
+
+
+def test_a_reviewer_sees_what_is_open() -> None:
+    points = {text: met for met, text in findings(BEST["FedBuff"]).checklist()}
+    assert not points["5 fresh seeds or more: 4"] and points["More than one workload: 2"]
+    assert not points["Ahead of every baseline, over seeds and scenarios"]
+    (ablation,) = (text for text in points if text.startswith("Ablation"))
+    assert ablation == "Ablation: no field turns a part off" and not points[ablation]
+
+
+class Parts(Strategy):
+    """A strategy with parts that can be turned off."""
+
+    title: ClassVar[str] = "Parts"
+
+    damp: bool = True
+    rule: str | None = "half"
+    share: float = 0.5
+    idle: bool = False
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.step(update.delta)
+
+
+def test_what_turns_a_part_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asyncfl.evidence.ablation.with_parameters", _validated)
+    assert switches(Parts(), scenario()) == {"damp": False, "rule": None, "share": 0}
+    assert switches(FedAvg(take=3), scenario()) == {"take": None}
+
+
+def _validated(strategy: Strategy, values: dict[str, object], _: object) -> Strategy:
+    return type(strategy).model_validate(dict(strategy) | values)
+
+
+def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
+    """Without the part all runs take 1.5 times as long, whatever their seeds."""
+    tables = board(**ENTRIES, Mine=entry("Mine", 15, RATES))
+    whole = tables.finals.query(f"strategy == 'Mine' and ruleset == '{TUNED}'")
+    without = pd.concat(
+        whole.assign(point=k * APART + 3, time_hard=whole["time_hard"] * factor)
+        for k, factor in ((1, 1.5), (2, 1))
+    )
+    ablation = Ablation("Mine", {"damp": False, "rule": None}).factors(tables, without)
+    np.testing.assert_allclose(ablation[["factor", "low", "high"]], [[1.5] * 3, [1] * 3])
+    own = Findings("Mine", tables, ablation, {"Server optimisers": "it has a momentum of its own"})
+    appendix.write(own, {"claim": own.claim()}, tmp_path)
+    page, latex = ((tmp_path / name).read_text() for name in (appendix.PAGE, appendix.APPENDIX))
+    assert "| damp | 1.5 × | [1.5, 1.5] |" in page and own.claim() in page
+    assert json.loads((tmp_path / appendix.MANIFEST).read_text()) == {"claim": own.claim()}
+    named = re.findall(r"(?:includegraphics.*?|input)\{(files/.*?)\}", latex) + re.findall(
+        r"\]\((files/.*?)\)", page
+    )
+    assert len(named) > 10 and all((tmp_path / name).is_file() for name in named)
+    assert page.count("- [ ]") == latex.count("\\item Open") > 0
