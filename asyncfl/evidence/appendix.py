@@ -50,8 +50,8 @@ def sections(findings: Findings) -> list[Section]:
             "standing",
             "How much sooner",
             "",
-            f"Virtual time, client updates and bytes to the target, over those of tuned {reference}; of the last "
-            "two less is better. Intervals of 95 % over seeds and over scenarios.",
+            f"Virtual time, client updates and bytes to the target, over those of tuned {reference}; of the "
+            "last two less is better. Intervals of 95 % over seeds and over scenarios.",
             figures=[("speed-ups", charts.speedup_figure(findings.table, reference))],
             tables=[_table("standing", *summary(findings.table))],
         ),
@@ -92,7 +92,7 @@ def sections(findings: Findings) -> list[Section]:
             "ablation",
             "Ablation",
             "",
-            f"How many times longer {findings.strategy} takes without a part, at each scenario's tuned point.",
+            f"How many times longer {findings.strategy} takes without a part, at the tuned points.",
             tables=[_table("ablation", *_ablation(findings))] if len(findings.ablation) else [],
         ),
         Section(
