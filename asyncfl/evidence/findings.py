@@ -93,8 +93,8 @@ class Findings:
         by = {verdict: list(own.index[own["verdict"] == verdict]) for verdict in (AHEAD, LEVEL, BEHIND)}
         said = [f"{word} {listed(by[verdict])}" for verdict, word in WORDS.items() if by[verdict]]
         workloads = listed(list(dict.fromkeys(self.tuned.costs.scenarios.get_level_values(0))))
-        one = self.against(self.one_setting)["verdict"]
-        kept = [name for name in by[AHEAD] if one[name] == AHEAD]
+        with_one = self.against(self.one_setting)["verdict"]
+        kept = [name for name in by[AHEAD] if with_one[name] == AHEAD]
         missed, runs = self.missed
         seeds, points = many(len(rules.final_seeds), "fresh seed"), many(rules.points, "point")
         scenarios = many(len(self.tables.scenarios), "scenario")
