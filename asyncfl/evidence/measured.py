@@ -13,6 +13,7 @@ import pandas as pd
 from asyncfl.evidence.ablation import Ablation, switches
 from asyncfl.evidence.findings import Findings
 from asyncfl.leaderboard import entry
+from asyncfl.leaderboard.finals import finals
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Suite, load
@@ -22,7 +23,6 @@ from fl_core.text import nearest
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import RULESETS, Tables
 from tuning.estimate import core_seconds
-from tuning.finals import finals
 from tuning.ledger import RESULT, Ledger
 from tuning.objective import Measured
 from tuning.plan import plan

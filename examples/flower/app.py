@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from asyncfl import Experiment
-from fl_core.live.flower import client_app, server_app
+from asyncfl.flower import client_app, server_app
 
 won = Experiment.model_validate_json(Path(__file__).with_name("description.json").read_text())
 server = server_app(won)
