@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from asyncfl.leaderboard.finals import finals, label
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
@@ -173,13 +173,10 @@ def final_table(tables: Tables, places: Mapping[str, Place], ledgers: Sequence[L
 def write(tables: Tables, folder: Path, workload: str, suite: Suite) -> None:
     """Write tables, strategies and rules of a workload, with digests of all tables in the folder."""
     tables.save(folder, workload)
-    (folder / STRATEGIES).write_text(
-        yaml.safe_dump(strategies(suite), allow_unicode=True, sort_keys=False), encoding="utf-8"
-    )
+    (folder / STRATEGIES).write_text(yaml_io.dump({"strategies": strategies(suite)}), encoding="utf-8")
     digests = {path.name: digest(path) for path in sorted(folder.glob("*.csv"))}
     rules = tables.rules.model_copy(update={"files": digests})
-    text = yaml.safe_dump(rules.model_dump(mode="json"), allow_unicode=True, sort_keys=False, width=110)
-    (folder / FILE).write_text(text, encoding="utf-8")
+    (folder / FILE).write_text(yaml_io.dump(rules.model_dump(mode="json")), encoding="utf-8")
 
 
 def strategies(suite: Suite) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from asyncfl.leaderboard.entry import STRATEGIES, Place, chosen, measures, place
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Suite, load
 from reports.leaderboard.rules import SCENARIO, Rules
@@ -44,7 +44,7 @@ def suites(folder: Path, rules: Rules) -> dict[str, Suite]:
     path = folder / STRATEGIES
     if not path.is_file():
         raise UserError(f"{path}: there are no strategies beside the tables")
-    setting = f"strategies={json.dumps(yaml.safe_load(path.read_text(encoding='utf-8')))}"
+    setting = f"strategies={json.dumps(yaml_io.read(path).get('strategies'))}"
     workloads = sorted(
         {name.removesuffix("-design.csv") for name in rules.files if name.endswith("-design.csv")}
     )

@@ -243,6 +243,7 @@ def test_list_names_every_part_with_its_line(asyncfl: AsyncFL) -> None:
         "LINKS",
         "ARRANGEMENTS",
         "LOCAL",
+        "OPTIMIZERS",
         "CODINGS",
         "SUITES",
     ]

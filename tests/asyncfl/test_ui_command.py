@@ -35,6 +35,7 @@ class Server:
 
 @pytest.mark.parametrize(("words", "host"), [([], "127.0.0.1"), (["--host", "0.0.0.0"], "0.0.0.0")])
 def test_where_it_listens(words: list[str], host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg")
     Server.started = []
     monkeypatch.setattr(ui.subprocess, "Popen", Server)
     with socket.create_server(("127.0.0.1", 0)) as free:
