@@ -73,7 +73,6 @@ def command(
     from asyncfl.leaderboard import entry
     from benchmarks import engine as engines
     from benchmarks.device import processes
-    from reports.leaderboard.rules import digest
     from tuning.campaign import Driver
     from tuning.storage import open_storage
 
@@ -113,7 +112,6 @@ def command(
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)
-    entry.write(findings.tables, out, scale or asked.loaded.scale or asked.loaded.spec.name, asked.loaded)
-    digests = {path.name: digest(path) for path in sorted(out.glob("*.csv"))}
+    digests = entry.write(findings.tables, out, asked.loaded.scale or asked.loaded.spec.name, asked.loaded)
     appendix.write(findings, asked.manifest(findings, digests), out)
     click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")

@@ -23,8 +23,7 @@ from fl_core.text import nearest
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import RULESETS, Tables
 from tuning.estimate import core_seconds
-from tuning.ledger import RESULT, Ledger
-from tuning.objective import Measured
+from tuning.ledger import Ledger
 from tuning.plan import plan
 from tuning.study import Campaign
 
@@ -117,10 +116,7 @@ class Evidence:
         at = [(place, point) for place in made.places.values() for point in points[place]]
         for (place, point), ledger in zip(at, run(finals(named, labelled)), strict=True):
             names = dict(zip(SCENARIO, place, strict=True)) | {"point": point}
-            for trial in ledger.ended():
-                measured = trial.user_attrs.get(RESULT, {}).get("measured", ())
-                for seed, row in zip(ledger.plan.seeds, measured, strict=False):
-                    yield names | {"seed": seed} | entry.measures(Measured(*row))
+            yield from (names | row for trial in ledger.ended() for row in entry.results(ledger, trial))
 
     def refused(self) -> dict[str, str]:
         """Return what the strategy declares that it cannot take, and why."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from optuna.trial import FrozenTrial
 
 from asyncfl.leaderboard.finals import finals, label
 from benchmarks import yaml_io
@@ -101,9 +102,8 @@ class Design:
     def _design(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
         for trial in ledger.ended():
             point = trial.user_attrs.get(AGAIN, trial.number)
-            rows = trial.user_attrs.get(RESULT, {}).get("measured", ())
-            for seed, row in zip(ledger.seeds(trial), rows, strict=False):
-                yield self._names(ledger) | {"point": point, "seed": seed} | measures(Measured(*row))
+            for result in results(ledger, trial):
+                yield self._names(ledger) | {"point": point} | result
 
     def _points(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
         names = self._names(ledger)
@@ -114,6 +114,13 @@ class Design:
     def _names(self, ledger: Ledger) -> dict[str, Any]:
         where = dict(zip(SCENARIO, self.places[ledger.plan.scenario], strict=True))
         return where | {"strategy": ledger.plan.strategy}
+
+
+def results(ledger: Ledger, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+    """Yield the seed and the measures of each run of a trial."""
+    measured = trial.user_attrs.get(RESULT, {}).get("measured", ())
+    for seed, row in zip(ledger.seeds(trial), measured, strict=False):
+        yield {"seed": seed} | measures(Measured(*row))
 
 
 def measures(measured: Measured) -> dict[str, Any]:
@@ -155,28 +162,24 @@ def final_campaign(design: Design, tables: Tables, named_as_finals: Campaign) ->
 def final_table(tables: Tables, places: Mapping[str, Place], ledgers: Sequence[Ledger]) -> pd.DataFrame:
     """Return the rows of the final runs, those that serve two rulesets twice."""
     by_name = {(ledger.plan.scenario, ledger.plan.strategy): ledger for ledger in ledgers}
-    labels_ = {where: scenario for scenario, where in places.items()}
+    scenarios = {where: scenario for scenario, where in places.items()}
     rows = []
     for (where, strategy), points in chosen(tables).items():
         for ruleset, point in points.items():
-            ledger = by_name[labels_[where], label(strategy, point)]
+            ledger = by_name[scenarios[where], label(strategy, point)]
             names = dict(zip(SCENARIO, where, strict=True)) | {"strategy": strategy, "ruleset": ruleset}
-            for trial in ledger.ended():
-                results = trial.user_attrs.get(RESULT, {}).get("measured", ())
-                rows += [
-                    names | {"seed": seed} | measures(Measured(*row))
-                    for seed, row in zip(ledger.plan.seeds, results, strict=False)
-                ]
+            rows += [names | result for trial in ledger.ended() for result in results(ledger, trial)]
     return pd.DataFrame(rows, columns=FINALS)
 
 
-def write(tables: Tables, folder: Path, workload: str, suite: Suite) -> None:
-    """Write tables, strategies and rules of a workload, with digests of all tables in the folder."""
+def write(tables: Tables, folder: Path, workload: str, suite: Suite) -> dict[str, str]:
+    """Write tables, strategies and rules of a workload; return the digests of all tables in the folder."""
     tables.save(folder, workload)
     (folder / STRATEGIES).write_text(yaml_io.dump({"strategies": strategies(suite)}), encoding="utf-8")
     digests = {path.name: digest(path) for path in sorted(folder.glob("*.csv"))}
     rules = tables.rules.model_copy(update={"files": digests})
     (folder / FILE).write_text(yaml_io.dump(rules.model_dump(mode="json")), encoding="utf-8")
+    return digests
 
 
 def strategies(suite: Suite) -> list[dict[str, Any]]:

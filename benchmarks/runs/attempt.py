@@ -21,7 +21,7 @@ from fl_core.schema import Tag
 
 SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
 SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
-TELL_EVERY = 0.2  # seconds of its own between two messages
+REPORT_EVERY = 0.2  # seconds of its own between two messages
 
 
 class Attempt(RunSlot):
@@ -59,7 +59,7 @@ class Attempt(RunSlot):
                 self.charge()
                 if self.seconds > next_message:
                     self.tell(Advanced(simulation.share, self._value(recorder)))
-                    next_message = self.seconds + TELL_EVERY
+                    next_message = self.seconds + REPORT_EVERY
                 if self.seconds > next_save:
                     before = self.seconds
                     self.save()

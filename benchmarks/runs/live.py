@@ -22,7 +22,7 @@ from fl_core.live.service import StoppedError
 from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, WALL, Name, Tag, Total
 
 SAVE_EVERY = 5.0  # seconds between two checkpoints: clients wait meanwhile
-TELL_EVERY = 0.5  # seconds between two messages
+REPORT_EVERY = 0.5  # seconds between two messages
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                 worker.tell(self, BegunAnew(summarised(error)))
                 run = self._run(world, worker)
         transport = LocalProcesses(task.experiment, task.processes)
-        served, last_told, last_saved = monotonic(), 0.0, monotonic()
+        served, last_reported, last_saved = monotonic(), 0.0, monotonic()
         try:
             for _ in run.events(transport):
                 now = monotonic()
                 watch.here = now - began
-                if now > last_told + TELL_EVERY:
+                if now > last_reported + REPORT_EVERY:
                     worker.tell(self, Advanced(run.simulation.share))
-                    last_told = now
+                    last_reported = now
                 if now > last_saved + SAVE_EVERY:
                     run.save(saved, watch.state())
                     last_saved = monotonic()

@@ -22,10 +22,10 @@ class Listening(FedBuff):
     """FedBuff that keeps what it receives, outside of the run's state."""
 
     reads_losses: ClassVar[bool] = True
-    heard: ClassVar[list[Update]] = []
+    received: ClassVar[list[Update]] = []
 
     def receive(self, server: Server, update: Update) -> None:
-        self.heard.append(update)
+        self.received.append(update)
         super().receive(server, update)
 
 
@@ -34,12 +34,12 @@ def updates(problem: dict[str, Any], execution: Execution) -> tuple[Simulation, 
     strategy = Listening.model_validate(
         {"buffer": 2, "local_lr": 0.2, "local": {"name": "sgd", "steps": (1, 2, 3, 4), "batch": 8}}
     )
-    Listening.heard.clear()
+    Listening.received.clear()
     scenario = {"problem": {"clients": 4, **problem}, "budget": {"updates": 8}}
     simulation = Simulation(Experiment.model_validate({"scenario": scenario, "strategy": strategy}))
     for _ in simulate(simulation, execution):
         pass
-    return simulation, list(Listening.heard)
+    return simulation, list(Listening.received)
 
 
 def by_autograd(world: Any, update: Update, index: int) -> float:
@@ -60,18 +60,20 @@ def by_autograd(world: Any, update: Update, index: int) -> float:
 @pytest.mark.parametrize("model", ["logistic", "resnet8"])
 def test_it_is_the_mean_over_the_steps(model: str, execution: Execution) -> None:
     """Of gradients by hand and by autograd, one by one and stacked."""
-    simulation, heard = updates({"name": "digits", "model": {"name": model}, "dtype": "float64"}, execution)
-    assert {update.steps for update in heard} > {1, 2}
+    simulation, received = updates(
+        {"name": "digits", "model": {"name": model}, "dtype": "float64"}, execution
+    )
+    assert {update.steps for update in received} > {1, 2}
     seen = [0] * 4
-    for update in heard:
+    for update in received:
         assert update.loss == pytest.approx(by_autograd(simulation.world, update, seen[update.client]))
         seen[update.client] += 1
 
 
 @pytest.mark.parametrize("execution", [OneByOne(), AllInFlight()], ids=["one_by_one", "stacked"])
 def test_where_gradients_come_without_a_loss_there_is_none(execution: Execution) -> None:
-    _, heard = updates({"name": "quadratic", "centres": [[0], [1], [2], [3]]}, execution)
-    assert {update.loss for update in heard} == {None}
+    _, received = updates({"name": "quadratic", "centres": [[0], [1], [2], [3]]}, execution)
+    assert {update.loss for update in received} == {None}
 
 
 class Reporting(pl.LightningModule):
@@ -104,10 +106,10 @@ def line() -> tuple[Tensor, Tensor]:
 def test_what_else_a_module_reports_reaches_the_update(execution: Execution) -> None:
     """Means over the steps of numbers that its training step returns beside the loss, computed again here."""
     mine = {"module": "test_update_loss:Reporting", "data": "test_update_loss:line", "metric": "test/loss"}
-    simulation, heard = updates({"name": "own", "dtype": "float64", **mine}, execution)
+    simulation, received = updates({"name": "own", "dtype": "float64", **mine}, execution)
     world: Any = simulation.world
     seen = [0] * 4
-    for update in heard:
+    for update in received:
         y, worst = update.start, []
         for sample in world.samples(update.client, seen[update.client], update.steps, 8):
             inputs, targets = world.batch(sample)

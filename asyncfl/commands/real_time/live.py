@@ -24,12 +24,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
 
 
 @click.command()
-@options.suite
-@options.allow_code
-@options.settings
-@options.scale
-@options.store
-@options.data_dir
+@options.planned
 @options.tuned
 @options.verbose
 @click.option(
