@@ -1,16 +1,7 @@
 """Classification problems: labelled data, and a network that outputs a logit for each class."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.problems.supervised import Modelled
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from fl_core.problems.training.task import Task
 
 
 class Classification(Modelled):
@@ -23,8 +14,3 @@ class Classification(Modelled):
 
     def client_metrics(self) -> tuple[Metric, ...]:
         return (ACCURACY,)
-
-    def task_of(self, network: nn.Module) -> Task:
-        from fl_core.problems.training.tasks import Classifier
-
-        return Classifier(network, self.model.pooled_lr)

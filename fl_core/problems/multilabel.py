@@ -1,12 +1,11 @@
 """Multi-label problems: several binary labels for each data point."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import SerializeAsAny
+from torch import Tensor
 
 from fl_core.metrics import LOSS, Metric
 from fl_core.problems.data.data import Data
@@ -14,11 +13,6 @@ from fl_core.problems.digits import Digits
 from fl_core.problems.models.linear import Affine
 from fl_core.problems.models.model import Model
 from fl_core.problems.supervised import Modelled
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from fl_core.problems.training.task import Task
 
 EXACT_MATCH = Metric("test/exact_match", "Test exact match", higher=True, share=True)
 LABEL_ACCURACY = Metric("test/accuracy", "Test accuracy over labels", higher=True, share=True)
@@ -42,6 +36,7 @@ class DigitAttributes(Modelled):
     name: ClassVar[str] = "digit_attributes"
     shape: ClassVar[tuple[int, ...]] = (1, 8, 8)
     samples: ClassVar[int] = Digits.samples
+    task_name: ClassVar[str] = "MultiLabel"
 
     metric: str = "test/exact_match"
     model: SerializeAsAny[Model] = Affine()
@@ -55,11 +50,6 @@ class DigitAttributes(Modelled):
 
     def client_metrics(self) -> tuple[Metric, ...]:
         return (EXACT_MATCH,)
-
-    def task_of(self, network: nn.Module) -> Task:
-        from fl_core.problems.training.tasks import MultiLabel
-
-        return MultiLabel(network, self.model.pooled_lr, self.outputs)
 
     def load(self) -> Data:
         return _attributes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
@@ -67,10 +66,9 @@ class Own(Supervised):
     def task(self) -> Task:
         from fl_core.problems.training.own_task import OwnTask
 
-        return OwnTask(imported(self.module)())
-
-    def architecture(self) -> Hashable:
-        return self.module
+        task = OwnTask(imported(self.module)())
+        task.architecture = self.module
+        return task
 
     @property
     def has_baseline(self) -> bool:

@@ -12,7 +12,6 @@ from pydantic import Field, SerializeAsAny
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, LOSS, Metric
 from fl_core.parts import Count
 from fl_core.problems.data.data import Data, deciles, drawn
-from fl_core.problems.data.shares import Shares
 from fl_core.problems.models.linear import Affine
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
@@ -21,8 +20,6 @@ from fl_core.problems.supervised import Modelled
 from fl_core.streams import stream
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from fl_core.problems.training.task import Task
     from fl_core.problems.training.world import SupervisedWorld
 
@@ -32,6 +29,8 @@ R2 = Metric("test/r2", "Test R²", higher=True)
 
 class Regression(Modelled):
     """Base of regression problems: squared error; partitions by label use the deciles of the target."""
+
+    task_name: ClassVar[str] = "Regressor"
 
     metric: str = "test/mae"
     model: SerializeAsAny[Model] = Affine()
@@ -45,11 +44,6 @@ class Regression(Modelled):
 
     def client_metrics(self) -> tuple[Metric, ...]:
         return (MAE,)
-
-    def task_of(self, network: nn.Module) -> Task:
-        from fl_core.problems.training.tasks import Regressor
-
-        return Regressor(network, self.model.pooled_lr)
 
 
 class Diabetes(Regression):
@@ -100,12 +94,10 @@ class LinearRegression(Regression):
     def load(self) -> Data:
         return _linear(self.clients, self.features, self.points, self.skew, self.noise)
 
-    def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
+    def kind_of_world(self, task: Task) -> type[SupervisedWorld]:
         from fl_core.problems.training.least_squares import LeastSquaresWorld
 
-        if isinstance(self.model, Affine):
-            return LeastSquaresWorld(task, shares, p, seed, self.architecture())
-        return super().world_of(task, shares, p, seed)
+        return LeastSquaresWorld if isinstance(self.model, Affine) else super().kind_of_world(task)
 
 
 @functools.cache

@@ -1,11 +1,9 @@
 """Shakespeare's plays: every role is a client, and the next character is to be predicted."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,11 +20,6 @@ from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import InvalidProblemError
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from fl_core.problems.training.task import Task
 
 PERPLEXITY = Metric("test/perplexity", "Test perplexity", higher=False)
 
@@ -57,6 +50,7 @@ class Shakespeare(Classification):
     classes: ClassVar[int] = len(ALPHABET)
     samples: ClassVar[int] = 23_628  # with the defaults
     owned: ClassVar[bool] = True
+    task_name: ClassVar[str] = "NextSymbol"
 
     clients: Count = 143
     partition: SerializeAsAny[Partition] = Natural()
@@ -65,11 +59,6 @@ class Shakespeare(Classification):
 
     def metrics(self) -> tuple[Metric, ...]:
         return *super().metrics(), PERPLEXITY
-
-    def task_of(self, network: nn.Module) -> Task:
-        from fl_core.problems.training.tasks import NextSymbol
-
-        return NextSymbol(network, self.model.pooled_lr)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -8,10 +8,8 @@ train can be given to `Trainer.fit`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-import numpy as np
 import torch
 from pydantic import SerializeAsAny, model_validator
 
@@ -28,8 +26,6 @@ from fl_core.problems.problem import CPU, InvalidProblemError, Problem
 from fl_core.streams import torch_stream
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from fl_core.problems.training.task import Task
     from fl_core.problems.training.world import SupervisedWorld
 
@@ -50,10 +46,6 @@ class Supervised(Problem):
 
     def task(self) -> Task:
         """Return the task with its network, parameters drawn from torch's global generator."""
-        raise NotImplementedError
-
-    def architecture(self) -> Hashable:
-        """Return what determines the loss of parameters and batch, besides the task's class."""
         raise NotImplementedError
 
     def split(self) -> Data:
@@ -85,18 +77,19 @@ class Supervised(Problem):
         return Shares(data, parts, by_owner=self.partition.by_owner)
 
     def world(self, seed: int) -> SupervisedWorld:
-        shares = self.shares(seed)
-        return self.world_of(self.first_task(seed), shares, self.weights(shares.sizes), seed)
+        shares, task = self.shares(seed), self.first_task(seed)
+        return self.kind_of_world(task)(task, shares, self.weights(shares.sizes), seed)
 
-    def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
-        """Return the world of a task and the clients' shares of the data."""
+    def kind_of_world(self, task: Task) -> type[SupervisedWorld]:
+        """Return the class of the world in which a task is learnt."""
+        from fl_core.problems.training.keyed import KeyedWorld
         from fl_core.problems.training.own import OwnWorld
         from fl_core.problems.training.own_task import OwnTask
         from fl_core.problems.training.world import SupervisedWorld
 
         if isinstance(task, OwnTask):
-            return OwnWorld(task, shares, p, seed, self.architecture())
-        return SupervisedWorld(task, shares, p, seed, self.architecture())
+            return OwnWorld
+        return KeyedWorld if task.keyed else SupervisedWorld
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
         from fl_core.problems.training.pooled import train
@@ -115,6 +108,7 @@ class Modelled(Supervised):
     classes: ClassVar[int] = 10
     samples: ClassVar[int]  # training data points
     owned: ClassVar[bool] = False  # whether the owners of data points are known
+    task_name: ClassVar[str] = "Classifier"  # its class in `training/tasks.py`, which imports Lightning
 
     model: SerializeAsAny[Model] = Logistic()  # the network that is trained
 
@@ -133,27 +127,23 @@ class Modelled(Supervised):
         """The steps of the centralised baseline, as the model says."""
         return self.model.pooled_steps
 
-    def task_of(self, network: nn.Module) -> Task:
-        """Return the task with a network."""
-        raise NotImplementedError
-
     def task(self) -> Task:
         from fl_core.lightning import pl
+        from fl_core.problems.training import tasks
         from fl_core.problems.training.own_task import OwnTask
 
         network = self.model.build(self.shape, self.outputs)
-        task = self.task_of(network)
+        task: Task = getattr(tasks, self.task_name)(network, self.model.pooled_lr, self.outputs)
         if isinstance(network, pl.LightningModule):
             task = OwnTask(network, task)
-        task.channels_last = self.model.channels_last
+        task.architecture, task.channels_last = (self.model, self.dtype), self.model.channels_last
+        task.augments, task.takes_keys = self.augments(), self.model.keyed()
+        if task.takes_keys and (isinstance(task, OwnTask) or task.drops):
+            raise InvalidProblemError(
+                f"{self.reference()}: a network that is a LightningModule or has nn.Dropout takes no keys: "
+                "its model must not be keyed"
+            )
         return task
-
-    def architecture(self) -> Hashable:
-        return self.model, self.dtype
-
-    def keyed(self) -> bool:
-        """Return whether training is random beyond the choice of mini-batches."""
-        return self.augments() or self.model.keyed()
 
     def augments(self) -> bool:
         """Return whether images are cropped and flipped at random in training."""
@@ -189,27 +179,8 @@ class Modelled(Supervised):
             )
         return data
 
-    def world_of(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> SupervisedWorld:
-        from fl_core.problems.training.keyed import KeyedWorld
-        from fl_core.problems.training.own import OwnWorld
-        from fl_core.problems.training.own_task import OwnTask
-
-        if self.model.keyed() and (isinstance(task, OwnTask) or task.drops):
-            raise InvalidProblemError(
-                f"{self.reference()}: a network that is a LightningModule or has nn.Dropout takes no keys: "
-                "its model must not be keyed"
-            )
-        if isinstance(task, OwnTask):
-            world: SupervisedWorld = OwnWorld(
-                task, shares, p, seed, self.architecture(), augments=self.augments()
-            )
-        elif self.keyed() or task.drops:
-            drops = self.model.keyed() or task.drops
-            world = KeyedWorld(
-                task, shares, p, seed, self.architecture(), augments=self.augments(), drops=drops
-            )
-        else:
-            world = super().world_of(task, shares, p, seed)
+    def world(self, seed: int) -> SupervisedWorld:
+        world = super().world(seed)
         if origin := self.model.origin():
             world.fingerprint["weights"] = f"{origin}, {digest(world.initial().numpy().data)}"
         return world

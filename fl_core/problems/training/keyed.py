@@ -1,7 +1,5 @@
 """The world of a problem with random training: dropout, and random crops and flips of images."""
 
-from collections.abc import Hashable
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -25,21 +23,10 @@ class KeyedWorld(SupervisedWorld):
     The dropout of torch's own layers follows from the key of the mini-batch's first data point.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        shares: Shares,
-        p: np.ndarray,
-        seed: int,
-        architecture: Hashable,
-        *,
-        augments: bool,
-        drops: bool,
-    ) -> None:
-        super().__init__(task, shares, p, seed, architecture)
-        self.augments, self.drops = augments, drops
-        self.keyed = augments or drops
-        self.kind = (self.kind, self.augments)
+    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> None:
+        super().__init__(task, shares, p, seed)
+        self.keyed, self.drops = task.keyed, task.takes_keys or task.drops
+        self.kind = (self.kind, task.augments)
         self._by_hand = None  # it takes no keys
         self._keys = Streams(seed, "keys")
 
@@ -64,7 +51,7 @@ class KeyedWorld(SupervisedWorld):
         places, keys = indices.unbind(-1)
         data = self.data
         stored, targets = data.x_train.index_select(0, places), data.y_train.index_select(0, places)
-        if self.augments:
+        if self.task.augments:
             stored = crop_and_flip(stored, keys % VARIANTS)
         return (self.normalise(stored), self.target(targets), *([keys] if self.drops else []))
 

@@ -1,6 +1,5 @@
 """The world of linear regression: its optimum in closed form."""
 
-from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +16,8 @@ from fl_core.problems.training.world import SupervisedWorld
 class LeastSquaresWorld(SupervisedWorld):
     """A world of squared error and one affine layer: θ* [d] minimises Σ p_i L_i on the training data."""
 
-    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
-        super().__init__(task, shares, p, seed, architecture)
+    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> None:
+        super().__init__(task, shares, p, seed)
         self.optimum = torch.from_numpy(self._solved()).to(self.first.dtype)
         self.least = float(p @ self._on_training(self.optimum))
 

@@ -1,6 +1,6 @@
 """The world of a user's LightningModule: gradients of its own loss, and the metrics that it logs."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,23 +25,14 @@ class OwnWorld(KeyedWorld):
 
     task: OwnTask
 
-    def __init__(
-        self,
-        task: OwnTask,
-        shares: Shares,
-        p: np.ndarray,
-        seed: int,
-        architecture: Hashable,
-        *,
-        augments: bool = False,
-    ) -> None:
-        super().__init__(task, shares, p, seed, architecture, augments=augments, drops=False)
+    def __init__(self, task: OwnTask, shares: Shares, p: np.ndarray, seed: int) -> None:
+        super().__init__(task, shares, p, seed)
         sample = torch.from_numpy(self.held[:PROBE])
         test = self._tests(torch.arange(min(PROBE, len(self.data.x_test))))
         self.remarks = tried(
             self.at(self.first), lambda times: self.batch(sample.repeat(times)), len(sample), test
         )
-        self.keyed = augments or task.drops
+        self.keyed, self.drops = task.keyed, False  # masks follow from one key, which no mini-batch holds
         self._whole = OwnReport(task)
         whole = self.data.items is None or self.data.items.collate is None
         self._stacks = whole and self._stacked_as_alone(self._with_keys(sample, 0, 0))

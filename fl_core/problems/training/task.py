@@ -3,6 +3,7 @@
 It serves federated learning, where clients update the parameters, and `Trainer.fit`, where Lightning does.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -21,15 +22,25 @@ Batch = Any
 class Task(pl.LightningModule):
     """A network with a loss for each data point, and metrics: means over data points, and others."""
 
+    # What the problem says of it
+    architecture: Hashable = None  # what determines the loss of parameters and batch, besides the class
     channels_last = False  # whether images are laid out so on a CPU (`Model.channels_last`)
+    augments = False  # whether images are cropped and flipped at random in training
+    takes_keys = False  # whether the network is random in training, by keys [B] besides the inputs
 
-    def __init__(self, network: nn.Module, lr: float) -> None:
+    def __init__(self, network: nn.Module, lr: float, outputs: int = 0) -> None:
         super().__init__()
         if reason := hidden_state(network):
             raise InvalidProblemError(reason)
         self.network = network
         self.drops = drops(network)  # by torch's layers
         self.lr = lr  # of pooled training; strategies have their own rates
+        self.outputs = outputs  # of the network, where the metrics need to know
+
+    @property
+    def keyed(self) -> bool:
+        """True if training is random beyond the choice of mini-batches."""
+        return self.augments or self.takes_keys or self.drops
 
     def forward(self, inputs: Tensor, *keys: Tensor) -> Tensor:
         if not self.drops:

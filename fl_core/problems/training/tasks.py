@@ -1,7 +1,7 @@
 """The tasks: cross-entropy of classes and of the next symbol, squared error, and multi-label."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from fl_core.lightning import torchmetrics
@@ -52,10 +52,6 @@ class Regressor(Task):
 class MultiLabel(Task):
     """Binary cross-entropy of a logit for each label, a mean over labels; targets are 0 or 1 [B, labels]."""
 
-    def __init__(self, network: nn.Module, lr: float, labels: int) -> None:
-        super().__init__(network, lr)
-        self.labels = labels
-
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return binary_cross_entropy_with_logits(outputs, targets, reduction="none").mean(1)
 
@@ -64,7 +60,7 @@ class MultiLabel(Task):
         return {"test/accuracy": right.to(outputs.dtype).mean(1), "test/exact_match": right.all(1)}
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
-        return {"test/f1": torchmetrics.classification.MultilabelF1Score(self.labels)}
+        return {"test/f1": torchmetrics.classification.MultilabelF1Score(self.outputs)}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return torch.sigmoid(outputs), targets.long()

@@ -1,7 +1,7 @@
 """The world of a supervised problem: data, split and first model under one seed."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -36,7 +36,7 @@ class SupervisedWorld(World):
     into the training data, drawn with replacement. A client without data has loss and gradient 0.
     """
 
-    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int, architecture: Hashable) -> None:
+    def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> None:
         self.task, self.shares = task, shares
         self.flat = Flat(task)
         super().__init__(p, self.flat.d)
@@ -46,7 +46,7 @@ class SupervisedWorld(World):
         self.fingerprint = dict(shares.fingerprint)
         self.first = self.flat.vector(task)
         held = (self.first.dtype, data.fingerprint, self._untrained())
-        self.kind = (type(task), architecture, *held)
+        self.kind = (type(task), task.architecture, *held)
         self._whole = Loss(task)
         fits = LinearGradients.fits(task, data)
         self._by_hand = LinearGradients(task, data) if fits else None
