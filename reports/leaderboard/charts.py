@@ -10,6 +10,7 @@ import pandas as pd
 
 from reports import numbers
 from reports.figures import look, svg
+from reports.figures.names import name_points
 from reports.leaderboard.costs import Array
 from reports.leaderboard.figures import LEADERS, LETTER, LONGEST, ROW, WIDTH
 
@@ -47,26 +48,19 @@ def speedup_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
 def cost_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
     """Return speed-up against bytes, both as multiples of the reference's; leaders are named."""
     shown = table.dropna(subset=["bytes", "speedup"])
+    names = {at: str(name) for at, name in enumerate(shown.index) if at < LEADERS or name == reference}
 
     def paint(axes: Axes) -> None:
-        for place, (name, row) in enumerate(shown.iterrows()):
-            named = place < LEADERS or name == reference
-            colour = svg.series(0) if named else svg.MUTED
+        for place, row in enumerate(shown.to_dict("records")):
+            colour = svg.series(0) if place in names else svg.MUTED
             axes.plot(row["bytes"], row["speedup"], "o", color=colour, markersize=6, markeredgewidth=0)
-            if named:
-                axes.annotate(
-                    str(name),
-                    (row["bytes"], row["speedup"]),
-                    xytext=(5, 3),
-                    textcoords="offset points",
-                    fontsize=svg.SMALL,
-                )
         axes.set_xscale("log")
         axes.set_yscale("log")
         _plain(axes, "x")
         _plain(axes, "y")
         axes.set_xlabel(f"Bytes uploaded to the target, as a multiple of {reference}’s")
         axes.set_ylabel(FACTORS.format(reference))
+        name_points(axes, shown["bytes"].to_numpy(), shown["speedup"].to_numpy(), names)
 
     said = f"Speed-up against bytes of {len(shown)} strategies"
     return svg.Drawing(paint, said, (WIDTH, 380), (56, 16, 12, 44))

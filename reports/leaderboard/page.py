@@ -30,6 +30,10 @@ COUNTS = (1, 4, 16)  # points of a budget curve in the table, and all
 
 Printed = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
 
+SPEEDUPS = (
+    "Thick lines are 95 % over seeds, thin ones over scenarios; grey is shown to be behind the first. ≥: at "
+    "least that, since tuned {reference} missed a target that the strategy always met; ≤ is the reverse."
+)
 HOW = """\
 ## How it is measured
 
@@ -104,7 +108,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
         _lead(table, own),
         _leaders(own),
         f"![Speed-up of each strategy with both intervals]({STEM}-speedups.svg)",
-        "Thick lines are 95 % over seeds, thin ones over scenarios; grey is shown to be behind the first.",
+        SPEEDUPS.format(reference=rules.reference),
         f"{', '.join(size)}. Rules of {rules.date}. Made by `{COMMAND}`; nothing here is written by hand.",
         markdown(*_columns(summary(table), STANDING)),
         *(said for agrees, said in agreement if agrees),
@@ -138,7 +142,7 @@ def summary(table: pd.DataFrame) -> Printed:
     rows = [
         (
             f"**{name}**" if row["first"] >= BOLD else str(name),
-            f"{row['bound']} {_times(row['speedup'])}".strip(),
+            _sooner(row["bound"], row["speedup"]),
             _interval(row, "seeds"),
             _interval(row, "scenarios"),
             f"{row['first']:.2f}",
@@ -183,12 +187,12 @@ def _leaders(own: Standing) -> str:
         there = own.within((problems == problem) & (timings == timing))
         first = there.order[0]
         low, high = (np.exp(ends[first]) for ends in interval(there.over_seeds))
-        name, speedup = own.costs.strategies[first], _times(float(np.exp(there.scores[first])))
+        name, speedup = own.costs.strategies[first], np.exp(there.scores[first])
         rows.append(
             (
                 f"{problem} · {timing}",
                 f"**{name}**" if there.first[first] >= BOLD else name,
-                f"{there.bounds[first]} {speedup} {_between(low, high)}".strip(),
+                f"{_sooner(there.bounds[first], speedup)} {_between(low, high)}",
                 f"{there.first[first]:.2f}",
                 str(int((~there.behind).sum()) - 1),
             )
@@ -206,11 +210,15 @@ def _across(own: Standing, workloads: Sequence[str]) -> list[str]:
         at = np.flatnonzero(scenarios.get_level_values(0) == problem).tolist()
         heads = [" · ".join(map(str, scenarios[s][1:])) for s in at]
         mean = scores[:, at].mean(1)
+        everywhere, *bounds = (own.within(np.isin(range(len(scenarios)), of)).bounds for of in (at, *at))
         rows = [
             (
                 own.costs.strategies[a],
-                _times(float(np.exp(mean[a]))),
-                *(f"{_times(float(np.exp(scores[a, s])))} ({places[a, s]})" for s in at),
+                _sooner(everywhere[a], np.exp(mean[a])),
+                *(
+                    f"{_sooner(bound[a], np.exp(scores[a, s]))} ({places[a, s]})"
+                    for s, bound in zip(at, bounds, strict=True)
+                ),
             )
             for a in np.argsort(-mean, kind="stable")
         ]
@@ -276,8 +284,8 @@ def _sensitivity(tables: Tables, table: pd.DataFrame, own: Standing, curves: np.
     rows = [
         (
             str(name),
-            _times(row["speedup"]),
-            _times(single["speedup"]),
+            _sooner(row["bound"], row["speedup"]),
+            _sooner(single["bound"], single["speedup"]),
             _interval(single, "scenarios"),
             *(_times(curves[places[str(name)], min(k, curves.shape[1]) - 1]) for k in COUNTS),
         )
@@ -305,10 +313,10 @@ def _marks(tables: Tables, own: Standing) -> list[str]:
         parts += [
             "## Listed apart",
             f"Not by the design of the rules; without a score: {left or 'none'}.",
-            markdown(["Strategy", "Why"], apart),
+            markdown(["Strategy", "Why"], apart, left=2),
         ]
     if signs := [(name, why) for name, why in signs if why]:
-        parts += ["## Signs of too little tuning", markdown(["Strategy", "Sign"], signs)]
+        parts += ["## Signs of too little tuning", markdown(["Strategy", "Sign"], signs, left=2)]
     return parts
 
 
@@ -318,6 +326,11 @@ def _interval(row: pd.Series, over: str) -> str:
 
 def _between(low: float, high: float) -> str:
     return f"[{numbers.number(float(low), 2)},\u00a0{numbers.number(float(high), 2)}]"
+
+
+def _sooner(bound: str, speedup: float) -> str:
+    """Return a speed-up, and whether it is at least or at most that."""
+    return f"{bound}\u00a0{_times(speedup)}".strip("\u00a0")
 
 
 def _times(factor: float) -> str:
