@@ -31,7 +31,7 @@ def name_points(axes: Axes, x: np.ndarray, y: np.ndarray, names: Mapping[int, st
         names: By index of a point its name; the first is placed first.
     """
     axes.get_xlim(), axes.get_ylim()  # known from here on: matplotlib fits them when they are asked for
-    pixel = 72 / axes.get_figure(root=True).dpi  # of a saved figure
+    pixel = 72 / axes.figure.dpi  # of a saved figure
     at = axes.transData.transform(np.column_stack([x, y])) * pixel
     frame = np.asarray(axes.bbox.extents) * pixel
     taken = [(*place - DOT, *place + DOT) for place in at]
@@ -40,9 +40,8 @@ def name_points(axes: Axes, x: np.ndarray, y: np.ndarray, names: Mapping[int, st
         covered = [sum(_common(box, other) for other in taken) + _beyond(box, frame) for box in boxes]
         side = SIDES[int(np.argmin(covered))]
         taken.append(boxes[SIDES.index(side)])
-        where: dict[str, Any] = {"horizontalalignment": X[side[0]], "verticalalignment": Y[side[1]]}
-        offset = {"xytext": _offset(side), "textcoords": "offset points"}
-        axes.annotate(name, (x[index], y[index]), fontsize=svg.SMALL, **offset, **where)
+        style: dict[str, Any] = {"ha": X[side[0]], "va": Y[side[1]], "fontsize": svg.SMALL}
+        axes.annotate(name, (x[index], y[index]), _offset(side), textcoords="offset points", **style)
 
 
 def _offset(side: tuple[int, int]) -> tuple[float, float]:

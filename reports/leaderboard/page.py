@@ -210,7 +210,9 @@ def _across(own: Standing, workloads: Sequence[str]) -> list[str]:
         at = np.flatnonzero(scenarios.get_level_values(0) == problem).tolist()
         heads = [" · ".join(map(str, scenarios[s][1:])) for s in at]
         mean = scores[:, at].mean(1)
-        everywhere, *bounds = (own.within(np.isin(range(len(scenarios)), of)).bounds for of in (at, *at))
+        everywhere, *bounds = (
+            own.within(np.isin(np.arange(len(scenarios)), of)).bounds for of in [at, *([s] for s in at)]
+        )
         rows = [
             (
                 own.costs.strategies[a],
