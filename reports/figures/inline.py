@@ -15,7 +15,6 @@ HALO = "halo"  # the `gid` of text that stands on lines
 LEFT_OUT = ("metadata", "style")
 SMALL_TEXT = "font-size: 9.5px"
 NUMBER = re.compile(r"-?\d+\.\d+")
-SMALL = 12.0  # pixels; shapes within need another decimal
 REFERENCE = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")  # to another element, by its id
 
 
@@ -76,23 +75,12 @@ def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str
             kept |= {"style": style} if style else {}
         else:
             kept[name] = " ".join(value.split())
-    kept = {name: _path(value) if name == "d" else _rounded(value, 2) for name, value in kept.items()}
+    kept = {name: NUMBER.sub(_two_decimals, value) for name, value in kept.items()}
     return {name: REFERENCE.sub(lambda match: prefix + match[0], value) for name, value in kept.items()}
 
 
-def _rounded(text: str, digits: int) -> str:
-    """Return a text whose numbers have at most `digits` decimals."""
-    return NUMBER.sub(lambda match: f"{round(float(match[0]), digits):g}", text)
-
-
-def _path(text: str) -> str:
-    """Return a path with one decimal, or two where it is small; blanks only where they separate numbers."""
-    numbers = list(map(float, NUMBER.findall(text)))
-    small = not numbers or max(map(abs, numbers)) < SMALL
-    short = _rounded(text, 2 if small else 1)
-    if "C" not in short:
-        short = re.sub(r"(?<=\d) L ", " ", short)  # after M or L, further points are lines
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", short)
+def _two_decimals(number: re.Match[str]) -> str:
+    return f"{round(float(number[0]), 2):g}"
 
 
 def _style(text: str) -> str:
