@@ -46,7 +46,6 @@ def command(
     """
     from benchmarks.suite.suite import load
     from reports.gate import baseline, gate
-    from reports.gate.update import update as updated
 
     planned = load(suite, settings, scale).runs()
     path = out or store.folder / "baselines" / f"{planned[0].suite}.json"
@@ -61,7 +60,7 @@ def command(
         speed = speeds(planned, before.speed) if before and before.speed else measured(planned, names)
         taken = taken.model_copy(update={"speed": speed})
     if before:
-        taken = updated(before, taken, gate.compare(before, taken))
+        taken = gate.update(before, taken, gate.compare(before, taken))
         new = taken.accepted[len(before.accepted) :]
         for line in new:
             for improvement in line.better:

@@ -91,7 +91,7 @@ def command(
     if any(check.finding is not gate.Finding.SAME for check in checks):
         print_rich(gate_output.table(checks))
     print_text(gate_output.how_compared(before, now))
-    print_text(gate_output.verdict(checks, now.suite))
+    print_text(gate.verdict(checks, now.suite))
     values = {"--scale": scale, "--tracking-uri": store.tracking, "--out": os.path.relpath(path)}
     if store.folder != Store().folder:
         values["--store"] = str(store.folder)

@@ -19,15 +19,17 @@ other values of necessity: these are shown, and do not fail.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum, auto
 from math import exp, isfinite, log, sqrt
 from statistics import median
 
 import numpy as np
 
+from benchmarks.errors import UserError
 from fl_core.schema import Status
 from fl_core.text import many
-from reports.gate.baseline import DIGITS, Baseline, BaselineRun, GateGoal
+from reports.gate.baseline import DIGITS, Acceptance, Baseline, BaselineRun, GateGoal
 from reports.numbers import count, minus, number
 
 ERRORS = 4.0  # standard errors by which a mean may get worse
@@ -60,6 +62,12 @@ class Finding(StrEnum):
     CHANGED = auto()  # other values than recorded
 
 
+WORDS = {
+    Finding.WORSE: "worse",
+    Finding.BETTER: "better",
+    Finding.CHANGED: "not what was recorded",
+    Finding.IMPROVED: "changed by the improvement",
+}
 EXIT_CODES = {Finding.WORSE: 1, Finding.CHANGED: 3}  # of what fails; 2 is a mistake of the user's
 
 
@@ -115,6 +123,53 @@ def compare(
     if GateQuestion.QUALITY in questions:
         checks += _speeds(baseline.speed, now.speed)
     return list(_with_improvements(checks))
+
+
+def verdict(checks: Sequence[GateCheck], suite: str) -> str:
+    """Return the outcome as a sentence."""
+    ends = []
+    for kind, words in WORDS.items():
+        of_kind = [check for check in checks if check.finding is kind]
+        names = list(dict.fromkeys(check.strategy for check in of_kind))
+        others = " and others" if len(names) > 5 else ""
+        if of_kind:
+            ends.append(f"{len(of_kind)} {words} ({', '.join(names[:5])}{others})")
+    return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}."
+
+
+def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck]) -> Baseline:
+    """Return the baseline of the runs as they are now, with a line on what it took in, if anything.
+
+    Args:
+        before: The baseline so far.
+        now: The same runs, as they are now; speeds that were not measured again stay as they are.
+        checks: All checks of both.
+
+    Raises:
+        UserError: If something got worse.
+    """
+    if any(check.finding is Finding.WORSE for check in checks):
+        said = verdict(checks, now.suite).removesuffix(".")
+        raise UserError(f"{said}: --update takes in nothing worse; without it the baseline is written anew")
+    line = Acceptance(
+        date=datetime.now(UTC).date().isoformat(),
+        commit=now.commit,
+        repository=now.repository,
+        better=tuple(_said(check) for check in checks if check.finding is Finding.BETTER),
+        other=tuple(
+            dict.fromkeys(
+                check.strategy for check in checks if check.finding in {Finding.CHANGED, Finding.IMPROVED}
+            )
+        ),
+    )
+    lines = (line,) if line.better or line.other else ()
+    taken = {"speed": {**before.speed, **now.speed}, "accepted": (*before.accepted, *lines)}
+    return now.model_copy(update=taken)
+
+
+def _said(check: GateCheck) -> str:
+    where = f" in {check.scenario}" if check.scenario else ""
+    return f"{check.strategy}{where}: {check.what} {check.before} → {check.now}"
 
 
 def exit_code(checks: Sequence[GateCheck]) -> int:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from benchmarks.errors import writing
-from fl_core.text import many
 from reports import tables
 from reports.gate.baseline import Baseline
-from reports.gate.gate import GOLDEN, Finding, GateCheck
+from reports.gate.gate import GOLDEN, WORDS, Finding, GateCheck, verdict
 from reports.numbers import minus
 
 if TYPE_CHECKING:
@@ -20,31 +19,12 @@ if TYPE_CHECKING:
 # Characters that Markdown reads as markup.
 ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`*_<["}, "\n": " "})
 HEADS = ("Scenario", "Strategy", "What", "Baseline", "Now", "Change", "Allowed")
-# What is shown, worst first: heading and colour.
-HEADINGS = {
-    Finding.WORSE: ("Worse", "red"),
-    Finding.CHANGED: ("Not what was recorded", "yellow"),
-    Finding.BETTER: ("Better", "green"),
-    Finding.IMPROVED: ("Changed by the improvement", "green"),
+COLOURS = {  # of what is shown, worst first
+    Finding.WORSE: "red",
+    Finding.CHANGED: "yellow",
+    Finding.BETTER: "green",
+    Finding.IMPROVED: "green",
 }
-ENDS = {
-    Finding.WORSE: "worse",
-    Finding.BETTER: "better",
-    Finding.CHANGED: "not what was recorded",
-    Finding.IMPROVED: "changed by the improvement",
-}
-
-
-def verdict(checks: Sequence[GateCheck], suite: str) -> str:
-    """Return the outcome as a sentence."""
-    ends = []
-    for kind, words in ENDS.items():
-        of_kind = [check for check in checks if check.finding is kind]
-        names = list(dict.fromkeys(check.strategy for check in of_kind))
-        others = " and others" if len(names) > 5 else ""
-        if of_kind:
-            ends.append(f"{len(of_kind)} {words} ({', '.join(names[:5])}{others})")
-    return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}."
 
 
 def how_compared(before: Baseline, now: Baseline) -> str:
@@ -97,7 +77,7 @@ def table(checks: Sequence[GateCheck]) -> RenderableType:
 
 def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequence[Sequence[str]]]]:
     """Yield heading, colour and rows of all that is not as before, worst first."""
-    for kind, (heading, colour) in HEADINGS.items():
+    for kind, colour in COLOURS.items():
         rows = [
             (
                 check.scenario or "all",
@@ -112,7 +92,7 @@ def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequenc
             if check.finding is kind
         ]
         if rows:
-            yield heading, colour, rows
+            yield WORDS[kind].capitalize(), colour, rows
 
 
 def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, anew: str) -> str:

@@ -15,8 +15,17 @@ from benchmarks.errors import UserError
 from fl_core.schema import Status
 from reports.gate import baseline, gate
 from reports.gate.baseline import Baseline, BaselineRun, GateGoal
-from reports.gate.gate import ERRORS, GOLDEN, SLOWER, Finding, GateQuestion, compare, exit_code, tolerances
-from reports.gate.update import update
+from reports.gate.gate import (
+    ERRORS,
+    GOLDEN,
+    SLOWER,
+    Finding,
+    GateQuestion,
+    compare,
+    exit_code,
+    tolerances,
+    update,
+)
 
 ACCURACY = GateGoal(metric="test/accuracy", higher=True, target=0.85)
 DISTANCE = GateGoal(metric="distance", higher=False, target=0.5)

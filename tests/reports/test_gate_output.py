@@ -11,7 +11,7 @@ from rich.console import Console
 
 from reports.gate import output as gate_output
 from reports.gate.baseline import Baseline
-from reports.gate.gate import Finding, GateCheck
+from reports.gate.gate import Finding, GateCheck, verdict
 
 HOSTILE = 'A|<b>`*_[x](y)\\\n& "q"'
 
@@ -68,4 +68,4 @@ def test_the_table_holds_what_is_not_as_before() -> None:
 def test_the_verdict_names_who_got_worse() -> None:
     """Five names at most."""
     checks = [replace(hostile()[0], strategy=f"S{at}") for at in range(7)]
-    assert gate_output.verdict(checks, "ci") == "ci: 7 checks, 7 worse (S0, S1, S2, S3, S4 and others)."
+    assert verdict(checks, "ci") == "ci: 7 checks, 7 worse (S0, S1, S2, S3, S4 and others)."
