@@ -91,7 +91,7 @@ def _runs_on(page: Path) -> float:
 def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
     """Return the page as text; the same records give the same text."""
     results = Results.of(suite)
-    labels = [scenario.label for scenario, _ in results.scenarios]
+    labels = [scenario.label for scenario in results.scenarios]
     grey = [(at, name) for name, at in results.index.items() if look.quiet(at)]
     return (
         environment()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from fl_core.text import many
 from reports.records.records import RecordedSuite
-from reports.records.store import load
 from reports.sections.about.certain import how_tested, what_holds
 from reports.sections.about.overview import one_seed
 from reports.sections.ranking import NO_SURROGATE, STALLED, Ranking
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
 GAP = 2  # blanks between columns
 
 Grid = list[list[str]]  # lines of cells, the first one of headings
-
-
-def terminal_table(tracking_uri: str, suite: str) -> RenderableType:
-    """Return what MLflow holds of a suite, for rich to print. Raises UserError if it cannot be read."""
-    return tables(load(tracking_uri, suite))
 
 
 def tables(suite: RecordedSuite) -> RenderableType:
@@ -75,7 +69,7 @@ class Fitted:
         yield self._table(grid, _longest_word(grid, -1) if narrow else None)
         notes = {
             "∞: the median seed never met the target.": self.ranking.unmet,
-            STALLED: any(line.row.stalled for line in self.ranking.lines),
+            STALLED: any(cell.stalled for cell, _ in self.ranking.lines),
             NO_SURROGATE: self.ranking.scenario.lacks_surrogate,
             f"{many(left_out, 'more column')} on the report page, or in a wider terminal.": left_out,
         }
@@ -84,7 +78,7 @@ class Fitted:
 
     def _cells(self, between: str) -> Grid:
         """Return all cells; `between` stands before the spread of a number."""
-        rows = [(line.row.strategy, line.entries, line.seeds) for line in self.ranking.lines]
+        rows = [(cell.strategy, entries, cell.seeds) for cell, entries in self.ranking.lines]
         if any(entry.text for entry in self.ranking.pooled):
             rows.append(("Trained centrally", self.ranking.pooled, ""))
         lines = []
@@ -124,10 +118,10 @@ class Fitted:
         for head in heads[1:-1]:
             table.add_column(Text(head), justify="right", no_wrap=True)
         table.add_column(Text(heads[-1]), justify="right", max_width=last)
-        for line, cells in zip(lines, grid[1:], strict=False):
-            bold = ["bold green" if entry.best else "" for entry in line.entries[: len(cells) - 2]]
-            styles = ["", *bold, "red" if line.row.diverged or line.row.stalled else ""]
-            table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
+        for (cell, entries), cells in zip(lines, grid[1:], strict=False):
+            bold = ["bold green" if entry.best else "" for entry in entries[: len(cells) - 2]]
+            styles = ["", *bold, "red" if cell.diverged or cell.stalled else ""]
+            table.add_row(*(Text(text, style=style) for text, style in zip(cells, styles, strict=True)))
         for cells in grid[1 + len(lines) :]:
             table.add_section()
             table.add_row(*map(Text, cells), style="dim")

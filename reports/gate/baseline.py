@@ -9,23 +9,24 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import ConfigDict, Field, ValidationError
 
 from benchmarks import yaml_io
 from benchmarks.errors import UserError, writing
 from benchmarks.suite.suite import PlannedRun
+from benchmarks.tracking import parquet
+from benchmarks.tracking.places import fetched
 from fl_core import reading
 from fl_core.keys import is_older
 from fl_core.metrics import FP_LOSS
 from fl_core.parts import Frozen
-from fl_core.schema import UPDATES, Status
+from fl_core.schema import ARRIVALS, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
 from reports.records.measures import Measure, measure
-from reports.records.records import RecordedRun
-from reports.records.schedules import schedules
+from reports.records.records import RecordedRun, time_to_target
 from reports.records.store import load
-from reports.records.summary import time_to_target
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
 ONE_BY_ONE = "one_by_one"  # the execution that repeats bit for bit
@@ -136,7 +137,6 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
                 "first"
             )
     runs = [there[run.key] for run in planned]
-    digests = schedules(tracking_uri, runs)
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
     origins = {(run.processor, run.device, *sorted(run.versions.items())) for run in runs}
     alike = len(origins) == 1 and latest.processor and all(run.execution == ONE_BY_ONE for run in planned)
@@ -147,8 +147,21 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
         versions=dict(latest.versions),
         processor=f"{latest.processor}, {latest.device}" if alike else "",
         goals={run.scenario: _goal(run) for run in runs},
-        runs=tuple(_outcome(run, digests[run.id]) for run in runs),
+        runs=tuple(_outcome(run, schedule(run, tracking_uri)) for run in runs),
     )
+
+
+def schedule(run: RecordedRun, tracking_uri: str) -> str:
+    """Return a digest of a run's arrivals, the same on every machine; UserError if they cannot be read."""
+    try:
+        with fetched(run.folder, tracking_uri, [ARRIVALS.file]) as here:
+            table = parquet.read(here, ARRIVALS, list(ARRIVALS.columns))
+    except parquet.UnreadableTableError as fault:
+        raise UserError(f"run {run.id}: {fault}") from None
+    text = hashlib.sha256()
+    for name, column in ARRIVALS.columns.items():
+        text.update(np.ascontiguousarray(table[name].to_numpy(), f"<{column.code}").tobytes())
+    return text.hexdigest()[:16]
 
 
 def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:

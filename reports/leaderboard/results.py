@@ -12,8 +12,7 @@ from benchmarks.suite.tuned import TunedEntry
 from fl_core import reading
 from fl_core.schema import JOINT, MODEL_NAME, TIME, Name, Status, Total
 from reports.leaderboard.rules import SCENARIO
-from reports.records.records import RecordedRun, RecordedSuite
-from reports.records.summary import time_to_target
+from reports.records.records import RecordedRun, RecordedSuite, time_to_target
 
 COLUMNS = [
     *SCENARIO,

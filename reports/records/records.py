@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from math import isfinite, nan
+from functools import cached_property
+from math import inf, isfinite, isnan, nan
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,9 @@ from fl_core.metrics import SURROGATE, Metric, from_text
 from fl_core.schema import DIAGNOSED, NETWORK, OF_BUDGET, OF_STRATEGY, SEED, Clock, Status, Tag
 from fl_core.text import many, natural
 from reports.records.measures import Measure, measure
+from reports.records.steps import first_reach
 from reports.records.studies import RecordedStudy
+from reports.records.summary import Reach, Spread
 from reports.records.values import clean, moment, number, parsed
 
 # Begins of the names of parameters with which bytes matter
@@ -167,6 +170,21 @@ class RecordedRun:
         return last if isfinite(last) else nan
 
 
+def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
+    """Return the clock when a run's metric first reached the target; ∞ if never, or without a target.
+
+    NaN where the clock was not recorded.
+    """
+    curve = run.files.curve
+    if target is None or run.metric not in curve:
+        return inf
+    if clock not in curve:
+        return nan  # recorded before there was this clock
+    return first_reach(
+        curve[clock].to_numpy(), curve[run.metric].to_numpy(), target, higher=run.higher_is_better
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Pooled:
     """The centralised baseline: one model trained on all clients' data together."""
@@ -176,13 +194,20 @@ class Pooled:
     metrics: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """All seeds of one strategy in one scenario."""
+    """One strategy in one scenario: its seeds, and what they come to.
+
+    Final values are those of the runs that ended, and of those that stalled: their model would
+    not change any more. A run that diverged is counted apart; a target that it had not met until then
+    counts as never met. Runs that failed or are still running are neither.
+    """
 
     strategy: str
     index: int  # of the strategy in the suite: its colour, dash and marker
     runs: tuple[RecordedRun, ...]
+    metrics: tuple[Measure, ...] = ()  # of the scenario
+    target: float | None = None
 
     @property
     def finite(self) -> tuple[RecordedRun, ...]:
@@ -193,12 +218,57 @@ class Cell:
         """Return the runs of a status."""
         return tuple(run for run in self.runs if run.status is status)
 
+    @property
+    def diverged(self) -> int:
+        """How many seeds diverged."""
+        return len(self.having(Status.DIVERGED))
 
-@dataclass(frozen=True, slots=True, eq=False)
+    @property
+    def stalled(self) -> int:
+        """How many seeds stalled."""
+        return len(self.having(Status.STALLED))
+
+    @property
+    def seeds(self) -> str:
+        """The number of runs, and what is special of some: '3', or '3 (1 diverged)'."""
+        counts = {
+            "diverged": self.diverged,
+            "stalled": self.stalled,
+            "unfinished": sum(run.status.unfinished for run in self.runs),
+            "unreadable": len(self.having(Status.UNREADABLE)),
+        }
+        exceptions = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        return f"{len(self.runs)} ({exceptions})" if exceptions else str(len(self.runs))
+
+    @cached_property
+    def final(self) -> dict[str, Spread]:
+        """Final values by metric."""
+        return {
+            metric.name: Spread.of([run.final(metric.name) for run in self.finite]) for metric in self.metrics
+        }
+
+    def reach(self, clock: str) -> Reach:
+        """Return when the ended runs met the scenario's target."""
+        ended = [run for run in self.runs if run.status.terminated]
+        return Reach.of_times([time_to_target(run, clock, self.target) for run in ended])
+
+    @cached_property
+    def staleness(self) -> tuple[float, float]:
+        """The mean, over updates and then over seeds, and the greatest; NaN without an update."""
+        met = [run.files.staleness for run in self.runs if run.status.terminated]
+        met = [counts for counts in met if counts.sum()]
+        if not met:
+            return nan, nan
+        means = [np.average(counts.index, weights=counts) for counts in met]
+        return float(np.mean(means)), float(max(counts.index[-1] for counts in met))
+
+
+@dataclass(frozen=True, eq=False)
 class RecordedScenario:
     """Problem × timing × budget, with every strategy that ran on it."""
 
     label: str
+    place: int  # among the suite's, from 1: its name in links and in the picker
     problem: str
     cells: tuple[Cell, ...]
     metric: Measure  # the one that has a target
@@ -206,6 +276,18 @@ class RecordedScenario:
     columns: tuple[Measure, ...]  # of the ranking; the first one ranks
     shown: tuple[Measure, ...]  # those with curves
     pooled: Mapping[str, tuple[float, ...]]  # metric → one value per seed
+
+    @cached_property
+    def ranked(self) -> list[Cell]:
+        """The strategies, best first; those with diverged runs follow those without."""
+        ranks = self.columns[0]
+        sign = -1 if ranks.higher else 1
+
+        def rank(cell: Cell) -> tuple[bool, bool, float]:
+            mean = cell.final[ranks.name].mean
+            return bool(cell.diverged), isnan(mean), sign * mean
+
+        return sorted(self.cells, key=rank)
 
     def measure(self, name: str) -> Measure:
         """Return a metric of its runs."""
@@ -295,18 +377,16 @@ class RecordedSuite:
             return ""
         return f"{self.uri.rstrip('/')}/#/experiments/{experiment or self.experiment}/runs/{run}"
 
-    def scenarios(self) -> list[RecordedScenario]:
-        """Return the runs by scenario and strategy."""
-        index = {strategy: at for at, strategy in enumerate(self.strategies)}
+    def scenarios(self, index: Mapping[str, int] | None = None) -> list[RecordedScenario]:
+        """Return the runs by scenario and strategy; strategies have the given indices, if any."""
+        index = index or {strategy: at for at, strategy in enumerate(self.strategies)}
         labels = sorted({run.scenario for run in self.runs}, key=natural)
-        return [self._scenario(label, index) for label in labels]
+        return [self._scenario(label, place, index) for place, label in enumerate(labels, 1)]
 
-    def _scenario(self, label: str, index: Mapping[str, int]) -> RecordedScenario:
+    def _scenario(self, label: str, place: int, index: Mapping[str, int]) -> RecordedScenario:
         runs = [run for run in self.runs if run.scenario == label]
         first = runs[0]
         seeds = sorted(runs, key=lambda run: run.seed)
-        by_strategy = {name: tuple(run for run in seeds if run.strategy == name) for name in index}
-        cells = tuple(Cell(name, index[name], own) for name, own in by_strategy.items() if own)
         recorded = {name for run in runs for name in run.files.curve.columns}
         own = first.measure(first.metric)
         wanted = [first.measure(name) for name in first.show]
@@ -315,10 +395,16 @@ class RecordedSuite:
         columns = tuple(dict.fromkeys((*shown, own, *([worst] if worst.name in recorded else []))))
         if columns[0].higher is None:
             columns = tuple(dict.fromkeys((own, *columns)))  # a metric without a direction cannot rank
+        by_strategy = {name: tuple(run for run in seeds if run.strategy == name) for name in self.strategies}
+        cells = tuple(
+            Cell(name, index[name], of_name, (*columns, *shown), first.target)
+            for name, of_name in by_strategy.items()
+            if of_name
+        )
         pooled = [baseline.metrics for baseline in self.pooled if baseline.problem == first.problem]
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
-        return RecordedScenario(label, first.problem, cells, own, first.target, columns, shown, values)
+        return RecordedScenario(label, place, first.problem, cells, own, first.target, columns, shown, values)
 
 
 def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:

@@ -1,6 +1,6 @@
 """Reading a suite out of an MLflow store: SQLite file, server, or any other address."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from fl_core.schema import (
 from fl_core.text import many
 from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
 from reports.records.studies import read_studies
-from reports.records.values import clean, parsed
+from reports.records.values import clean, number, parsed
 
 DOWNLOADS = 8  # at a time, from a server
 
@@ -49,6 +49,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         experiment, tuning = known.get(suite), known.get(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
         recorded = reader.entries(experiment.id) if experiment else []
         tried = reader.entries(tuning.id) if tuning else []
+    tags = valid_tags(experiment.tags) if experiment else {}
     base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
     tuned = base != suite and f"{base}{CAMPAIGN}" in known
     faults = {run.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
@@ -58,7 +59,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         suite,
         redacted(tracking_uri),
         experiment.id if experiment else "",
-        _description(valid_tags(experiment.tags)) if experiment else "",
+        clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, ""))),  # the note has links, too
         _with_files(runs, tracking_uri, files_of),
         _pooled(run for run, kind in kinds if kind == Kind.POOLED),
         older,
@@ -67,7 +68,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
             lambda trial: _by_seed(tracking_uri, trial),
         ),
         base if tuned else "",
-        tuple(map(str, parsed(valid_tags(experiment.tags).get(Tag.HIGHLIGHT, ""), []))) if experiment else (),
+        tuple(map(str, parsed(tags.get(Tag.HIGHLIGHT, ""), []))),
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
     )
     _warn(loaded)
@@ -86,11 +87,6 @@ def _warn(suite: RecordedSuite) -> None:
         )
 
 
-def _description(tags: Mapping[str, str]) -> str:
-    """Return the suite's description; its note also has links for MLflow's pages."""
-    return clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, "")))
-
-
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:
     """Return the objective of each seed of a trial."""
     with reading(tracking_uri) as reader:
@@ -101,13 +97,10 @@ def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:
     """Return the centralised baselines; those of an earlier version only where there are no others."""
     every = list(runs)
     renewed = [run for run in every if not is_older(run.tags.get(Tag.KEY, ""))]
-    return tuple(map(_baseline, renewed or every))
-
-
-def _baseline(run: Entry) -> Pooled:
-    seed = run.tags.get(Tag.SEED, "")
-    problem = run.tags.get(Tag.PROBLEM, "")
-    return Pooled(problem, int(seed) if seed.isdecimal() else 0, dict(run.metrics))
+    return tuple(
+        Pooled(run.tags.get(Tag.PROBLEM, ""), int(number(run.tags.get(Tag.SEED, "")) or 0), dict(run.metrics))
+        for run in renewed or every
+    )
 
 
 def _with_files(
@@ -149,10 +142,11 @@ def read(folder: Path, run: RecordedRun) -> Files:
             raise UnreadableTableError(
                 f"{ARRIVALS.file}: column {Name.CLIENT}: must be one in {CLIENTS.file}"
             )
+        there, counts = np.unique(arrivals[Name.STALENESS], return_counts=True)
         files = replace(
             files,
             clients=clients,
-            staleness=_counted(arrivals[Name.STALENESS]),
+            staleness=pd.Series(counts, index=there),
             participation=np.bincount(senders, minlength=len(clients)),
         )
         if run.diagnosed:
@@ -160,9 +154,3 @@ def read(folder: Path, run: RecordedRun) -> Files:
     except UnreadableTableError as fault:
         return replace(files, unread=str(fault))
     return files
-
-
-def _counted(values: np.ndarray) -> pd.Series:
-    """Return how often each value occurs, by value."""
-    there, counts = np.unique(values, return_counts=True)
-    return pd.Series(counts, index=there)

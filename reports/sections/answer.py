@@ -52,7 +52,7 @@ class Answer:
     @property
     def metric(self) -> Measure:
         """The metric that ranks."""
-        return self.results.scenarios[0][0].columns[0]
+        return self.results.scenarios[0].columns[0]
 
     @property
     def title(self) -> str:
@@ -110,14 +110,13 @@ class Answer:
 
     def draw(self) -> svg.Drawing:
         """Return a row for each of the first strategies: mean, interval, whether it is separated."""
-        lines = self.shown
-        cells = [Cell(line.strategy, self.results.index[line.strategy], ()) for line in lines]
-        said = {}
-        for cell, line in zip(cells, lines, strict=True):
+        said = []
+        for line in self.shown:
             entry = effect_entry(line.score, self.write)
+            text = f"{line.strategy} {entry.text} {entry.detail}".rstrip()
             how = ", not separated from the leader" if line.open else ""
-            said[cell.index] = f"{line.strategy} {entry.text} {entry.detail}".rstrip() + how
-        return draw(cells, self._paint, f"{self.title}: {'; '.join(said.values())}", said, ROW)
+            said.append((Cell(line.strategy, self.results.index[line.strategy], ()), text + how))
+        return draw(said, self._paint, f"{self.title}: {'; '.join(text for _, text in said)}", ROW)
 
     def _paint(self, axes: svg.Axes) -> None:
         by_rank, lines = self.standings.by_rank, self.shown
@@ -174,7 +173,7 @@ def frame(standings: Standings) -> pd.DataFrame:
 def _leaders(results: Results, standings: Standings) -> dict[str, Any] | None:
     """Return learning curves of the first few over the scenarios of one problem, the others in grey."""
     alike: dict[tuple[str, str], list[RecordedScenario]] = {}  # by problem and metric
-    for scenario, _ in results.scenarios:
+    for scenario in results.scenarios:
         alike.setdefault((scenario.problem, scenario.columns[0].name), []).append(scenario)
     scenarios = max(alike.values(), key=len)
     first, metric, several = scenarios[0], scenarios[0].columns[0], len(scenarios) > 1

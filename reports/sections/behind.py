@@ -25,8 +25,7 @@ Compared = tuple[RecordedScenario, Sequence[Difference]]
 
 def section(results: Results) -> Section | None:
     """Return one card per scenario; None where nothing can be compared."""
-    scenarios = [scenario for scenario, _ in results.scenarios]
-    compared = [pair for pair in zip(scenarios, results.differences, strict=True) if pair[1]]
+    compared = [pair for pair in results.differences.items() if pair[1]]
     if not compared:
         return None
     cards = [
@@ -34,7 +33,7 @@ def section(results: Results) -> Section | None:
             scenario.label,
             {None: _draw(scenario, _foremost(results, differences))},
             _caption(differences),
-            places=[results.place(scenario)],
+            places=[scenario.place],
             runs=len(scenario.runs),
         )
         for scenario, differences in compared
@@ -163,16 +162,16 @@ def frame(compared: Sequence[Compared]) -> pd.DataFrame:
 def _draw(scenario: RecordedScenario, differences: Sequence[Difference]) -> svg.Drawing:
     metric, best = scenario.columns[0], differences[0]
     description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {_caption(differences)}"
-    said = {}
+    said = []
     for other in differences:
         words = "the best" if other is best else "not compared"
         if other.gap:
             entry = difference_entry(other.gap.effect, metric)
             behind = f"{entry.text}{' points' if metric.share else ''} behind {entry.detail}"
             words = f"{behind}, {'not separated' if other.open else 'separated'}"
-        said[other.cell.index] = f"{other.strategy}: {words}"
+        said.append((other.cell, f"{other.strategy}: {words}"))
     paint = partial(_paint, differences=differences, metric=metric)
-    return draw([other.cell for other in differences], paint, description, said)
+    return draw(said, paint, description)
 
 
 def _paint(axes: svg.Axes, differences: Sequence[Difference], metric: Measure) -> None:

@@ -9,8 +9,7 @@ import pandas as pd
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME, UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
-from reports.records.records import RecordedRun, RecordedScenario
-from reports.records.summary import time_to_target
+from reports.records.records import RecordedRun, RecordedScenario, time_to_target
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
@@ -68,7 +67,7 @@ COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]
 def section(results: Results) -> Section | None:
     """Return one table per problem: the cost of strategies hardly depends on partition and delay."""
     by_problem: dict[str, list[RecordedScenario]] = {}
-    for scenario, _ in results.scenarios:
+    for scenario in results.scenarios:
         by_problem.setdefault(scenario.problem, []).append(scenario)
     tables = {problem: table(problem, scenarios) for problem, scenarios in by_problem.items()}
     tables = {problem: costs for problem, costs in tables.items() if costs.lines}

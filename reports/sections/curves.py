@@ -22,7 +22,7 @@ Bands = Mapping[tuple[str, Clock], Sequence[CurveBand]]  # by scenario and clock
 
 def section(results: Results) -> Section | None:
     """Return one block per metric, in it one card per scenario, in that one figure per clock."""
-    scenarios = [scenario for scenario, _ in results.scenarios]
+    scenarios = results.scenarios
     everything: dict[Measure, Bands] = {
         metric: {
             (scenario.label, clock): [band(cell, metric.name, clock) for cell in scenario.cells]
@@ -58,7 +58,7 @@ def frame(everything: Mapping[Measure, Bands]) -> pd.DataFrame:
 
 
 def _note(results: Results) -> str:
-    seeds = [len(cell.finite) for scenario, _ in results.scenarios for cell in scenario.cells if cell.finite]
+    seeds = [len(cell.finite) for scenario in results.scenarios for cell in scenario.cells if cell.finite]
     if not seeds:
         return "No run has come to its end."
     if max(seeds) == 1:
@@ -86,7 +86,7 @@ def _cards(
         ends = {0: "", 1: "Thin line that ends in ✕: diverged, not in the mean."}
         lost = sum(len(line.lost) for line in lines)
         caption = ends.get(lost, "Thin lines that end in ✕: diverged, not in the mean.")
-        places, keys = [results.place(scenario)], legend(scenario.cells)
+        places, keys = [scenario.place], legend(scenario.cells)
         cards.append(Card(scenario.label, figures, caption, keys, places, len(scenario.runs)))
     return cards
 

@@ -73,7 +73,7 @@ def section(results: Results) -> Section | None:
     """Return one row of panels per scenario: A, B, C and, where it was recorded, the gradient."""
     cards: list[dict[str, Any]] = []
     figures, measured = [], []
-    for scenario, _ in results.scenarios:
+    for scenario in results.scenarios:
         curves = {term: [curve for cell in scenario.cells if (curve := line(cell, term))] for term in TERMS}
         terms = {term: lines for term, lines in curves.items() if lines}
         if not terms:
@@ -96,7 +96,7 @@ def section(results: Results) -> Section | None:
             "legend": legend(cells),
             "caption": _caption(scenario, errors, scale),
             "table": _table(scenario, cells, terms),
-            "place": results.place(scenario),
+            "place": scenario.place,
             "runs": sum(len(cell.runs) for cell in cells),
         }
         cards.append(card)

@@ -46,11 +46,11 @@ def clients(cell: Cell, metric: Measure) -> Clients | None:
 def section(results: Results) -> Section | None:
     """Return one card per scenario; None where no client was evaluated."""
     cards, shown = [], []
-    for scenario, _ in results.scenarios:
+    for scenario in results.scenarios:
         metric = compared_by(scenario)
         foremost = [cell for cell in scenario.cells if cell.strategy in results.foremost]
         if rows := [row for cell in foremost if (row := clients(cell, metric))]:
-            drawing, place = _draw(scenario, metric, rows), results.place(scenario)
+            drawing, place = _draw(scenario, metric, rows), scenario.place
             cards.append(Card(scenario.label, {None: drawing}, places=[place], runs=len(scenario.runs)))
             shown += rows
     if not shown:
@@ -76,13 +76,13 @@ def compared_by(scenario: RecordedScenario) -> Measure:
 
 def _draw(scenario: RecordedScenario, metric: Measure, rows: Sequence[Clients]) -> svg.Drawing:
     worst = {row.cell: metric.with_unit(row.worst) for row in rows}
-    said = {cell.index: f"{cell.strategy}: worst client {text}" for cell, text in worst.items()}
+    said = [(cell, f"{cell.strategy}: worst client {text}") for cell, text in worst.items()]
     best = (max if metric.higher else min)(rows, key=lambda row: row.worst)
     description = (
         f"Final {metric.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
         f"with {best.cell.strategy}, {worst[best.cell]}"
     )
-    return draw(list(worst), partial(_paint, metric=metric, rows=rows), description, said)
+    return draw(said, partial(_paint, metric=metric, rows=rows), description)
 
 
 def _paint(axes: svg.Axes, metric: Measure, rows: Sequence[Clients]) -> None:

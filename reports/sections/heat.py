@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import floor, isnan, nan
@@ -15,7 +15,6 @@ from fl_core.text import natural
 from reports.figures import look, svg
 from reports.records.measures import Measure
 from reports.records.records import Cell, RecordedScenario
-from reports.records.summary import Summary
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, TableEntry, download
 
@@ -33,8 +32,14 @@ class Heatmaps:
     measure: Measure
     partitions: tuple[str, ...]
     delays: tuple[str, ...]
-    means: Mapping[str, Mapping[Place, Summary]]  # by strategy and place
-    cells: tuple[Cell, ...]  # one per strategy
+    means: Mapping[str, Mapping[Place, Cell]]  # by strategy and place
+
+    @property
+    def cells(self) -> list[Cell]:
+        """A cell of each strategy."""
+        return sorted(
+            (next(iter(cells.values())) for cells in self.means.values()), key=lambda cell: cell.index
+        )
 
     @property
     def places(self) -> list[Place]:
@@ -43,8 +48,8 @@ class Heatmaps:
 
     def value(self, strategy: str, place: Place) -> float:
         """Return the mean final value over seeds; NaN where a seed diverged or there was no run."""
-        row = self.means[strategy].get(place)
-        return nan if row is None or row.diverged else row.final[self.measure.name].mean
+        cell = self.means[strategy].get(place)
+        return nan if cell is None or cell.diverged else cell.final[self.measure.name].mean
 
     def text(self, strategy: str, place: Place) -> str:
         """Return the value as text; empty where there is none."""
@@ -90,27 +95,23 @@ class Heatmaps:
         return self.text(strategy, place) == self.measure.text(top)
 
 
-def heatmaps(scenarios: Iterable[tuple[RecordedScenario, list[Summary]]]) -> list[Heatmaps]:
+def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
     """Return one per problem and metric whose scenarios are all pairs of several partitions and delays."""
-    by_problem: dict[tuple[str, Measure], list[tuple[RecordedScenario, list[Summary]]]] = {}
-    for scenario, rows in scenarios:
-        by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append((scenario, rows))
+    by_problem: dict[tuple[str, Measure], list[RecordedScenario]] = {}
+    for scenario in scenarios:
+        by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append(scenario)
     grids = []
     for (problem, metric), group in by_problem.items():
-        places = {_place(scenario): rows for scenario, rows in group}
+        places = {_place(scenario): scenario.ranked for scenario in group}
         partitions, delays = (tuple(sorted(set(names), key=natural)) for names in zip(*places, strict=True))
         whole = len(places) == len(group) == len(partitions) * len(delays)
         if not whole or len(partitions) < 2 or len(delays) < 2 or not all(partitions):
             continue
-        means: dict[str, dict[Place, Summary]] = {}
-        cells: dict[str, Cell] = {}
-        for place, rows in places.items():
-            for row in rows:
-                means.setdefault(row.strategy, {})[place] = row
-                before = cells.get(row.strategy, replace(row.cell, runs=()))
-                cells[row.strategy] = replace(before, runs=(*before.runs, *row.cell.runs))
-        ordered = tuple(sorted(cells.values(), key=lambda cell: cell.index))
-        grids.append(Heatmaps(problem, metric, partitions, delays, means, ordered))
+        means: dict[str, dict[Place, Cell]] = {}
+        for place, cells in places.items():
+            for cell in cells:
+                means.setdefault(cell.strategy, {})[place] = cell
+        grids.append(Heatmaps(problem, metric, partitions, delays, means))
     return grids
 
 
@@ -134,7 +135,7 @@ def section(results: Results) -> Section | None:
             "cards": [
                 (cell, _draw(grid, cell.strategy)) for cell in grid.cells if cell.strategy in results.foremost
             ],
-            "runs": sum(len(cell.runs) for cell in grid.cells),
+            "runs": sum(len(cell.runs) for cells in grid.means.values() for cell in cells.values()),
         }
         for grid in grids
     ]

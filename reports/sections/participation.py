@@ -7,8 +7,8 @@ from reports import numbers
 from reports.figures import svg
 from reports.records.records import Cell, RecordedRun
 from reports.records.steps import Array
-from reports.sections.rows import Rows, cards
-from reports.sections.section import Results, Section, cards_section
+from reports.sections import rows
+from reports.sections.section import Results, Section
 
 MOST = 60  # points per row; of more clients, neighbours in speed are averaged
 TALL = 8  # ratio from which on shares are shown on a log scale
@@ -37,16 +37,20 @@ def fifths(share: Array) -> tuple[float, float]:
 
 def section(results: Results) -> Section | None:
     """Return one card for all scenarios in which the same clients took part; None without any update."""
-    about = "Share of updates by client and strategy"
-    drawn = cards(results, shares, _paint, about=about, words=_unequal)
-    if not drawn:
-        return None
     note = (
         f"Share of all updates that came from each client{results.mean_over_seeds}; the line: equal parts. "
         "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
     )
-    note += results.only_foremost
-    return cards_section("participation", "Participation", note, [("", drawn)])
+    return rows.section(
+        results,
+        "participation",
+        "Participation",
+        note,
+        measured=shares,
+        paint=_paint,
+        about="Share of updates by client and strategy",
+        words=_unequal,
+    )
 
 
 def _unequal(share: Array) -> str:
@@ -57,18 +61,18 @@ def _unequal(share: Array) -> str:
     return f"a fast client sent {numbers.number(fast / slow, 2)} times as much as a slow one"
 
 
-def _paint(rows: Rows, axes: svg.Axes) -> None:
+def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
     from matplotlib.ticker import LogLocator
 
-    drawn = [
-        np.array([part.mean() for part in np.array_split(share, min(len(share), MOST))]) for _, share in rows
+    points_of = [
+        np.array([part.mean() for part in np.array_split(share, min(len(share), MOST))]) for _, share in drawn
     ]
-    everything = np.concatenate(drawn)
+    everything = np.concatenate(points_of)
     least, most = float(everything[everything > 0].min()), float(everything.max())
     log = most / least > TALL
     low, high = (least / 1.6, most * 1.3) if log else (0.0, most * 1.08)
-    axes.axvline(1 / max(len(share) for _, share in rows), color=svg.MUTED, linewidth=0.8)
-    for y, ((cell, share), means) in enumerate(zip(rows, drawn, strict=True)):
+    axes.axvline(1 / max(len(share) for _, share in drawn), color=svg.MUTED, linewidth=0.8)
+    for y, ((cell, share), means) in enumerate(zip(drawn, points_of, strict=True)):
         points, style = np.maximum(means, low), svg.style(cell.index)
         at = np.full(len(points), y)
         axes.plot(points, at, "|", markersize=9, markeredgewidth=0.8, **style)

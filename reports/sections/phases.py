@@ -7,8 +7,8 @@ from reports import numbers
 from reports.figures import svg
 from reports.records.records import Cell, RecordedRun
 from reports.records.steps import Array
-from reports.sections.rows import Rows, cards
-from reports.sections.section import Results, Section, cards_section
+from reports.sections import rows
+from reports.sections.section import Results, Section
 
 PHASES = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
 WORDS = ("download", "computation", "upload", "waiting")
@@ -32,16 +32,22 @@ def _of_run(run: RecordedRun) -> Array:
 
 def section(results: Results) -> Section | None:
     """Return one card for all scenarios with the same shares; None without a network."""
-    about = "Share of clients' time by strategy"
-    drawn = cards(results, shares, _paint, about=about, words=_in_words, everyone=True)
-    if not drawn:
-        return None
     note = (
         f"What all clients do from the start to the end of a run{results.mean_over_seeds}. From left to "
         "right: download, computation (dark), upload, and waiting (pale): for a job, for the server to "
         "collect what they have, or away. Latencies are part of download and upload."
     )
-    return cards_section("phases", "Where the time goes", note, [("", drawn)])
+    return rows.section(
+        results,
+        "phases",
+        "Where the time goes",
+        note,
+        measured=shares,
+        paint=_paint,
+        about="Share of clients' time by strategy",
+        words=_in_words,
+        everyone=True,
+    )
 
 
 def _in_words(share: Array) -> str:
@@ -49,8 +55,8 @@ def _in_words(share: Array) -> str:
     return ", ".join(f"{word} {numbers.percent(part)} %" for word, part in zip(WORDS, share, strict=True))
 
 
-def _paint(rows: Rows, axes: svg.Axes) -> None:
-    for y, (cell, share) in enumerate(rows):
+def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
+    for y, (cell, share) in enumerate(drawn):
         style = svg.style(cell.index)
         for left, part, shade in zip(np.cumsum(share) - share, share, SHADES, strict=True):
             axes.barh(y, max(0.0, part - GAP), HEIGHT, left, alpha=shade, linewidth=0, **style)

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf, isnan, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fl_core.schema import Clock, Status
 from fl_core.text import many
 from reports.figures import look
-from reports.records.records import RecordedScenario
-from reports.records.summary import Summary, best, frame
+from reports.records.records import Cell, RecordedScenario
 from reports.sections.behind import seeds_text
 from reports.sections.ranking import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
 from reports.sections.section import Results, Section
@@ -39,26 +39,20 @@ class RankingBlock:
     ranking: Ranking
     against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
     finding: str  # in a sentence
-    place: int
 
-    def table(self, rows: Sequence[Summary]) -> PageTable:
+    def table(self) -> PageTable:
         """Return the table as files."""
         extra = [AGAINST] if self.against else []
         headings = ["Strategy", *(column.title for column in self.ranking.columns), *extra, "Seeds"]
         lines = [
-            (
-                TableEntry(line.row.strategy),
-                *line.entries,
-                *self.against[at : at + 1],
-                TableEntry(line.seeds),
-            )
-            for at, line in enumerate(self.ranking.lines)
+            (TableEntry(cell.strategy), *entries, *self.against[at : at + 1], TableEntry(cell.seeds))
+            for at, (cell, entries) in enumerate(self.ranking.lines)
         ]
         if any(entry.text for entry in self.ranking.pooled):
             empty = [NOTHING] * (1 + len(extra))
             lines.append((TableEntry("Trained centrally"), *self.ranking.pooled, *empty))
         scenario = self.ranking.scenario
-        return PageTable(scenario.label, frame([(scenario, rows)]), headings, lines)
+        return PageTable(scenario.label, frame([scenario]), headings, lines)
 
 
 def section(results: Results) -> Section:
@@ -67,18 +61,44 @@ def section(results: Results) -> Section:
     glance = at_a_glance(results) if len(rankings) > 1 else None
     numbers = frame(results.scenarios)
     blocks = [
-        RankingBlock(
-            ranking, against(differences), _finding(ranking, differences), results.place(ranking.scenario)
-        )
-        for ranking, differences in zip(rankings, results.differences, strict=True)
+        RankingBlock(ranking, against(differences), _finding(ranking, differences))
+        for ranking, differences in zip(rankings, results.differences.values(), strict=True)
     ]
-    tables = [block.table(rows) for block, (_, rows) in zip(blocks, results.scenarios, strict=True)]
+    tables = [block.table() for block in blocks]
     if glance:
         tables.insert(0, _overview_table(glance, numbers))
     note = _note(rankings, any(block.against for block in blocks))
     link = download("All tables", results.suite.name, "ranking", numbers)
     shows = {"glance": glance, "blocks": blocks}
     return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=tables, downloads=[link])
+
+
+def frame(scenarios: Sequence[RecordedScenario]) -> pd.DataFrame:
+    """Return all rows as a table for reading by other programs; ∞ is written as inf."""
+    return pd.DataFrame([_record(scenario, cell) for scenario in scenarios for cell in scenario.ranked])
+
+
+def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
+    record: dict[str, object] = {
+        "scenario": scenario.label,
+        "strategy": cell.strategy,
+        "seeds": len(cell.runs),
+        "done": len(cell.having(Status.DONE)),
+        "diverged": cell.diverged,
+        "stalled": cell.stalled,
+    }
+    for name, spread in cell.final.items():
+        record |= {f"{name} mean": spread.mean, f"{name} std": spread.std}
+    if scenario.target is not None:
+        updates = cell.reach(Clock.UPDATES)
+        record |= {
+            "target": scenario.target,
+            "reached": updates.reached,
+            "updates to target": updates.median,
+            "time to target": cell.reach(Clock.TIME).median,
+        }
+    mean, greatest = cell.staleness
+    return record | {"staleness mean": mean, "staleness max": greatest}
 
 
 def against(differences: Sequence[Difference]) -> list[TableEntry]:
@@ -98,10 +118,10 @@ def against(differences: Sequence[Difference]) -> list[TableEntry]:
 
 def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
     """Return who leads a scenario, and from how many it is separated."""
-    leader, metric = ranking.lines[0].row, ranking.scenario.columns[0]
+    (leader, entries), metric = ranking.lines[0], ranking.scenario.columns[0]
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
-    text = f"{leader.strategy} {ranking.lines[0].entries[0].text}{' %' if metric.share else ''}"
+    text = f"{leader.strategy} {entries[0].text}{' %' if metric.share else ''}"
     gaps = [other.gap for other in differences if other.gap]
     if not gaps:
         return text
@@ -119,15 +139,15 @@ def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
 
 
 def _note(rankings: Sequence[Ranking], compared: bool) -> str:
-    lines = [line for ranking in rankings for line in ranking.lines]
+    cells = [cell for ranking in rankings for cell in ranking.scenario.cells]
     first = {ranking.scenario.columns[0].in_text for ranking in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
     target = any(ranking.scenario.target for ranking in rankings)
     median = " Updates and time to a target: median." if target else ""
     sentences = {
-        f"Strategies are ranked by {by}.": len(lines) > len(rankings),
+        f"Strategies are ranked by {by}.": len(cells) > len(rankings),
         f"Final values: mean ± standard deviation over seeds.{median} Best in bold.": any(
-            len(line.row.cell.finite) > 1 for line in lines
+            len(cell.finite) > 1 for cell in cells
         ),
         "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
         "how many would. That is not the same as equal: see “Behind the best”.": compared,
@@ -135,9 +155,9 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
             ranking.unmet for ranking in rankings
         ),
         "Strategies with diverged runs come last; their means are those of the other seeds.": any(
-            line.row.diverged for line in lines
+            cell.diverged for cell in cells
         ),
-        STALLED: any(line.row.stalled for line in lines),
+        STALLED: any(cell.stalled for cell in cells),
         NO_SURROGATE: any(ranking.scenario.lacks_surrogate for ranking in rankings),
     }
     return " ".join(sentence for sentence, applies in sentences.items() if applies)
@@ -146,47 +166,46 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
 def at_a_glance(results: Results) -> dict[str, Any]:
     """Return one line per scenario, one column per strategy, in the order of the standings."""
     order = results.order
-    ranks = {scenario.columns[0] for scenario, _ in results.scenarios}
+    ranks = {scenario.columns[0] for scenario in results.scenarios}
     title = "Final value of each scenario’s metric"
     if len(ranks) == 1:
         metric = ranks.pop()
         unit = " (%)" if metric.share else ""
         title = f"Final {metric.in_text}, mean ± standard deviation over seeds{unit}"
-    parts = zip(results.rankings, results.scenarios, results.differences, strict=True)
+    parts = zip(results.differences.items(), results.rankings, strict=True)
     lines = [
-        (scenario.label, _glances(scenario, rows, order, differences), ranking.pooled[0])
-        for ranking, (scenario, rows), differences in parts
+        (scenario.label, _glances(scenario, order, differences), ranking.pooled[0])
+        for (scenario, differences), ranking in parts
     ]
     return {
         "title": title,
         "strategies": [(results.index[strategy], strategy) for strategy in order],
         "lines": lines,
         "pooled": any(pooled.text for _, _, pooled in lines),
-        "compared": any(results.differences),
+        "compared": any(results.differences.values()),
         "down": len(order) > len(look.LIGHT),  # many strategies: one a row
     }
 
 
-def _glances(
-    scenario: RecordedScenario, rows: list[Summary], order: list[str], differences: Sequence[Difference]
-) -> list[Glance]:
+def _glances(scenario: RecordedScenario, order: list[str], differences: Sequence[Difference]) -> list[Glance]:
     apart = {
         other.strategy: "not separated" if other.open else "separated" for other in differences if other.gap
     }
     metric = scenario.columns[0]
-    best_text = metric.text(best(rows, metric.name, metric.higher))
-    means = {row.strategy: row.final[metric.name].mean for row in rows}
+    means = {cell.strategy: cell.final[metric.name].mean for cell in scenario.cells}
+    whole = [means[cell.strategy] for cell in scenario.cells if not cell.diverged]
+    top = (max if metric.higher else min)((mean for mean in whole if not isnan(mean)), default=nan)
     known = [mean for mean in means.values() if np.isfinite(mean)] or [0.0]
     worst, room = min(known) if metric.higher else max(known), max(known) - min(known)
     glances = {}
-    for row in rows:
-        mean = means[row.strategy]
-        text, detail = spread_text(row.final[metric.name], metric)
-        if row.diverged:
-            detail = f"{row.diverged} diverged"
-        elif row.stalled:
-            detail = f"{row.stalled} stalled"
+    for cell in scenario.cells:
+        mean = means[cell.strategy]
+        text, detail = spread_text(cell.final[metric.name], metric)
+        if cell.diverged:
+            detail = f"{cell.diverged} diverged"
+        elif cell.stalled:
+            detail = f"{cell.stalled} stalled"
         place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
-        leads = not row.diverged and text == best_text
-        glances[row.strategy] = Glance(text, detail, leads, round(place, 3), apart.get(row.strategy, ""))
+        leads = metric.higher is not None and not cell.diverged and text == metric.text(top)
+        glances[cell.strategy] = Glance(text, detail, leads, round(place, 3), apart.get(cell.strategy, ""))
     return [glances.get(strategy, Glance("", "not run")) for strategy in order]

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan
 
+from fl_core.schema import Clock
 from reports import numbers
 from reports.records.measures import Measure
-from reports.records.records import RecordedScenario
-from reports.records.summary import Reach, Spread, Summary
+from reports.records.records import Cell, RecordedScenario
+from reports.records.summary import Reach, Spread
 from reports.tables import TableEntry
 
 STALLED = "Stalled: waiting for clients that left permanently; its last model counts."
@@ -27,66 +28,48 @@ class RankingColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingLine:
-    """One strategy."""
-
-    row: Summary
-    entries: tuple[TableEntry, ...]
-
-    @property
-    def seeds(self) -> str:
-        """The number of runs: '3', or '3 (1 diverged)'."""
-        counts = {
-            "diverged": self.row.diverged,
-            "stalled": self.row.stalled,
-            "unfinished": self.row.unfinished,
-            "unreadable": self.row.unreadable,
-        }
-        exceptions = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-        return f"{len(self.row.cell.runs)} ({exceptions})" if exceptions else str(len(self.row.cell.runs))
-
-
-@dataclass(frozen=True, slots=True)
 class Ranking:
     """A table: one line per strategy, best first; one entry per column."""
 
     scenario: RecordedScenario
     columns: tuple[RankingColumn, ...]
-    lines: tuple[RankingLine, ...]
+    lines: Sequence[tuple[Cell, Sequence[TableEntry]]]
     pooled: tuple[TableEntry, ...]  # the centralised baseline; entries are empty where it has no value
 
     @property
     def detailed(self) -> list[bool]:
         """For each column, whether any of its entries has a detail."""
-        rows = [*(line.entries for line in self.lines), self.pooled]
+        rows = [*(entries for _, entries in self.lines), self.pooled]
         return [any(entry.detail for entry in column) for column in zip(*rows, strict=True)]
 
     @property
     def unmet(self) -> bool:
         """Whether some median seed never met the target."""
-        return any(entry.text == numbers.INFINITE for line in self.lines for entry in line.entries)
+        return any(entry.text == numbers.INFINITE for _, entries in self.lines for entry in entries)
 
 
-def ranking(scenario: RecordedScenario, rows: Sequence[Summary]) -> Ranking:
-    """Return the table of a scenario from its summarised strategies."""
+def ranking(scenario: RecordedScenario) -> Ranking:
+    """Return the table of a scenario."""
+    cells = scenario.ranked
     columns: list[tuple[RankingColumn, list[TableEntry]]] = []
 
     def add(title: str, about: str, entries: list[TableEntry], higher: bool | None = None) -> None:
-        columns.append((RankingColumn(title, about, higher), _marked(rows, entries, higher)))
+        columns.append((RankingColumn(title, about, higher), _marked(cells, entries, higher)))
 
     for metric in scenario.columns:
         about = f"{metric.title} at the end, mean ± standard deviation over seeds"
-        entries = [_final(row.final[metric.name], metric) for row in rows]
+        entries = [_final(cell.final[metric.name], metric) for cell in cells]
         add(metric.heading, about, entries, metric.higher)
     if scenario.target is not None:
         target = scenario.metric.round_text(scenario.target)
-        updates = [_reach(row.updates_to_target, numbers.count) for row in rows]
-        times = [_reach(row.time_to_target, lambda time: numbers.number(time, 3)) for row in rows]
+        updates = [_reach(cell.reach(Clock.UPDATES), numbers.count) for cell in cells]
+        times = [_reach(cell.reach(Clock.TIME), lambda time: numbers.number(time, 3)) for cell in cells]
         met = "until the target was met, median over seeds"
         add(f"Updates to {target}", f"Client updates {met}", updates, higher=False)
         add(f"Time to {target}", f"Virtual time {met}", times, higher=False)
-    means = [TableEntry(numbers.number(row.mean_staleness, 3), value=row.mean_staleness) for row in rows]
-    most = [TableEntry(numbers.count(row.max_staleness), value=row.max_staleness) for row in rows]
+    staleness = [cell.staleness for cell in cells]
+    means = [TableEntry(numbers.number(mean, 3), value=mean) for mean, _ in staleness]
+    most = [TableEntry(numbers.count(greatest), value=greatest) for _, greatest in staleness]
     about = "Server iterations between sending a version and using the update made from it"
     add("Mean staleness", about, means)
     add("Max", "The greatest staleness of all updates of all seeds", most)
@@ -97,7 +80,7 @@ def ranking(scenario: RecordedScenario, rows: Sequence[Summary]) -> Ranking:
     return Ranking(
         scenario,
         tuple(column for column, _ in columns),
-        tuple(RankingLine(row, tuple(entries[at] for _, entries in columns)) for at, row in enumerate(rows)),
+        [(cell, [entries[at] for _, entries in columns]) for at, cell in enumerate(cells)],
         (*pooled, *[NOTHING] * (len(columns) - len(pooled))),
     )
 
@@ -126,14 +109,14 @@ def _reach(reach: Reach, write: Callable[[float], str]) -> TableEntry:
     return TableEntry(write(reach.median), "" if reach.reached == reach.of else some, reach.median)
 
 
-def _marked(rows: Sequence[Summary], entries: list[TableEntry], higher: bool | None) -> list[TableEntry]:
+def _marked(cells: Sequence[Cell], entries: list[TableEntry], higher: bool | None) -> list[TableEntry]:
     """Return the entries, marked the best and all equal to it as printed; a single line needs no mark."""
-    eligible = [entry for entry, row in zip(entries, rows, strict=True) if not row.diverged]
+    eligible = [entry for entry, cell in zip(entries, cells, strict=True) if not cell.diverged]
     known = [entry for entry in eligible if abs(entry.value) < inf]
     if higher is None or len(entries) < 2 or not known:
         return entries
     top = (max if higher else min)(known, key=lambda entry: entry.value).text
     return [
-        replace(entry, best=not row.diverged and entry.text == top)
-        for entry, row in zip(entries, rows, strict=True)
+        replace(entry, best=not cell.diverged and entry.text == top)
+        for entry, cell in zip(entries, cells, strict=True)
     ]

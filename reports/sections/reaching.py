@@ -11,9 +11,8 @@ import pandas as pd
 from fl_core.schema import TO_TARGET, Clock
 from reports import numbers
 from reports.figures import svg
-from reports.records.records import Cell, RecordedScenario
+from reports.records.records import Cell, RecordedScenario, time_to_target
 from reports.records.steps import Array
-from reports.records.summary import time_to_target
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section
 from reports.tables import PageTable, download
@@ -61,7 +60,7 @@ def section(results: Results) -> Section | None:
     if len(results.suite.seeds) < 2:
         return None
     cards, unmet, frames = [], [], []
-    for scenario, _ in results.scenarios:
+    for scenario in results.scenarios:
         if (target := scenario.target) is None:
             continue
         clocks = [clock for clock in scenario.clocks if clock in TO_TARGET.values()]
@@ -80,7 +79,7 @@ def section(results: Results) -> Section | None:
             for clock, rows in by_clock.items()
         }
         figures = {clock: _draw(scenario, clock, rows) for clock, rows in drawn.items()}
-        label, places = f"{scenario.label} · {scenario.metric.round_text(target)}", [results.place(scenario)]
+        label, places = f"{scenario.label} · {scenario.metric.round_text(target)}", [scenario.place]
         cards.append(Card(label, figures, _caption(drawn[Clock.UPDATES]), (), places, len(scenario.runs)))
         frames += [
             pd.DataFrame(
@@ -122,12 +121,12 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Sequence[Reached]) -> 
     if isfinite(first.median):
         finding = f"{first.cell.strategy} is the fastest with a median of {numbers.number(first.median, 3)}"
     about = f"When seeds met the target against {clock.words}, {scenario.label}: {finding}"
-    said = {
-        row.cell.index: f"{row.cell.strategy}: median {numbers.number(row.median, 3)}, "
-        f"{len(row.met)} of {len(row.when)} seeds"
+    said = [
+        (row.cell, f"{row.cell.strategy}: median {median}, {len(row.met)} of {len(row.when)} seeds")
         for row in rows
-    }
-    return draw([row.cell for row in rows], partial(_paint, clock=clock, rows=rows), about, said)
+        for median in [numbers.number(row.median, 3)]
+    ]
+    return draw(said, partial(_paint, clock=clock, rows=rows), about)
 
 
 def _paint(axes: svg.Axes, clock: Clock, rows: Sequence[Reached]) -> None:

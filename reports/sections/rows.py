@@ -1,13 +1,13 @@
 """Figures with one row per strategy, its name at the left."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from fl_core.schema import JOINT
 from reports.figures import svg
 from reports.records.records import Cell, RecordedScenario
 from reports.records.steps import Array
-from reports.sections.section import Card, Results
+from reports.sections.section import Card, Results, Section, cards_section
 
 Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
 
@@ -21,25 +21,23 @@ LOW = 0.76  # height of a row among many
 
 
 def draw(
-    cells: Sequence[Cell],
+    said: Sequence[tuple[Cell, str]],
     paint: Callable[[svg.Axes], None],
     description: str,
-    said: Mapping[int, str],
     row: float = ROW,
 ) -> svg.Drawing:
-    """Return axes with a row for each of the cells: rows are 0, 1, … from the top.
+    """Return axes with a row for each strategy: rows are 0, 1, … from the top.
 
     Args:
-        cells: The strategies, the first one at the top.
+        said: The strategies, the first one at the top, and what pointing at each says.
         paint: Draws what the rows show.
         description: For screen readers.
-        said: What pointing at a strategy says, by its index.
         row: The height of a row in pixels.
     """
-    names = [_lines(cell.strategy, among=len(cells)) for cell in cells]
+    names = [_lines(cell.strategy, among=len(said)) for cell, _ in said]
 
     def rows(axes: svg.Axes) -> None:
-        axes.set_ylim(len(cells) - 0.5, -0.5)
+        axes.set_ylim(len(said) - 0.5, -0.5)
         axes.set_yticks([])
         axes.grid(visible=True, axis="x")  # faint vertical lines instead of horizontal ones
         paint(axes)
@@ -47,9 +45,9 @@ def draw(
             svg.row_name(axes, y, lines)
 
     left = 18 + LETTER * max(len(line) for lines in names for line in lines)
-    height = row * len(cells) * (LOW if len(cells) > MANY else 1)
-    margins = (left, RIGHT, TOP, BOTTOM)
-    return svg.Drawing(rows, description, (WIDTH, TOP + BOTTOM + height), margins, said=said)
+    height = row * len(said) * (LOW if len(said) > MANY else 1)
+    size, margins = (WIDTH, TOP + BOTTOM + height), (left, RIGHT, TOP, BOTTOM)
+    return svg.Drawing(rows, description, size, margins, said={cell.index: text for cell, text in said})
 
 
 def _lines(name: str, among: int) -> list[str]:
@@ -59,43 +57,49 @@ def _lines(name: str, among: int) -> list[str]:
     return [f"{name[: LONGEST - 9].rstrip()}…{name[-8:].lstrip()}"]
 
 
-def cards(
+def section(
     results: Results,
+    anchor: str,
+    title: str,
+    note: str,
+    *,
     measured: Callable[[Cell], Array],
     paint: Callable[[Rows, svg.Axes], None],
-    *,
     row: float = ROW,
     about: str,
     words: Callable[[Array], str],
     everyone: bool = False,
-) -> list[Card]:
-    """Return a figure for all scenarios with the same numbers, a row for each foremost strategy with some.
+) -> Section | None:
+    """Return a section with a card for all scenarios with the same numbers; None without any number.
 
     Args:
         results: The scenarios.
+        anchor: The section's name in links.
+        title: Its heading.
+        note: What all of its figures have in common.
         measured: The numbers of a strategy in a scenario.
-        paint: Draws the rows.
+        paint: Draws the rows, one for each foremost strategy with numbers.
         row: The height of a row in pixels.
         about: What is drawn, for those who do not see it.
         words: What a strategy's numbers show, in words.
         everyone: Whether all strategies have a row, and not only the foremost.
     """
     groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
-    for scenario, _ in results.scenarios:
+    for scenario in results.scenarios:
         shown = [cell for cell in scenario.cells if everyone or cell.strategy in results.foremost]
         if cells := [(cell, values) for cell in shown if len(values := measured(cell))]:
             content = tuple((cell.strategy, values.tobytes()) for cell, values in cells)
             groups.setdefault(content, ([], cells))[0].append(scenario)
-    drawn = []
+    cards = []
     for scenarios, rows in groups.values():
-        title, where = _together([scenario.label for scenario in scenarios])
-        said = {cell.index: f"{cell.strategy}: {words(values)}" for cell, values in rows}
-        description = f"{about}, {title}: {'; '.join(said.values())}"
-        figure = draw([cell for cell, _ in rows], partial(paint, rows), description, said, row)
+        heading, where = _together([scenario.label for scenario in scenarios])
+        said = [(cell, f"{cell.strategy}: {words(values)}") for cell, values in rows]
+        description = f"{about}, {heading}: {'; '.join(text for _, text in said)}"
+        figure = draw(said, partial(paint, rows), description, row)
         runs = sum(len(scenario.runs) for scenario in scenarios)
-        places = [results.place(scenario) for scenario in scenarios]
-        drawn.append(Card(title, {None: figure}, where, (), places, runs))
-    return drawn
+        cards.append(Card(heading, {None: figure}, where, (), [other.place for other in scenarios], runs))
+    note += "" if everyone else results.only_foremost
+    return cards_section(anchor, title, note, [("", cards)]) if cards else None
 
 
 def _together(labels: Sequence[str]) -> tuple[str, str]:

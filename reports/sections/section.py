@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,7 +13,6 @@ from fl_core.schema import Clock
 from reports.figures import look
 from reports.figures.svg import Drawing
 from reports.records.records import Cell, RecordedScenario, RecordedSuite
-from reports.records.summary import Summary, summarise
 from reports.sections.ranking import Ranking, ranking
 from reports.statistics.contrasts import Contrast, contrasts
 from reports.statistics.differences import Difference, differences
@@ -23,23 +22,12 @@ from reports.tables import Download, PageTable
 LEADERS = 6  # strategies in colour where there are more than colours
 
 
-def _coloured(
-    scenario: RecordedScenario, rows: Sequence[Summary], index: Mapping[str, int]
-) -> tuple[RecordedScenario, list[Summary]]:
-    """Return a scenario and its rows with the colours of an index."""
-    cells = {cell.strategy: replace(cell, index=index[cell.strategy]) for cell in scenario.cells}
-    return (
-        replace(scenario, cells=tuple(cells.values())),
-        [replace(row, cell=cells[row.strategy]) for row in rows],
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Results:
-    """A suite with its scenarios summarised, once for all sections."""
+    """A suite with its scenarios, once for all sections."""
 
     suite: RecordedSuite
-    scenarios: tuple[tuple[RecordedScenario, list[Summary]], ...]
+    scenarios: Sequence[RecordedScenario]
     index: Mapping[str, int]  # of every strategy: its colour, dash and marker
 
     @classmethod
@@ -50,7 +38,7 @@ class Results:
         Highlighted strategies are drawn in ink; beside them, or of more strategies than there are colours,
         the leaders get colours.
         """
-        scenarios = [(scenario, summarise(scenario)) for scenario in suite.scenarios()]
+        scenarios = suite.scenarios()
         index = {name: at for at, name in enumerate(suite.strategies)}
         own = [name for name in suite.highlight if name in index]
         if own or len(index) > len(look.LIGHT):
@@ -61,8 +49,8 @@ class Results:
             index = {name: at for at, name in enumerate(first)}
             index |= {name: look.OWN + at for at, name in enumerate(own)}
             index |= {name: look.QUIET + at for at, name in enumerate(others)}
-            scenarios = [_coloured(scenario, rows, index) for scenario, rows in scenarios]
-        return cls(suite, tuple(scenarios), index)
+            scenarios = suite.scenarios(index)
+        return cls(suite, scenarios, index)
 
     @property
     def mean_over_seeds(self) -> str:
@@ -96,21 +84,17 @@ class Results:
     @cached_property
     def rankings(self) -> list[Ranking]:
         """The ranking of every scenario."""
-        return [ranking(scenario, rows) for scenario, rows in self.scenarios]
+        return list(map(ranking, self.scenarios))
 
     @cached_property
-    def differences(self) -> list[list[Difference]]:
+    def differences(self) -> dict[RecordedScenario, list[Difference]]:
         """For every scenario, how far its strategies are behind the best."""
-        return [differences(scenario, rows) for scenario, rows in self.scenarios]
+        return {scenario: differences(scenario) for scenario in self.scenarios}
 
     @cached_property
     def contrasts(self) -> list[Contrast]:
         """Every two strategies of every scenario against each other, the largest difference first."""
-        return contrasts([scenario for scenario, _ in self.scenarios])
-
-    def place(self, scenario: RecordedScenario) -> int:
-        """Return which scenario of the page it is, from 1: its name in links and in the picker."""
-        return 1 + [other.label for other, _ in self.scenarios].index(scenario.label)
+        return contrasts(self.scenarios)
 
 
 @dataclass(frozen=True, slots=True)

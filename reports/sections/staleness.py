@@ -9,8 +9,8 @@ from reports.figures import svg
 from reports.numbers import tick
 from reports.records.records import Cell
 from reports.records.steps import Array
-from reports.sections.rows import Rows, cards
-from reports.sections.section import Results, Section, cards_section
+from reports.sections import rows
+from reports.sections.section import Results, Section
 
 
 def shares(cell: Cell) -> Array:
@@ -35,16 +35,21 @@ def bin_text(at: int) -> str:
 
 def section(results: Results) -> Section | None:
     """Return one card per scenario; None where no update was recorded."""
-    about = "Distribution of staleness by strategy"
-    drawn = cards(results, shares, _paint, row=40, about=about, words=_typical)
-    if not drawn:
-        return None
     note = (
         f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows share one scale. "
         "Bins double in width and are named by their last value: “8” holds 5 to 8."
     )
-    note += results.only_foremost
-    return cards_section("staleness", "Staleness", note, [("", drawn)])
+    return rows.section(
+        results,
+        "staleness",
+        "Staleness",
+        note,
+        measured=shares,
+        paint=_paint,
+        row=40,
+        about="Distribution of staleness by strategy",
+        words=_typical,
+    )
 
 
 def _typical(share: Array) -> str:
@@ -55,10 +60,10 @@ def _typical(share: Array) -> str:
     return f"{100 * share[top]:.0f} % of updates have staleness {bounds}"
 
 
-def _paint(rows: Rows, axes: svg.Axes) -> None:
-    tallest = max(float(share.max()) for _, share in rows)
-    bins = max(len(share) for _, share in rows)
-    for y, (cell, share) in enumerate(rows):
+def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
+    tallest = max(float(share.max()) for _, share in drawn)
+    bins = max(len(share) for _, share in drawn)
+    for y, (cell, share) in enumerate(drawn):
         foot = y + 0.4
         tops = foot - 0.66 * share / tallest
         axes.bar(
@@ -67,11 +72,7 @@ def _paint(rows: Rows, axes: svg.Axes) -> None:
         axes.plot([-0.5, bins - 0.5], [foot, foot], color=svg.RULE, linewidth=0.8)
         for at, top in enumerate(tops):
             if (text := f"{100 * share[at]:.0f}") != "0":
-                small: dict[str, Any] = {
-                    "color": svg.MUTED,
-                    "fontsize": svg.SMALL,
-                    "horizontalalignment": "center",
-                }
+                small: dict[str, Any] = {"color": svg.MUTED, "fontsize": svg.SMALL, "ha": "center"}
                 axes.annotate(text, (at, top), (0, 2), textcoords="offset points", **small)
     axes.grid(visible=False)
     axes.set_xlim(-0.5, bins - 0.5)

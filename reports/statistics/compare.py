@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import comb, isfinite, isnan, nan
+from math import isnan, nan
 
 import numpy as np
+from scipy import special
 
 from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
 from reports.records.measures import Measure
-from reports.records.records import Cell, RecordedRun, RecordedScenario
+from reports.records.records import Cell, RecordedRun, RecordedScenario, time_to_target
 from reports.records.steps import value_at
-from reports.records.summary import time_to_target
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
@@ -154,16 +154,12 @@ def _comparison(label: str, metric: Measure, pairs: Mapping[int, Pair]) -> Compa
     comparison = Comparison(label, metric, pairs, None, nan)
     if not pairs:
         return comparison
-    if all(isfinite(first) and isfinite(second) for first, second in pairs.values()):
+    if np.isfinite(list(pairs.values())).all():
         ahead = effect(comparison.ahead)
         return replace(comparison, effect=ahead, p=ahead.p)
-    return replace(comparison, p=sign_test(*comparison.wins))
-
-
-def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of the exact sign test; `scipy.stats` takes a second to import."""
-    least = sum(comb(wins + losses, count) for count in range(min(wins, losses) + 1))
-    return min(1.0, 2 * least / 2 ** (wins + losses))
+    # The exact sign test; `scipy.stats` takes a second to import.
+    p = min(1.0, 2 * float(special.bdtr(min(comparison.wins), sum(comparison.wins), 0.5)))
+    return replace(comparison, p=p)
 
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fl_core.schema import Clock, Status
-from reports.records.records import Cell, RecordedRun, RecordedScenario
-from reports.records.summary import time_to_target
+from reports.records.records import Cell, RecordedRun, RecordedScenario, time_to_target
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect

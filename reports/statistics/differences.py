@@ -8,7 +8,6 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from reports.records.records import Cell, RecordedScenario
-from reports.records.summary import Summary
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect
@@ -43,36 +42,34 @@ class Difference:
         return self.gap is not None and not self.gap.worse
 
 
-def differences(scenario: RecordedScenario, rows: Sequence[Summary]) -> list[Difference]:
+def differences(scenario: RecordedScenario) -> list[Difference]:
     """Return the differences of all strategies of a scenario to its best one.
 
     Paired over the seeds that both strategies completed, in the ranking metric. The best is chosen on the
     same seeds, which favours it: with few seeds and many strategies some lead by chance.
 
-    Args:
-        scenario: The scenario.
-        rows: Its strategies, the best one first.
-
     Returns:
-        One for each of the rows, in their order; none where no two seeds can be paired.
+        One for each strategy, the best one first; none where no two seeds can be paired.
     """
-    metric = scenario.columns[0]
-    if len(rows) < 2 or rows[0].diverged or isnan(rows[0].final[metric.name].mean):
+    metric, (leader, *others) = scenario.columns[0], scenario.ranked
+    if not others or leader.diverged or isnan(leader.final[metric.name].mean):
         return []
     sign = 1 if metric.higher else -1
-    best = {run.seed: run.final(metric.name) for run in rows[0].cell.finite}
+    best = {run.seed: run.final(metric.name) for run in leader.finite}
     paired = {
-        row.strategy: tuple(
+        cell.strategy: tuple(
             value
-            for run in row.cell.finite
+            for run in cell.finite
             if run.seed in best and not isnan(value := sign * (best[run.seed] - run.final(metric.name)))
         )
-        for row in rows[1:]
+        for cell in others
     }
     gaps = behind({strategy: values for strategy, values in paired.items() if values})
     if all(gap.effect.n < 2 for gap in gaps.values()):
         return []
-    return [Difference(row.cell, paired.get(row.strategy, ()), gaps.get(row.strategy)) for row in rows]
+    return [
+        Difference(cell, paired.get(cell.strategy, ()), gaps.get(cell.strategy)) for cell in scenario.ranked
+    ]
 
 
 def behind(differences: Mapping[str, Sequence[float]]) -> dict[str, Gap]:

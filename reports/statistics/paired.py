@@ -1,7 +1,7 @@
 """Paired differences over seeds: effect, interval, p-value, and how many seeds would decide."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, nan, sqrt
 
 import numpy as np
@@ -28,11 +28,6 @@ class Effect:
     std: float  # sample standard deviation of the differences; NaN for one seed
     n: int  # seeds
 
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves out zero."""
-        return self.low > 0 or self.high < 0
-
     def p_above(self, threshold: float) -> float:
         """Return one-sided p-value of a t-test for a mean above the threshold; 1 for one seed."""
         if self.n == 1:
@@ -43,11 +38,7 @@ class Effect:
 
     def p_below(self, threshold: float) -> float:
         """Return one-sided p-value of a t-test for a mean below the threshold; 1 for one seed."""
-        if self.n == 1:
-            return 1.0
-        if self.std == 0:
-            return float(self.mean >= threshold)
-        return float(special.stdtr(self.n - 1, (self.mean - threshold) / (self.std / sqrt(self.n))))
+        return replace(self, mean=-self.mean).p_above(-threshold)
 
 
 def effect(differences: Sequence[float], level: float = LEVEL) -> Effect:

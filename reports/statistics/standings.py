@@ -12,7 +12,6 @@ import numpy as np
 
 from fl_core.schema import Status
 from reports.records.records import RecordedScenario
-from reports.records.summary import Summary
 from reports.statistics.differences import Gap, behind, differences
 from reports.statistics.ranks import ranks
 
@@ -69,23 +68,23 @@ class Standings:
         return [line for line in self.lines if line.open]
 
 
-def standings(scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -> Standings | None:
+def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
     """Return the standings; None where fewer than two strategies have a number that can be compared."""
     if not scenarios:
         return None
-    return _by_value(*scenarios[0]) if len(scenarios) == 1 else by_rank(Finals.of(scenarios))
+    return _by_value(scenarios[0]) if len(scenarios) == 1 else by_rank(Finals.of(scenarios))
 
 
-def _by_value(scenario: RecordedScenario, rows: Sequence[Summary]) -> Standings | None:
+def _by_value(scenario: RecordedScenario) -> Standings | None:
     from reports.statistics.paired import effect
 
-    gaps = {other.strategy: other.gap for other in differences(scenario, rows)}
+    gaps = {other.strategy: other.gap for other in differences(scenario)}
     lines = []
-    for row in rows:
-        finals = [run.final(scenario.columns[0].name) for run in row.cell.finite]
+    for cell in scenario.ranked:
+        finals = [run.final(scenario.columns[0].name) for run in cell.finite]
         values = [value for value in finals if not isnan(value)]
-        if values and not row.diverged:
-            lines.append(Standing(row.strategy, effect(values), gaps.get(row.strategy)))
+        if values and not cell.diverged:
+            lines.append(Standing(cell.strategy, effect(values), gaps.get(cell.strategy)))
     if len(lines) < 2:
         return None
     return Standings(tuple(lines), 1, min(line.score.n for line in lines), by_rank=False)
@@ -116,9 +115,9 @@ class Finals:
     worth: np.ndarray  # [scenarios, strategies, seeds]; more is better, −∞ of diverged runs
 
     @classmethod
-    def of(cls, scenarios: Sequence[tuple[RecordedScenario, Sequence[Summary]]]) -> Finals:
+    def of(cls, scenarios: Sequence[RecordedScenario]) -> Finals:
         """Return the final values of runs as they were recorded."""
-        tables = [_worth(scenario) for scenario, _ in scenarios]
+        tables = [_worth(scenario) for scenario in scenarios]
         strategies = tuple(name for name in tables[0] if all(name in table for table in tables))
         by_seed = [set(table[name]) for table in tables for name in strategies]
         seeds = sorted(set.intersection(*by_seed)) if by_seed else []

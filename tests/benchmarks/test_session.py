@@ -24,7 +24,6 @@ from benchmarks.tracking.store import Store
 from fl_core.problems.data.data import Data, DataMissingError
 from fl_core.problems.digits import Digits
 from reports.records.store import load as report
-from reports.records.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 
@@ -86,7 +85,7 @@ def test_a_stalled_run_is_finished_and_seen_as_such(tmp_path: Path, store: Store
     (row,) = [
         row
         for scenario in report(store.tracking_uri, "small").scenarios()
-        for row in summarise(scenario)
+        for row in scenario.cells
         if row.stalled
     ]
     assert (row.strategy, row.stalled, row.final["distance"].n) == ("Malenia SGD", 2, 2)

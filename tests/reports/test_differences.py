@@ -11,7 +11,6 @@ from synthetic import Fake, curve, diverged, records
 
 from reports.numbers import rough
 from reports.page import render
-from reports.records.summary import summarise
 from reports.sections import behind
 from reports.sections.about.overview import how_sure
 from reports.sections.section import Results
@@ -30,7 +29,7 @@ def fakes(finals: dict[str, list[float]]) -> list[Fake]:
 
 def compared(made: list[Fake]) -> dict[str, Difference]:
     (scenario,) = records(*made).scenarios()
-    return {one.strategy: one for one in differences(scenario, summarise(scenario))}
+    return {one.strategy: one for one in differences(scenario)}
 
 
 def test_a_steady_gap_is_shown_and_one_that_changes_sides_is_not() -> None:
@@ -112,7 +111,7 @@ def test_the_page_says_it() -> None:
     text = render(suite)
     assert text.count(">not separated") == 1 and "best is not separated from 1 of 2 others." in text
     assert "≈" not in text
-    gap = differences(*Results.of(suite).scenarios[0])[1].gap
+    gap = differences(Results.of(suite).scenarios[0])[1].gap
     assert (
         gap is not None
         and gap.needed is not None

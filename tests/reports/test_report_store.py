@@ -22,7 +22,6 @@ from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path
 from reports.page import write_page
 from reports.records.store import load
-from reports.records.summary import summarise
 
 
 def test_what_was_written_comes_back(store: str) -> None:
@@ -30,10 +29,10 @@ def test_what_was_written_comes_back(store: str) -> None:
     assert suite.description == "What it asks."
     assert len(suite.runs) == 6 and suite.strategies == ["ACE", "FedBuff"] and suite.seeds == [0, 1, 2]
     (scenario,) = suite.scenarios()
-    best, second = summarise(scenario)
+    best, second = scenario.ranked
     assert (best.strategy, second.strategy) == ("FedBuff", "ACE")
     assert best.final["test/accuracy"].mean == pytest.approx(0.85)
-    assert (best.mean_staleness, best.max_staleness) == (1.0, 2)
+    assert best.staleness == (1.0, 2)
     assert sorted(scenario.pooled["test/accuracy"]) == pytest.approx([0.968, 0.969, 0.970])
     run = scenario.cells[1].runs[0]
     assert (
@@ -99,8 +98,8 @@ def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
     unread = {run.id: run.files.unread for run in suite.runs}
     assert unread[first.name] == f"curve.parquet: no such file in {first / 'artifacts'}"
     assert unread[second.name].startswith("arrivals.parquet: Arrow")
-    (row,) = summarise(suite.scenarios()[0])
-    assert row.final["test/accuracy"].n == 2 and (row.unreadable, row.unfinished) == (1, 0)
+    (row,) = suite.scenarios()[0].cells
+    assert row.final["test/accuracy"].n == 2 and row.seeds == "3 (1 unreadable)"
     page = write_page(uri, "broken", tmp_path / "page.html").read_text()
     assert first.name in page and "left files that cannot be read" in page
 

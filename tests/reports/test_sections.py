@@ -254,7 +254,7 @@ def test_where_the_time_goes_adds_up() -> None:
     spent = {"download_time": [4, 5], "computation_time": [20, 7], "upload_time": [10, 8]}
     clients = dict(Fake().clients) | spent
     results = Results.of(records(*reach([FAST, SLOW], clients=clients, params=LINKED)))
-    (scenario, _), *_ = results.scenarios
+    scenario = results.scenarios[0]
     assert phases.shares(scenario.cells[0]).tolist() == pytest.approx([0.1, 0.3, 0.2, 0.4])
     section = phases.section(results)
     assert section is not None and section.anchor == "phases"

@@ -6,7 +6,6 @@ from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.records.records import Cell
-from reports.records.summary import summarise_cell
 from reports.sections.behind import about_seeds
 from reports.sections.section import Results
 from reports.statistics.contrasts import Contrast, Question, end, seeds_to_show
@@ -79,7 +78,7 @@ def _times(contrast: Contrast) -> str:
 
 
 def _time(cell: Cell, contrast: Contrast, unit: str = "") -> str:
-    reach = summarise_cell(cell, contrast.scenario).time_to_target
+    reach = cell.reach(Clock.TIME)
     if isfinite(reach.median):
         return f"at {numbers.number(reach.median, 3)}{unit}"
     if reach.reached:
@@ -92,8 +91,7 @@ def _finals(contrast: Contrast) -> str:
     """Return the mean final values of both."""
     metric = contrast.scenario.columns[0]
     first, second = (
-        metric.with_unit(summarise_cell(cell, contrast.scenario).final[metric.name].mean)
-        for cell in (contrast.first, contrast.second)
+        metric.with_unit(cell.final[metric.name].mean) for cell in (contrast.first, contrast.second)
     )
     return (
         f"{contrast.first.strategy} ends at {metric.in_text} {first}, {contrast.second.strategy} at {second}"

@@ -87,7 +87,7 @@ def who_leads(results: Results) -> str:
     standings = results.standings
     if standings is None:
         return ""
-    ranks = {scenario.columns[0] for scenario, _ in results.scenarios}
+    ranks = {scenario.columns[0] for scenario in results.scenarios}
     metric = ranks.pop() if len(ranks) == 1 else None
     best = standings.leader.score.mean
     names = [line.strategy for line in standings.lines if line.score.mean == best]

@@ -6,8 +6,7 @@ import pandas as pd
 
 from fl_core.schema import TO_TARGET
 from fl_core.text import duration, many
-from reports.records.records import RecordedRun, RecordedSuite
-from reports.records.summary import time_to_target
+from reports.records.records import RecordedRun, RecordedSuite, time_to_target
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 
@@ -17,14 +16,14 @@ NOTE = "Every figure and table links to the runs behind it, which are listed her
 def section(results: Results) -> Section:
     """Return facts shared by the runs, and a table of all of them."""
     suite = results.suite
-    table = frame(run for scenario, _ in results.scenarios for run in scenario.runs)
+    table = frame(run for scenario in results.scenarios for run in scenario.runs)
     scenarios = [
         (
-            results.place(scenario),
+            scenario.place,
             scenario.label,
             [(run, suite.address(run.id), duration(run.wall_seconds)) for run in scenario.runs],
         )
-        for scenario, _ in results.scenarios
+        for scenario in results.scenarios
     ]
     shows = {"facts": facts(suite), "scenarios": scenarios}
     note, tables, links = "", [], []
