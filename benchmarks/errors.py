@@ -39,8 +39,8 @@ def users_mistake(error: Exception) -> tuple[str, ...] | None:
         return (shown(f"{error.filename}: {error.strerror}"),)
     if isinstance(error, UnicodeEncodeError):
         return (shown(f"'{error.object}' cannot be encoded as {error.encoding}: {IN_UTF8}"),)
-    if "fl_core.problems.data.data" in sys.modules:  # else nothing can have raised these
-        from fl_core.problems.data.data import DataDamagedError, DataMissingError
+    if "fl_core.problems.problem" in sys.modules:  # else nothing can have raised these
+        from fl_core.problems.data.files import DataDamagedError, DataMissingError
         from fl_core.problems.problem import InvalidProblemError
 
         if isinstance(error, DataDamagedError | DataMissingError | InvalidProblemError):

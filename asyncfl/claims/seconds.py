@@ -23,7 +23,7 @@ from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.problems.data.data import DataDamagedError
+from fl_core.problems.data.files import DataDamagedError
 from fl_core.problems.problem import InvalidProblemError, World
 from fl_core.problems.quadratic import Quadratic
 from fl_core.text import many

@@ -22,15 +22,12 @@ def command(name: str) -> None:
     """
     if not all(map(find_spec, PACKAGES)):
         raise UserError(f"features need the packages {' and '.join(PACKAGES)}: install the extra [features]")
-    from fl_core.problems.data.data import DataDamagedError, DataMissingError, places
+    from fl_core.problems.data.files import places
 
     path = places()[0] / "features" / f"{name}.npz"
     if path.exists():
         raise UserError(f"{path} is there already")
-    try:
-        _compute(name, path)
-    except (DataMissingError, DataDamagedError) as error:
-        raise UserError(str(error)) from None
+    _compute(name, path)
     click.echo(path)
 
 

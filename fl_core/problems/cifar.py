@@ -14,20 +14,9 @@ from torch.nn.functional import interpolate
 from fl_core import reading
 from fl_core.parts import FieldError
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataMissingError, check_md5, places
-from fl_core.problems.data.download import download
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import check_md5, located
 
-# Files and the MD5 of each as published; torchvision checks the same.
-TRAIN10 = {
-    "data_batch_1": "c99cafc152244af753f735de768cd75f",
-    "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
-    "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
-    "data_batch_4": "634d18415352ddfa80567beed471001a",
-    "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
-}
-TEST10 = {"test_batch": "40351d587109b95175f43aff81a1287e"}
-TRAIN100 = {"train": "16019d7e3df5f24257cddd939b257f8d"}
-TEST100 = {"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"}
 MOST_BYTES = 200_000_000  # of a file; the largest has 155,249,918
 
 
@@ -35,6 +24,13 @@ class CIFAR(Classification):
     """Base of CIFAR-10 and CIFAR-100: resizing and augmentation of the images."""
 
     samples: ClassVar[int] = 50_000
+    source: ClassVar[str]  # as torchvision calls it
+    folder: ClassVar[str]  # of the files
+    # Files of training and of test images, and the MD5 of each as published; torchvision checks the same.
+    halves: ClassVar[tuple[dict[str, str], dict[str, str]]]
+    labels: ClassVar[str]  # their name in a file
+    mean: ClassVar[tuple[float, ...]]  # of each channel, from 0 to 1
+    std: ClassVar[tuple[float, ...]]
 
     resize: Literal[16] | None = None  # height and width instead of 32
     augment: bool = False  # in training, crop with padding 4 and flip, each data point by its own key
@@ -52,6 +48,10 @@ class CIFAR(Classification):
     def augments(self) -> bool:
         return self.augment
 
+    def load(self) -> Data:
+        files = [file for half in self.halves for file in half]
+        return _data(type(self), located(self.source, self.folder, files, published=True), self.resize)
+
 
 class CIFAR10(CIFAR):
     """CIFAR-10: ten classes, 50,000 + 10,000 (Krizhevsky, technical report, 2009).
@@ -61,9 +61,21 @@ class CIFAR10(CIFAR):
     """
 
     name: ClassVar[str] = "cifar10"
-
-    def load(self) -> Data:
-        return _cifar10(tuple(places()), self.resize)
+    source: ClassVar[str] = "CIFAR10"
+    folder: ClassVar[str] = "cifar-10-batches-py"
+    halves: ClassVar[tuple[dict[str, str], dict[str, str]]] = (
+        {
+            "data_batch_1": "c99cafc152244af753f735de768cd75f",
+            "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+            "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+            "data_batch_4": "634d18415352ddfa80567beed471001a",
+            "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+        },
+        {"test_batch": "40351d587109b95175f43aff81a1287e"},
+    )
+    labels: ClassVar[str] = "labels"
+    mean: ClassVar[tuple[float, ...]] = (0.4914, 0.4822, 0.4465)
+    std: ClassVar[tuple[float, ...]] = (0.2470, 0.2435, 0.2616)
 
 
 class CIFAR100(CIFAR):
@@ -74,40 +86,25 @@ class CIFAR100(CIFAR):
 
     name: ClassVar[str] = "cifar100"
     classes: ClassVar[int] = 100
-
-    def load(self) -> Data:
-        return _cifar100(tuple(places()), self.resize)
-
-
-@functools.cache
-def _cifar10(where: tuple[Path, ...], size: int | None) -> Data:
-    folder = _folder("CIFAR10", "cifar-10-batches-py", [*TRAIN10, *TEST10], where)
-    halves = (*_load("CIFAR10", folder, TRAIN10, "labels"), *_load("CIFAR10", folder, TEST10, "labels"))
-    return _data(halves, 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), size)
-
-
-@functools.cache
-def _cifar100(where: tuple[Path, ...], size: int | None) -> Data:
-    folder = _folder("CIFAR100", "cifar-100-python", [*TRAIN100, *TEST100], where)
-    halves = (
-        *_load("CIFAR100", folder, TRAIN100, "fine_labels"),
-        *_load("CIFAR100", folder, TEST100, "fine_labels"),
+    source: ClassVar[str] = "CIFAR100"
+    folder: ClassVar[str] = "cifar-100-python"
+    halves: ClassVar[tuple[dict[str, str], dict[str, str]]] = (
+        {"train": "16019d7e3df5f24257cddd939b257f8d"},
+        {"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     )
-    return _data(halves, 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), size)
+    labels: ClassVar[str] = "fine_labels"
+    mean: ClassVar[tuple[float, ...]] = (0.5071, 0.4865, 0.4409)
+    std: ClassVar[tuple[float, ...]] = (0.2673, 0.2564, 0.2762)
 
 
-def _data(
-    halves: tuple[Tensor, Tensor, Tensor, Tensor],
-    classes: int,
-    mean: tuple[float, ...],
-    std: tuple[float, ...],
-    size: int | None,
-) -> Data:
-    x_train, y_train, x_test, y_test = halves
+@functools.cache
+def _data(problem: type[CIFAR], folder: Path, size: int | None) -> Data:
+    loaded = [_load(problem.source, folder, files, problem.labels) for files in problem.halves]
+    (x_train, y_train), (x_test, y_test) = loaded
     if size:
         x_train, x_test = resized(x_train, size), resized(x_test, size)
-    scaled = tuple(255 * m for m in mean), tuple(255 * s for s in std)
-    return Data(x_train, y_train, x_test, y_test, classes, *scaled)
+    scale = tuple(255 * m for m in problem.mean), tuple(255 * s for s in problem.std)
+    return Data(x_train, y_train, x_test, y_test, problem.classes, *scale)
 
 
 def resized(images: Tensor, size: int) -> Tensor:
@@ -117,24 +114,6 @@ def resized(images: Tensor, size: int) -> Tensor:
         for piece in torch.split(images, 5000)
     ]
     return torch.cat([piece.round().clamp(0, 255).to(torch.uint8) for piece in pieces])
-
-
-def _folder(name: str, folder: str, files: list[str], where: tuple[Path, ...]) -> Path:
-    """Return the folder that holds the files, downloaded into the first of `where` if none does."""
-    candidates = [place / folder for place in where]
-    for candidate in candidates:
-        if all((candidate / file).is_file() for file in files):
-            return candidate
-    try:
-        download(name, folder, where[0])
-    except (OSError, RuntimeError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
-        raise DataMissingError(
-            f"{name}: {', '.join(files)} not found in {' or in '.join(map(str, candidates))}, and the "
-            f"download failed ({reason}); put the files there, or set ASYNCFL_DATA to the folder that holds "
-            f"{folder}"
-        ) from None
-    return candidates[0]
 
 
 def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,8 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 
@@ -28,7 +29,10 @@ class Features(Classification):
     model: SerializeAsAny[Model] = Logistic()
 
     def load(self) -> Data:
-        return _data(self.name, self.classes, self.shape[0], tuple(places()))
+        file = f"{self.name}.npz"
+        remedy = f"compute it once from the images: asyncfl features {self.name}"
+        folder = located(self.name, FOLDER, [file], remedy=remedy)
+        return _data(self.name, self.classes, self.shape[0], folder / file)
 
 
 class CIFAR10Features(Features):
@@ -54,14 +58,7 @@ class CIFAR100Features(Features):
 
 
 @functools.cache
-def _data(name: str, classes: int, size: int, where: tuple[Path, ...]) -> Data:
-    candidates = [place / FOLDER / f"{name}.npz" for place in where]
-    path = next((path for path in candidates if path.is_file()), None)
-    if path is None:
-        raise DataMissingError(
-            f"{name}: {' or '.join(map(str, candidates))} not found; it is computed once from the images by: "
-            f"asyncfl features {name}"
-        )
+def _data(name: str, classes: int, size: int, path: Path) -> Data:
     train, y_train, test, y_test = _arrays(name, path, size)
     spread = train.square().mean().sqrt()
     return Data(train / spread, y_train, test / spread, y_test, classes)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from fl_core.problems.classification import Classification
 from fl_core.problems.data import idx
-from fl_core.problems.data.data import Data, places, stratified
+from fl_core.problems.data.data import Data, stratified
 
 
 class MNIST(Classification):
@@ -17,7 +17,7 @@ class MNIST(Classification):
     samples: ClassVar[int] = 60_000
 
     def load(self) -> Data:
-        return _both_halves("MNIST", 0.1307, 0.3081, tuple(places()))
+        return _both_halves("MNIST", 0.1307, 0.3081, *idx.folders("MNIST"))
 
 
 class FashionMNIST(Classification):
@@ -28,7 +28,7 @@ class FashionMNIST(Classification):
     samples: ClassVar[int] = 60_000
 
     def load(self) -> Data:
-        return _both_halves("FashionMNIST", 0.2860, 0.3530, tuple(places()))
+        return _both_halves("FashionMNIST", 0.2860, 0.3530, *idx.folders("FashionMNIST"))
 
 
 class KMNIST(Classification):
@@ -39,7 +39,7 @@ class KMNIST(Classification):
     samples: ClassVar[int] = 60_000
 
     def load(self) -> Data:
-        return _both_halves("KMNIST", 0.1918, 0.3483, tuple(places()))
+        return _both_halves("KMNIST", 0.1918, 0.3483, *idx.folders("KMNIST"))
 
 
 class KMNIST10k(Classification):
@@ -55,16 +55,16 @@ class KMNIST10k(Classification):
     samples: ClassVar[int] = 8_000
 
     def load(self) -> Data:
-        return _test_half_only(tuple(places()))
+        return _test_half_only(idx.folder("KMNIST", idx.TEST))
 
 
 @functools.cache
-def _both_halves(name: str, mean: float, std: float, where: tuple[Path, ...]) -> Data:
-    halves = (*idx.load(name, idx.TRAIN, where), *idx.load(name, idx.TEST, where))
+def _both_halves(name: str, mean: float, std: float, train: Path, test: Path) -> Data:
+    halves = (*idx.load(name, idx.TRAIN, train), *idx.load(name, idx.TEST, test))
     return Data(*halves, classes=10, mean=(255 * mean,), std=(255 * std,))
 
 
 @functools.cache
-def _test_half_only(where: tuple[Path, ...]) -> Data:
-    parts = stratified(*idx.load("KMNIST", idx.TEST, where), 0.2, "kmnist10k")
+def _test_half_only(folder: Path) -> Data:
+    parts = stratified(*idx.load("KMNIST", idx.TEST, folder), 0.2, "kmnist10k")
     return Data(*parts, classes=10, mean=(255 * 0.1844,), std=(255 * 0.3415,))

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from fl_core import reading
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
@@ -39,26 +40,20 @@ class Newsgroups(Classification):
         return (self.model.length,) if isinstance(self.model, Transformer) else (WORDS,)
 
     def load(self) -> Data:
-        return _data(tuple(places()), self.model if isinstance(self.model, Transformer) else None)
+        folder = located(self.name, "20news", [*HALVES], remedy="unpack 20news-bydate.tar.gz there")
+        return _data(folder, self.model if isinstance(self.model, Transformer) else None)
 
 
 @functools.cache
-def _data(where: tuple[Path, ...], reader: Transformer | None) -> Data:
+def _data(folder: Path, reader: Transformer | None) -> Data:
     encode = hashed if reader is None else reader.tokens
-    (train, y_train), (test, y_test) = _texts(where)
+    (train, y_train), (test, y_test) = _texts(folder)
     return Data(encode(train), y_train, encode(test), y_test, classes=GROUPS)
 
 
 @functools.cache
-def _texts(where: tuple[Path, ...]) -> list[tuple[list[str], Tensor]]:
-    """Return posts and groups of both halves; raise DataMissingError or DataDamagedError."""
-    folders = [place / "20news" for place in where]
-    folder = next((folder for folder in folders if all((folder / half).is_dir() for half in HALVES)), None)
-    if folder is None:
-        raise DataMissingError(
-            f"newsgroups: {' and '.join(HALVES)} not found in {' or in '.join(map(str, folders))}; unpack "
-            "20news-bydate.tar.gz there, or set ASYNCFL_DATA to the folder that holds 20news"
-        )
+def _texts(folder: Path) -> list[tuple[list[str], Tensor]]:
+    """Return posts and groups of both halves; raise DataDamagedError."""
     return [_half(folder / half, count) for half, count in HALVES.items()]
 
 

@@ -14,7 +14,8 @@ from fl_core import reading
 from fl_core.metrics import Metric
 from fl_core.parts import Count
 from fl_core.problems.classification import Classification
-from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError, places
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.lstm import LSTM
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.natural import Natural
@@ -65,13 +66,15 @@ class Shakespeare(Classification):
         return (LENGTH,)
 
     def load(self) -> Data:
-        return _data(tuple(places()), self.clients, self.stride)
+        remedy = f"put {PLAYS} files of plays with speaker tags there"
+        folder = located(self.name, "shakespeare/plays", wanted="plays", remedy=remedy)
+        return _data(folder, self.clients, self.stride)
 
 
 @functools.cache
-def _data(where: tuple[Path, ...], clients: int, stride: int) -> Data:
+def _data(folder: Path, clients: int, stride: int) -> Data:
     train, test = [], []
-    for text in largest(roles(where), clients):
+    for text in largest(roles(folder), clients):
         cut = int(0.8 * len(text))
         train.append(windows(text[:cut], stride))
         test.append(windows(text[cut:], stride))
@@ -79,20 +82,8 @@ def _data(where: tuple[Path, ...], clients: int, stride: int) -> Data:
 
 
 @functools.cache
-def roles(where: tuple[Path, ...]) -> dict[tuple[str, str], str]:
-    """Return the text of each (play, role).
-
-    Raises:
-        DataMissingError: No folder holds plays.
-        DataDamagedError: Plays are missing, or cannot be read.
-    """
-    folders = [place / "shakespeare" / "plays" for place in where]
-    folder = next((folder for folder in folders if folder.is_dir()), None)
-    if folder is None:
-        raise DataMissingError(
-            f"shakespeare: no plays found in {' or in '.join(map(str, folders))}; put {PLAYS} files of plays "
-            "with speaker tags there, or set ASYNCFL_DATA to the folder that holds shakespeare/plays"
-        )
+def roles(folder: Path) -> dict[tuple[str, str], str]:
+    """Return the text of each (play, role); raise DataDamagedError if plays are missing or unreadable."""
     plays = sorted(folder.glob("*.txt"))
     if len(plays) != PLAYS:
         raise DataDamagedError(

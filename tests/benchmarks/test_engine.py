@@ -5,7 +5,7 @@ import pytest
 from benchmarks import engine as module
 from benchmarks.engine import Local, engine, libraries, must_be_fit
 from benchmarks.errors import UserError
-from fl_core.problems.data.data import DataMissingError
+from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
 
 

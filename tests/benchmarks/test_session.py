@@ -21,7 +21,8 @@ from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.store import Store
-from fl_core.problems.data.data import Data, DataMissingError
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
 from reports.records.store import load as report
 

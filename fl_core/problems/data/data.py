@@ -1,11 +1,9 @@
-"""Data sets as compact tensors, the folders searched for them, and errors for missing or damaged files."""
+"""Data sets as compact tensors, and the parts of them that are kept for testing."""
 
 import functools
 import hashlib
-import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,24 +13,6 @@ from fl_core.problems.data.items import Items
 from fl_core.streams import stream
 
 VALIDATION = 0.1  # the share of the training data that is held out for tuning
-
-
-class DataMissingError(FileNotFoundError):
-    """A data set that is not on this machine: which files, where they were looked for, how to get them."""
-
-
-class DataDamagedError(ValueError):
-    """A data file that differs from the published one: which file, and what to do."""
-
-
-def check_md5(name: str, path: Path, content: bytes | memoryview, published: str | None) -> None:
-    """Raise DataDamagedError unless a data set's file has the published MD5; None: it is not known."""
-    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if published is not None and md5 != published:
-        raise DataDamagedError(
-            f"{name}: {path} is damaged: its MD5 is {md5}, not {published} as published; delete the file, "
-            "and it is downloaded again where there is a network"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,23 +63,6 @@ class Data:
         if self.items is not None:
             digest.update(self.items.digest())
         return digest.hexdigest()[:16]
-
-
-def data_dir() -> Path | None:
-    """Return the folder of the user's data sets, ASYNCFL_DATA; None if the variable is not set."""
-    folder = os.environ.get("ASYNCFL_DATA")
-    return Path(folder).expanduser().absolute() if folder else None
-
-
-def cache_dir() -> Path:
-    """Return the folder for downloads where no data folder is given."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "asyncfl-bench"
-
-
-def places() -> list[Path]:
-    """Return the folders searched for data sets, in order."""
-    own = data_dir()
-    return [cache_dir()] if own is None else [own, cache_dir()]
 
 
 def stratified(x: Tensor, y: Tensor, share: float, purpose: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -1,7 +1,6 @@
 """Data sets in MNIST's file format, idx: four files, checked against their published MD5."""
 
 import gzip
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,12 @@ import torch
 from torch import Tensor
 
 from fl_core import reading
-from fl_core.problems.data.data import DataDamagedError, DataMissingError, check_md5
-from fl_core.problems.data.download import download
+from fl_core.problems.data import files
+from fl_core.problems.data.files import DataDamagedError, DataMissingError, check_md5
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+ENDINGS = ("", ".gz")
 MOST_BYTES = 64_000_000  # of a file; the largest has 47,040,016
 
 # The MD5 of a file as published (.gz; torchvision checks the same), and of the file unpacked: made from the
@@ -40,36 +40,37 @@ MD5: dict[str, dict[str, tuple[str, str | None]]] = {
 }
 
 
-def load(name: str, half: tuple[str, str], where: Sequence[Path]) -> tuple[Tensor, Tensor]:
+def folders(name: str) -> tuple[Path, Path]:
+    """Return the folders that have the two halves of a data set, as `folder` finds them."""
+    return folder(name, TRAIN), folder(name, TEST)
+
+
+def folder(name: str, half: tuple[str, str]) -> Path:
+    """Return the folder NAME/raw that has one half, TRAIN or TEST; raise DataMissingError if none has."""
+    wanted = f"{' and '.join(half)} (or .gz)"
+    try:
+        return files.located(name, f"{name}/raw", half, wanted, endings=ENDINGS, published=True)
+    except DataMissingError as error:
+        if name == "KMNIST" and any(
+            files.complete(place / name / "raw", TEST, ENDINGS) for place in files.places()
+        ):
+            hint = "the problem kmnist10k makes do with the 10,000 test images, which are there"
+            raise DataMissingError(f"{error}; {hint}") from None
+        raise
+
+
+def load(name: str, half: tuple[str, str], folder: Path) -> tuple[Tensor, Tensor]:
     """Return the images [N, 1, 28, 28] uint8 and labels [N] int64 of one half of a data set.
 
-    Args:
-        name: MNIST, FashionMNIST or KMNIST.
-        half: TRAIN or TEST.
-        where: Folders in which NAME/raw is searched, torchvision's layout; downloads go into the first.
-
     Raises:
-        DataMissingError: The files are nowhere, and the download failed.
         DataDamagedError: A file differs from the published one.
     """
-    folders = [place / name / "raw" for place in where]
-    folder = next((folder for folder in folders if _holds(folder, half)), None)
-    if folder is None:
-        try:
-            download(name, f"{name}/raw", where[0])
-        except (OSError, RuntimeError) as error:
-            raise DataMissingError(_missing(name, half, folders, error)) from None
-        folder = folders[0]
     images, labels = (_read(name, file, folder) for file in half)
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max() > 9:
-        files = f"{name}: the files {' and '.join(half)} in {folder}"
+        both = f"{name}: the files {' and '.join(half)} in {folder}"
         shapes = f"images {images.shape}, labels {labels.shape}, the largest {labels.max()}"
-        raise DataDamagedError(f"{files} do not go together ({shapes})")
+        raise DataDamagedError(f"{both} do not go together ({shapes})")
     return torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
-
-
-def _holds(folder: Path, half: tuple[str, str]) -> bool:
-    return all((folder / file).is_file() or (folder / f"{file}.gz").is_file() for file in half)
 
 
 def _read(name: str, file: str, folder: Path) -> np.ndarray:
@@ -95,15 +96,3 @@ def _parse(name: str, content: np.ndarray, path: Path) -> np.ndarray:
         reason = f"{len(content)} bytes that are no complete idx file"
         raise DataDamagedError(f"{name}: {path} is damaged: {reason}")
     return content[header:].reshape(shape)
-
-
-def _missing(name: str, half: tuple[str, str], folders: Sequence[Path], error: Exception) -> str:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
-    hint = ""
-    if name == "KMNIST" and any(_holds(folder, TEST) for folder in folders):
-        hint = "; the problem kmnist10k makes do with the 10,000 test images, which are there"
-    return (
-        f"{name}: {' and '.join(half)} (or .gz) not found in {' or in '.join(map(str, folders))}, and the "
-        f"download failed ({reason}); put the files there, or set ASYNCFL_DATA to the folder that holds "
-        f"{name}/raw{hint}"
-    )

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import os
 import pickle
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +14,9 @@ from torch import Tensor
 
 from fl_core.problems import cifar, newsgroups, shakespeare
 from fl_core.problems.cifar import CIFAR10, CIFAR100
-from fl_core.problems.data.data import Data, DataDamagedError, DataMissingError
+from fl_core.problems.data import files
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import DataDamagedError, DataMissingError
 from fl_core.problems.models.model import Model
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.partitions.partition import Partition
@@ -30,7 +33,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def no_network(name: str, folder: str, root: Path) -> None:
         raise RuntimeError("Error downloading:\n<urlopen error no network in tests>")
 
-    monkeypatch.setattr(cifar, "download", no_network)
+    monkeypatch.setattr(files, "download", no_network)
     monkeypatch.setenv("ASYNCFL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "data").mkdir()
@@ -320,7 +323,7 @@ def test_clients_are_tested_on_their_own_text() -> None:
 
 
 def test_plays_that_are_missing_or_too_few(own: Path) -> None:
-    with pytest.raises(DataMissingError, match="no plays found in"):
+    with pytest.raises(DataMissingError, match="plays not found in"):
         Shakespeare().load()
     (own / "shakespeare/plays").mkdir(parents=True)
     (own / "shakespeare/plays/one.txt").write_text(PLAY)
@@ -338,7 +341,7 @@ def test_the_real_shakespeare() -> None:
     data = problem.load()
     assert data.owner_train is not None and data.owner_test is not None
     assert len(data.y_train) == problem.samples
-    assert len(shakespeare.roles(tuple(shakespeare.places()))) == 1314
+    assert len(shakespeare.roles(Path(os.environ["ASYNCFL_DATA"]) / "shakespeare/plays")) == 1314
     train, test = (torch.bincount(owner, minlength=143) for owner in (data.owner_train, data.owner_test))
     assert test.min() > 0
     # 80 % of the text; a part loses less than two windows to its end.

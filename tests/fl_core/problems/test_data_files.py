@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from fl_core.problems.data import idx
-from fl_core.problems.data.data import DataDamagedError, DataMissingError, data_dir, places, stratified
+from fl_core.problems.data import files, idx
+from fl_core.problems.data.data import stratified
+from fl_core.problems.data.files import DataDamagedError, DataMissingError, data_dir, places
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import KMNIST, MNIST, FashionMNIST, KMNIST10k
 
@@ -27,7 +28,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def no_network(name: str, folder: str, root: Path) -> None:
         raise RuntimeError("Error downloading:\n<urlopen error no network in tests>")
 
-    monkeypatch.setattr(idx, "download", no_network)
+    monkeypatch.setattr(files, "download", no_network)
     monkeypatch.setenv("ASYNCFL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "data"
@@ -85,7 +86,7 @@ def test_files_of_the_wrong_shape_are_damaged(
 ) -> None:
     write(own / "KMNIST/raw", idx.TRAIN, np.zeros(images), np.zeros(labels))
     with pytest.raises(DataDamagedError, match=sentence):
-        idx.load("KMNIST", idx.TRAIN, places())
+        idx.load("KMNIST", idx.TRAIN, own / "KMNIST/raw")
 
 
 @pytest.mark.parametrize("length", [0, 3, 10, 16, 5000])
@@ -94,7 +95,7 @@ def test_a_file_cut_short_is_damaged(own: Path, length: int) -> None:
     images = own / "KMNIST/raw" / idx.TRAIN[0]
     images.write_bytes(images.read_bytes()[:length])
     with pytest.raises(DataDamagedError, match="no complete idx file") as damaged:
-        idx.load("KMNIST", idx.TRAIN, places())
+        idx.load("KMNIST", idx.TRAIN, own / "KMNIST/raw")
     assert str(images) in str(damaged.value)
 
 
@@ -137,9 +138,9 @@ def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], fil
 @pytest.mark.parametrize("drop", [drop_packed, drop_unpacked])
 def test_packed_or_unpacked_files_are_enough(own: Path, drop: Callable[[Path], None]) -> None:
     shutil.copytree(KMNIST_RAW, own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
-    whole = idx.load("KMNIST", idx.TEST, places())
+    whole = idx.load("KMNIST", idx.TEST, own / "KMNIST/raw")
     drop(own / "KMNIST/raw")
-    assert all(map(torch.equal, idx.load("KMNIST", idx.TEST, places()), whole))
+    assert all(map(torch.equal, idx.load("KMNIST", idx.TEST, own / "KMNIST/raw"), whole))
 
 
 @pytest.mark.parametrize(
@@ -232,12 +233,14 @@ def test_a_download_arrives_whole_or_not_at_all(
             raise RuntimeError("Error downloading:\nthe line went dead")
 
     monkeypatch.setattr(datasets, "KMNIST", torchvisions)
-    places = [tmp_path / "own", tmp_path / "cache"]
+    own = tmp_path / "own"
+    monkeypatch.setenv("ASYNCFL_DATA", str(own))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if complete:
-        images, labels = idx.load("KMNIST", idx.TRAIN, places)
+        images, labels = idx.load("KMNIST", idx.TRAIN, idx.folder("KMNIST", idx.TRAIN))
         assert images.shape == (20, 1, 28, 28) and bool(labels.all())
-        assert sorted(p.name for p in (places[0] / "KMNIST/raw").iterdir()) == sorted(idx.TRAIN)
+        assert sorted(p.name for p in (own / "KMNIST/raw").iterdir()) == sorted(idx.TRAIN)
     else:
         with pytest.raises(DataMissingError, match="the line went dead"):
-            idx.load("KMNIST", idx.TRAIN, places)
-    assert [p.name for p in places[0].iterdir()] == (["KMNIST"] if complete else [])
+            idx.folder("KMNIST", idx.TRAIN)
+    assert [p.name for p in own.iterdir()] == (["KMNIST"] if complete else [])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fl_core.problems import features
-from fl_core.problems.data.data import DataDamagedError, DataMissingError
+from fl_core.problems.data.files import DataDamagedError, DataMissingError
 from fl_core.problems.data.pretrained import compressed, extract
 from fl_core.problems.features import CIFAR10Features, CIFAR100Features
 

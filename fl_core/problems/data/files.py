@@ -1,0 +1,117 @@
+"""Files of data sets: the folders searched for them, missing and damaged ones, torchvision's downloads."""
+
+import hashlib
+import os
+import socket
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from fl_core.vision import repair
+
+PATIENCE = 20  # seconds without an answer after which a download is given up
+
+
+class DataMissingError(FileNotFoundError):
+    """A data set that is not on this machine: which files, where they were looked for, how to get them."""
+
+
+class DataDamagedError(ValueError):
+    """A data file that differs from the published one: which file, and what to do."""
+
+
+def data_dir() -> Path | None:
+    """Return the folder of the user's data sets, ASYNCFL_DATA; None if the variable is not set."""
+    folder = os.environ.get("ASYNCFL_DATA")
+    return Path(folder).expanduser().absolute() if folder else None
+
+
+def cache_dir() -> Path:
+    """Return the folder for downloads where no data folder is given."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "asyncfl-bench"
+
+
+def places() -> list[Path]:
+    """Return the folders searched for data sets, in order."""
+    own = data_dir()
+    return [cache_dir()] if own is None else [own, cache_dir()]
+
+
+def located(
+    name: str,
+    folder: str,
+    files: Sequence[str] = (),
+    wanted: str = "",
+    remedy: str = "put the files there",
+    *,
+    endings: Sequence[str] = ("",),
+    published: bool = False,
+) -> Path:
+    """Return where the files of a data set are: `folder` in the first of the places that has them.
+
+    Args:
+        name: The data set; torchvision's class if `published`.
+        folder: The folder of the files, below one of the places.
+        files: Their names.
+        wanted: The files in words; their names if left out.
+        remedy: How to get them.
+        endings: What may follow a name, such as ".gz".
+        published: Whether torchvision knows where to download them; they go into the first place.
+
+    Raises:
+        DataMissingError: The files are nowhere, and cannot be downloaded.
+    """
+    candidates = [place / folder for place in places()]
+    failed = ""
+    for candidate in candidates:
+        if complete(candidate, files, endings):
+            return candidate
+    if published:
+        try:
+            download(name, folder, places()[0])
+        except (OSError, RuntimeError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            failed = f", and the download failed ({reason})"
+        else:
+            return candidates[0]
+    missing = f"{wanted or ', '.join(files)} not found in {' or in '.join(map(str, candidates))}{failed}"
+    advice = f"{remedy}, or set ASYNCFL_DATA to the folder that holds {folder}"
+    raise DataMissingError(f"{name}: {missing}; {advice}")
+
+
+def complete(folder: Path, files: Sequence[str], endings: Sequence[str] = ("",)) -> bool:
+    """Return whether a folder has all files, each with one of the endings."""
+    return folder.is_dir() and all(any((folder / (f + end)).exists() for end in endings) for f in files)
+
+
+def check_md5(name: str, path: Path, content: bytes | memoryview, published: str | None) -> None:
+    """Raise DataDamagedError unless a data set's file has the published MD5; None: it is not known."""
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if published is not None and md5 != published:
+        raise DataDamagedError(
+            f"{name}: {path} is damaged: its MD5 is {md5}, not {published} as published; delete the file, "
+            "and it is downloaded again where there is a network"
+        )
+
+
+def download(name: str, folder: str, root: Path) -> None:
+    """Put torchvision's data set `name` into `folder` under `root`, complete files only.
+
+    Raises:
+        OSError: There is no network, or the disk is full.
+        RuntimeError: Likewise, as torchvision says it.
+    """
+    repair()
+    from torchvision import datasets
+
+    root.mkdir(parents=True, exist_ok=True)
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(PATIENCE)  # torchvision itself would wait for ever
+    try:
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=root) as fresh:
+            getattr(datasets, name)(fresh, download=True)
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            for file in (Path(fresh) / folder).iterdir():
+                file.replace(root / folder / file.name)
+    finally:
+        socket.setdefaulttimeout(before)
