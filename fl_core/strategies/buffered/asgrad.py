@@ -15,12 +15,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, alike, by_speed
-from fl_core.strategies.strategy import Strategy
 
 
 class AsGrad(Strategy):

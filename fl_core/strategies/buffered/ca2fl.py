@@ -8,12 +8,8 @@ several updates arrive in one server iteration, all of them enter the buffer, wh
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from fl_core.parts import Count, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, buffered
-from fl_core.strategies.strategy import Strategy
 
 
 class CA2FL(Strategy):

@@ -11,13 +11,9 @@ from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
-from fl_core.parts import Count, Rate, Share, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
 from fl_core.server.optimizers import AMSGrad
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Rate, Scenario, Server, Share, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, buffered
-from fl_core.strategies.strategy import Strategy
 
 
 class FADAS(Strategy):

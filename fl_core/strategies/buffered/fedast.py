@@ -9,12 +9,8 @@ is nothing to reallocate: R is constant.
 
 from typing import Annotated, ClassVar
 
-from fl_core.parts import Count, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, alike
-from fl_core.strategies.strategy import Strategy
 
 
 class FedAST(Strategy):

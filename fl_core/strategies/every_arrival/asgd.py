@@ -10,9 +10,7 @@ from typing import ClassVar
 
 import torch
 
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.author import Server, Strategy, Update
 
 
 class ASGD(Strategy):

@@ -8,10 +8,7 @@ heterogeneous clients updates. JMLR 2023, Algorithm 1 with the weights of eq. (1
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.author import Scenario, Server, Strategy, Update
 from fl_core.text import miscounted
 from fl_core.theory import weights
 

@@ -13,12 +13,8 @@ from collections.abc import Iterable
 from math import floor
 from typing import Annotated, ClassVar, cast
 
-from fl_core.parts import Count, Rate, Share, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Send, Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Rate, Scenario, Send, Server, Share, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation
-from fl_core.strategies.strategy import Strategy
 
 
 class DelayedNesterov(Strategy):

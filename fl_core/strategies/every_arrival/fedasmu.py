@@ -18,10 +18,7 @@ from fractions import Fraction
 from math import log, sqrt
 from typing import Annotated, ClassVar, cast
 
-from fl_core.parts import Count, Length, Rate, Share, Tune, TuneAmong
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.author import Count, Length, Rate, Server, Share, Strategy, Tune, TuneAmong, Update
 from fl_core.timing.clock import MICRO
 
 

@@ -11,10 +11,7 @@ from pydantic import SerializeAsAny
 
 from fl_core.local.prox import Prox
 from fl_core.local.work import LocalWork
-from fl_core.parts import Rate, Tune
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.author import Rate, Server, Strategy, Tune, Update
 
 
 class FedAsync(Strategy):

@@ -8,10 +8,7 @@ formula of that form was available; this one is our reading.
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count, Tune
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.author import Count, Server, Strategy, Tune, Update
 
 
 class FedFa(Strategy):

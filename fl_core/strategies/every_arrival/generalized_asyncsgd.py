@@ -13,12 +13,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fl_core.parts import Count, Rate
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Rate, Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation
-from fl_core.strategies.strategy import Strategy
 from fl_core.text import miscounted
 from fl_core.theory import optimum, routing
 from fl_core.theory.jackson import Occupancy

@@ -9,12 +9,8 @@ discarded when it arrives, and its client gets the newest model (Algorithm 4).
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Send, Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Scenario, Send, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, by_speed
-from fl_core.strategies.strategy import Strategy
 
 
 class Ringmaster(Strategy):

@@ -14,8 +14,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Server, Update
 from fl_core.strategies.rounds.polling import Polling
 
 

@@ -17,13 +17,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import SerializeAsAny, model_validator
 from torch import Tensor
 
-from fl_core.parts import Count, FieldError, Length
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.parts import FieldError
+from fl_core.strategies.author import Count, Length, Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation
 from fl_core.strategies.rounds.sampling import Full, Sampling
-from fl_core.strategies.strategy import Strategy
 
 
 class FedAvg(Strategy):

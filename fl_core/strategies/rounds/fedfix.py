@@ -9,12 +9,8 @@ times (§4.1), where the unbiased weights are p_i/(1 − e^{−Δt/τ_i}): `weig
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Length, Time, TuneAmong
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Length, Scenario, Server, Strategy, Time, TuneAmong, Update
 from fl_core.strategies.participation import Participation
-from fl_core.strategies.strategy import Strategy
 from fl_core.theory import weights
 
 

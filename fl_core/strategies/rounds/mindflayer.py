@@ -16,12 +16,8 @@ from heapq import heapify, heapreplace
 from math import ceil
 from typing import Annotated, ClassVar
 
-from fl_core.parts import Count, Length, Tune, TuneAmong
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Job, Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Job, Length, Scenario, Server, Strategy, Tune, TuneAmong, Update
 from fl_core.strategies.participation import Participation
-from fl_core.strategies.strategy import Strategy
 
 
 class MindFlayer(Strategy):

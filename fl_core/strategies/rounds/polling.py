@@ -5,12 +5,8 @@ from typing import Annotated, ClassVar
 
 from torch import Tensor
 
-from fl_core.parts import Count, Length, Tune, TuneAmong
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Send, Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Length, Scenario, Send, Server, Strategy, Tune, TuneAmong, Update
 from fl_core.strategies.participation import Participation, alike
-from fl_core.strategies.strategy import Strategy
 
 
 class Polling(Strategy):

@@ -19,8 +19,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Server, Update
 from fl_core.strategies.rounds.polling import Polling
 
 

@@ -15,10 +15,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from fl_core.parts import Count, FieldError, Part
+from fl_core.parts import FieldError, Part
 from fl_core.problems.problem import InvalidProblemError
-from fl_core.scenario import Scenario
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Scenario, Server
 from fl_core.strategies.participation import Participation, alike
 
 Weights = dict[int, float]  # client → d_i

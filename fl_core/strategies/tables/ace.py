@@ -19,8 +19,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Server, Update
 from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import TableStrategy
 

@@ -16,9 +16,7 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 
-from fl_core.parts import Count, Tune
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Server, Tune, Update
 from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import TableStrategy
 

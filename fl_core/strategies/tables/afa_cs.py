@@ -10,10 +10,7 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.parts import Count, Tune
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Count, Scenario, Server, Tune, Update
 from fl_core.strategies.participation import Participation, by_speed
 from fl_core.strategies.tables.start import TableStrategy
 

@@ -14,9 +14,7 @@ from typing import Annotated, ClassVar
 
 from torch import Tensor
 
-from fl_core.parts import Share, TuneAmong
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Server, Share, TuneAmong, Update
 from fl_core.strategies.rounds.fedavg import FedAvg
 
 

@@ -12,9 +12,7 @@ G_i = 0 and steps from the first round on (`zeros`).
 
 from typing import ClassVar, Literal
 
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Scenario, Server, Update
 from fl_core.strategies.participation import Participation, alike
 from fl_core.strategies.tables.start import TableStrategy
 

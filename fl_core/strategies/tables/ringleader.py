@@ -12,11 +12,8 @@ from typing import ClassVar
 
 import torch
 
-from fl_core.scenario import Scenario
-from fl_core.server.jobs import Update
-from fl_core.server.server import Server
+from fl_core.strategies.author import Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation, by_speed
-from fl_core.strategies.strategy import Strategy
 
 
 class Ringleader(Strategy):

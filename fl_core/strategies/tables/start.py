@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from fl_core.server.jobs import Send, Update
-from fl_core.server.server import Server
-from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.author import Send, Server, Strategy, Update
 
 
 class TableStrategy(Strategy):
