@@ -12,6 +12,10 @@ from asyncfl import completion
 
 T = TypeVar("T")
 
+FILE = click.Path(dir_okay=False, path_type=Path)
+DIR = click.Path(file_okay=False, path_type=Path)
+COUNT = click.IntRange(min=1)
+
 
 def _use_data(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
     if folder is not None:
@@ -73,7 +77,7 @@ folder = click.option(
     default="asyncfl-results",
     show_default=True,
     show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DIR,
     help="Where results are kept.",
 )
 
@@ -135,11 +139,14 @@ verbose = click.option(
     help="Print what is logged, too; DIR/asyncfl.log keeps it.",
 )
 
+quiet = click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
+
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Show what would be computed, and how long that takes."
+)
+
 workers = click.option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Processes.  [default: one a core, or a GPU]",
+    "--workers", metavar="N", type=COUNT, help="Processes.  [default: one a core, or a GPU]"
 )
 
 engine = click.option(
@@ -157,16 +164,11 @@ address = click.option(
 )
 
 tuned = click.option(
-    "--tuned",
-    is_flag=True,
-    help="With the values that asyncfl tune found; recorded as SUITE-tuned.",
+    "--tuned", is_flag=True, help="With the values that asyncfl tune found; recorded as SUITE-tuned."
 )
 
 tuned_from = click.option(
-    "--tuned-from",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The same, with the values in a file of asyncfl tune --out.",
+    "--tuned-from", type=FILE, help="The same, with the values in a file of asyncfl tune --out."
 )
 
 

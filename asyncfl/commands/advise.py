@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from asyncfl import options
 from asyncfl.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
+from benchmarks.tables import print_text
 
 if TYPE_CHECKING:
     from asyncfl.advice.advice import Known, Neighbour
@@ -47,7 +49,7 @@ class Share(click.FloatRange):
 @click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FILE,
     default=Path("advised.yaml"),
     show_default=True,
     help="Where the suite is written that checks the advice.",
@@ -73,7 +75,6 @@ def command(
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
     """  # noqa: D301 - click's mark for lines to be left alone
     from asyncfl.advice import advice
-    from benchmarks.tables import print_text
     from benchmarks.yaml_io import dump
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
@@ -165,7 +166,6 @@ def _imported(
 ) -> tuple[int, dict[str, Any]]:
     """How many clients a log has, shown, and their timing as a suite writes it; its trace is written."""
     from asyncfl.advice import logs
-    from benchmarks.tables import print_text
 
     if trace is None:
         raise UserError("--trace: name the log whose columns these are")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from asyncfl.commands.check import File, measured, no_speed, speeds
+from asyncfl.commands.check import measured, no_speed, speeds
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @options.planned
 @no_speed
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=File,
-    help="Where to write it.  [default: DIR/baselines/SUITE.json]",
-)
+@click.option("--out", type=options.FILE, help="Where to write it.  [default: DIR/baselines/SUITE.json]")
 @click.option(
     "--update",
     is_flag=True,

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
+from benchmarks.errors import warn
 from benchmarks.redaction import command_line
+from benchmarks.tables import print_rich, print_text
 from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
     from reports.gate.baseline import Baseline
-
-File = click.Path(dir_okay=False, path_type=Path)
 
 no_speed = click.option(
     "--no-speed", is_flag=True, help="Do not measure how fast the strategies are simulated."
@@ -38,14 +38,10 @@ no_speed = click.option(
     help="Ask only whether schedules and golden values are the same.",
 )
 @click.option(
-    "--baseline",
-    "against",
-    metavar="FILE",
-    type=File,
-    help="From asyncfl baseline.  [default: the shipped one]",
+    "--baseline", "against", type=options.FILE, help="From asyncfl baseline.  [default: the shipped one]"
 )
-@click.option("--junit", metavar="FILE", type=File, help="Write the checks as JUnit XML.")
-@click.option("--summary", metavar="FILE", type=File, help="Write a summary as Markdown.")
+@click.option("--junit", type=options.FILE, help="Write the checks as JUnit XML.")
+@click.option("--summary", type=options.FILE, help="Write a summary as Markdown.")
 def command(
     *,
     suite: str,
@@ -71,7 +67,6 @@ def command(
     accept them with asyncfl baseline SUITE --update.
     """
     from benchmarks.suite.suite import load
-    from benchmarks.tables import print_rich, print_text
     from benchmarks.tracking.store import Store
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
@@ -127,7 +122,6 @@ def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str,
 
 def _warn_of_old_records(recorded: Baseline) -> None:
     """Recorded runs are not repeated, and records of another commit say nothing about this one."""
-    from benchmarks.errors import warn
     from benchmarks.tracking.provenance import commit
 
     for run, here in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):

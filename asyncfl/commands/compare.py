@@ -9,7 +9,9 @@ import click
 
 from asyncfl import completion, options
 from benchmarks.errors import UserError
+from benchmarks.tables import print_text
 from fl_core.schema import DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
+from fl_core.text import nearest
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -51,7 +53,6 @@ def command(
     the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
     (Holm).
     """
-    from benchmarks.tables import print_text
     from reports.answers import answer
 
     recorded = load(store, suite)
@@ -179,7 +180,5 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
 
 
 def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
-    from fl_core.text import nearest
-
     there = ", ".join(allowed) or "none"
     return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")

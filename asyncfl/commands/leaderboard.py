@@ -10,6 +10,7 @@ import click
 
 from asyncfl import options
 from benchmarks.errors import UserError
+from benchmarks.tables import print_headed, print_text
 from fl_core.schema import OF_STRATEGY, SEED, VARIANT
 from fl_core.text import many
 
@@ -37,7 +38,7 @@ MAIN = "standard"  # the suite of the leaderboard; others have pages beside it
 @click.option(
     "--markdown",
     "folder_of_page",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.DIR,
     metavar="DIR",
     help="Write leaderboard.md and its figures there; of standard_X, leaderboard_X.md.",
 )
@@ -165,7 +166,6 @@ def _title(stem: str) -> str:
 
 
 def _print(board: Leaderboard) -> None:
-    from benchmarks.tables import print_headed, print_text
     from reports import numbers
 
     overall = board.overall

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
+from benchmarks.errors import UserError, warn, writing
+from benchmarks.tables import print_rich
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
 @options.store
 @click.option(
     "--files",
-    "files",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.DIR,
     help="Write every figure as SVG and PDF and every table as CSV and LaTeX here, too.",
 )
 def command(suite: str, scale: str | None, store: Store, files: Path | None) -> None:
@@ -33,8 +34,6 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
     Everything is read from MLflow; nothing runs. A page that shows more runs
     than can be read now is kept: exit code 1.
     """
-    from benchmarks.tables import print_rich
-
     recorded = load(store, suite, scale)
     if recorded.runs:
         from reports import terminal
@@ -49,7 +48,6 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
 
 def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
     """What is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
-    from benchmarks.errors import UserError
     from benchmarks.suite.shipped import recorded_name
     from reports.records import store as records
 
@@ -64,7 +62,6 @@ def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
 
 def write_files(recorded: RecordedSuite, folder: Path) -> int:
     """Write figures and tables for a paper into a folder; their number. UserError if that fails."""
-    from benchmarks.errors import writing
     from reports import page
 
     with writing(f"--files {folder}"):
@@ -73,8 +70,6 @@ def write_files(recorded: RecordedSuite, folder: Path) -> int:
 
 def must_be_readable(recorded: RecordedSuite) -> None:
     """UserError if records are damaged, and nothing is left to show."""
-    from benchmarks.errors import UserError
-
     if not recorded.shown and (recorded.unread or (recorded.damaged and not recorded.studies)):
         raise UserError(f"no run of '{recorded.name}' can be read: its records are damaged")
 
@@ -91,7 +86,6 @@ def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
 def page_of(recorded: RecordedSuite, store: Store) -> Path:
     """Write the page beside an old one that shows more runs, or else in its place. The path."""
     from asyncfl.claims.pages.section import sections
-    from benchmarks.errors import warn
     from reports import page
 
     wanted = store.reports / f"{recorded.name}.html"

@@ -14,9 +14,11 @@ import click
 
 from asyncfl import options
 from benchmarks import interrupts
+from benchmarks.errors import warn
 from benchmarks.redaction import command_line
+from benchmarks.tables import print_rich
 from fl_core.schema import Status
-from fl_core.text import many
+from fl_core.text import duration, many
 
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
@@ -39,7 +41,7 @@ ENDS = {
 @options.tuned_from
 @options.computing
 @options.verbose
-@click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
+@options.quiet
 @click.option("--no-report", is_flag=True, help="Write no report page.")
 def command(
     *,
@@ -100,8 +102,6 @@ def complete(
 
 def _what_happened(session: Session, seconds: float) -> str:
     """In a sentence: how many were computed, and how they ended."""
-    from fl_core.text import duration
-
     name, size = session.suite.name, session.size
     if not session.now:
         return f"{name}: {size}, all finished already; nothing to do."
@@ -113,8 +113,6 @@ def _what_happened(session: Session, seconds: float) -> str:
 def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     """Print the table and write the page; False if the page lost runs that an older one shows."""
     from asyncfl.commands.report import must_be_readable, write_page
-    from benchmarks.errors import warn
-    from benchmarks.tables import print_rich
     from benchmarks.tracking.delivery import keep_page
 
     if session.waiting:

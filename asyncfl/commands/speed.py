@@ -1,10 +1,12 @@
 """`asyncfl speed`: how fast the simulator is on this machine."""
 
+import json
 from pathlib import Path
 
 import click
 
 from asyncfl import options
+from benchmarks.tables import print_headed
 
 COLUMNS = ("model", "execution", "updates/s", "× yardstick", "computes")
 
@@ -20,11 +22,8 @@ def command(folder: Path) -> None:
     work, mini-batches of 64, on random data in the shape of MNIST. One process, one thread, some minutes.
     Writes speed.json in DIR.
     """
-    import json
-
     from benchmarks.device import chosen, label
     from benchmarks.speed.measurement import measure
-    from benchmarks.tables import print_headed
     from benchmarks.tracking.provenance import provenance
 
     folder.mkdir(parents=True, exist_ok=True)

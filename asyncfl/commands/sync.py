@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
+from benchmarks.errors import UserError
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ def command(store: Store) -> None:
 
     Nothing is computed, and nothing is recorded twice. Trials are sent by the next asyncfl tune.
     """
-    from benchmarks.errors import UserError
     from benchmarks.runs.session import sync
 
     if not store.folder.is_dir():

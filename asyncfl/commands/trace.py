@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from asyncfl import options
 from benchmarks.errors import UserError
 from fl_core.text import many
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from asyncfl.advice.logs import Columns, JobLog
     from reports.figures.svg import Drawing
 
-File = click.Path(dir_okay=False, path_type=Path)
 COLUMNS = (
     click.option("--client", metavar="COL", help="Column of the log that names the client."),
     click.option("--start", metavar="COL", help="Column with the start of a job: dates, or numbers."),
@@ -73,15 +73,15 @@ def command() -> None:
 
 
 @command.command("import")
-@click.argument("log", type=File)
+@click.argument("log", type=options.FILE)
 @columns_of_a_log
 @click.option(
     "--batch",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=options.COUNT,
     help="Size of a mini-batch, for FedScale's client_device_capacity.",
 )
-@click.option("--out", metavar="FILE", type=File, help="The trace to write.  [default: LOG-trace.csv]")
+@click.option("--out", type=options.FILE, help="The trace to write.  [default: LOG-trace.csv]")
 def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None, **named: Any) -> None:
     """Make a trace of LOG, a CSV or parquet file with one row for each job of a client.
 

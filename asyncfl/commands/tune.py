@@ -13,8 +13,10 @@ import click
 
 from asyncfl import options
 from benchmarks import interrupts
+from benchmarks.errors import warn
 from benchmarks.redaction import command_line
-from fl_core.text import many
+from benchmarks.tables import print_headed
+from fl_core.text import duration, many
 
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
@@ -24,14 +26,14 @@ if TYPE_CHECKING:
     from tuning.campaign import Driver
     from tuning.study import Campaign
 
-POSITIVE = click.IntRange(min=1)
-
 
 @click.command()
 @options.planned
 @options.device
-@click.option("--trials", type=POSITIVE, metavar="N", help="Trials of each strategy in each scenario.")
-@click.option("--seeds", type=POSITIVE, metavar="N", help="Seeds of each trial, none of them the suite's.")
+@click.option("--trials", type=options.COUNT, metavar="N", help="Trials of each strategy in each scenario.")
+@click.option(
+    "--seeds", type=options.COUNT, metavar="N", help="Seeds of each trial, none of them the suite's."
+)
 @click.option(
     "--sampler", type=click.Choice(["tpe", "random", "grid", "sobol", "cmaes", "gp"]), help="How to search."
 )
@@ -44,14 +46,13 @@ POSITIVE = click.IntRange(min=1)
 @options.computing
 @click.option(
     "--out",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FILE,
     help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them; with --set, "
     "DIR/tuned-SUITE.yaml]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
+@options.dry_run
 @options.verbose
-@click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
+@options.quiet
 def command(
     *,
     suite: str,
@@ -131,7 +132,6 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
 
     By default the file is the suite's; with settings of the suite itself, another one in the store.
     """
-    from benchmarks.errors import warn
     from benchmarks.suite import tuned
     from tuning.results import found
 
@@ -148,8 +148,6 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
-    from fl_core.text import duration
-
     campaign = driver.campaign
     size = f"{_studies(campaign)} of {many(campaign.studies[0].trials, 'trial')}"
     if driver.before >= campaign.trials:
@@ -208,8 +206,6 @@ def _suite_settings(settings: Sequence[str]) -> list[str]:
 
 
 def _show(what: TunedFile, path: Path) -> None:
-    from benchmarks.tables import print_headed
-
     rows = []
     for entry in what.tuned:
         spread = f" ± {entry.spread:.2g}" if entry.spread is not None else ""
@@ -228,7 +224,6 @@ def _show(what: TunedFile, path: Path) -> None:
 
 def _show_plan(campaign: Campaign, workers: int) -> None:
     from benchmarks.runs.estimate import elapsed, words
-    from benchmarks.tables import print_headed
     from tuning.estimate import core_seconds
 
     study, spec = campaign.studies[0], campaign.spec

@@ -21,10 +21,11 @@ import click
 
 from asyncfl import completion, options
 from benchmarks import interrupts
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
 from fl_core.schema import DEFAULT, Kind, Tag
+from fl_core.text import nearest
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -58,7 +59,6 @@ def command(
     if tuning:
         _dashboard(storage or str(store.folder / options.JOURNAL), host, port)
         return
-    from benchmarks.errors import warn
     from benchmarks.tracking.places import settle
 
     store.must_exist()
@@ -172,7 +172,6 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     from benchmarks.tracking import notes, views
     from benchmarks.tracking.entries import valid_tags
     from benchmarks.tracking.reader import reading
-    from fl_core.text import nearest
 
     with reading(tracking_uri) as reader:
         experiments = reader.experiments()

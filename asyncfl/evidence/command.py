@@ -47,7 +47,7 @@ SECONDS = 3600  # in an hour
     type=click.Path(file_okay=False, path_type=Path),
     help="Where page, appendix, tables and manifest are written.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be computed, and how long that takes.")
+@options.dry_run
 @options.verbose
 def command(
     *,

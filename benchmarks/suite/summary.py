@@ -1,25 +1,12 @@
-"""A suite before it runs: what its grid spans, and with which hyper-parameters its strategies are tried."""
+"""The hyper-parameters with which the strategies of a suite are tried."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.suite import labels
-from benchmarks.suite.suite import PlannedRun, Suite
+from benchmarks.suite.suite import PlannedRun
 from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
-from fl_core.text import many
-
-
-def grid(suite: Suite) -> list[tuple[str, str]]:
-    """The grid's keys, and the values that each takes."""
-    return [
-        (axis, " | ".join(labels.value(value) for value in values)) for axis, values in suite.grid.items()
-    ]
-
-
-def scenarios(runs: list[PlannedRun]) -> list[str]:
-    """The labels of the scenarios."""
-    return list(dict.fromkeys(run.scenario for run in runs))
 
 
 def strategies(runs: list[PlannedRun]) -> tuple[str, list[tuple[str, str]]]:
@@ -49,9 +36,3 @@ def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
     for key, value in {**work, **fields, **parts}.items():
         if key != "name" and value is not None and value is not False:
             yield key.replace("_", " "), labels.value(value)
-
-
-def budget(suite: Suite) -> str:
-    """Where each run ends, and how often it is evaluated."""
-    spec = suite.spec
-    return f"{spec.budget.label()}, {many(spec.evaluations, 'evaluation')}"

@@ -56,9 +56,9 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             {"strategies": "[{name: fedbuff, buffer: two}]"},
             "s.yaml: strategies.fedbuff.buffer: must be a whole number, not 'two'",
         ),
-        (  # the form of older suite files
-            {"strategies": "[{name: fedavg, sampling: uniform, sample: 10}]"},
-            "s.yaml: strategies.fedavg.sampling: a sampling has options of its own; write sampling: {name: u",
+        (  # an option of a part, written beside the part
+            {"strategies": "[{name: fedavg, sample: 10}]"},
+            "s.yaml: strategies.fedavg.sample: no such key; did you mean 'sampling'? Allowed: name, ",
         ),
         (
             {"strategies": "[{name: fedavg, sampling: md}]"},

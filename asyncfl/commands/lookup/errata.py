@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks import tables
+from benchmarks.errors import UserError
+from fl_core.text import unknown
 
 if TYPE_CHECKING:
     from benchmarks.discrepancies import Discrepancy
@@ -21,8 +23,6 @@ def command(number: str | None) -> None:
     The choice is written into a suite, or given as asyncfl run SUITE --set KEY=VALUE.
     """
     from benchmarks.discrepancies import discrepancies
-    from benchmarks.errors import UserError
-    from fl_core.text import unknown
 
     known = {entry.id: entry for entry in discrepancies()}
     if number is not None and number not in known:

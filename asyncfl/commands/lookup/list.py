@@ -3,22 +3,9 @@
 import click
 
 from asyncfl import completion, options
-
-KINDS = (
-    "strategies",
-    "samplings",
-    "problems",
-    "partitions",
-    "models",
-    "durations",
-    "availability",
-    "links",
-    "arrangements",
-    "local",
-    "optimizers",
-    "codings",
-    "suites",
-)
+from benchmarks.errors import UserError
+from benchmarks.tables import print_table
+from fl_core.text import nearest
 
 
 @click.command()
@@ -37,17 +24,15 @@ def command(kind: str | None, name: str | None) -> None:
     arrangements, local (local work), optimizers (of the server), codings (of
     updates and models), suites.
     """  # noqa: D301 - click's mark for lines to be left alone
-    from benchmarks.errors import UserError
     from benchmarks.reference.catalogue import FAMILIES, entries
-    from benchmarks.tables import print_table
-    from fl_core.text import nearest
 
     if name is not None and kind not in FAMILIES:
         raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
-    if name is not None or (kind is not None and kind not in KINDS):
+    kinds = [*FAMILIES, "suites"]
+    if name is not None or (kind is not None and kind not in kinds):
         _print_part(kind if name else None, name or str(kind))
         return
-    for number, part_kind in enumerate([kind] if kind else KINDS):
+    for number, part_kind in enumerate([kind] if kind else kinds):
         if kind is None:
             click.echo(("\n" if number else "") + part_kind.upper())
         print_table(
@@ -58,7 +43,6 @@ def command(kind: str | None, name: str | None) -> None:
 
 def _print_part(kind: str | None, name: str) -> None:
     from benchmarks.reference.parts import described
-    from benchmarks.tables import print_table
 
     part = described(kind, name)
     click.echo(f"{part.name}: {part.what}")

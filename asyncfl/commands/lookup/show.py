@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
+from benchmarks.errors import users_mistake
+from benchmarks.tables import print_table, print_text
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -21,13 +23,12 @@ if TYPE_CHECKING:
 @options.data_dir
 def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     """Show the runs that SUITE expands to, and how long they will take."""
-    from benchmarks.suite import summary
+    from benchmarks.suite import labels, summary
     from benchmarks.suite.suite import load
-    from benchmarks.tables import print_table, print_text
 
     loaded = load(suite, settings, scale)
     runs = loaded.runs()
-    scenarios = summary.scenarios(runs)
+    scenarios = list(dict.fromkeys(run.scenario for run in runs))
     shared, strategies = summary.strategies(runs)
     print_text(": ".join(filter(None, [loaded.name, loaded.spec.description.strip()])))
     if loaded.scale:
@@ -36,7 +37,8 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
         click.echo(f"Paper: {loaded.spec.paper}")
     if loaded.grid:
         click.echo("\nGrid")
-        print_table(("key", "values"), summary.grid(loaded))
+        rows = [(axis, " | ".join(map(labels.value, values))) for axis, values in loaded.grid.items()]
+        print_table(("key", "values"), rows)
     click.echo("\nScenarios")
     for label in scenarios:
         print_text(label)
@@ -44,7 +46,8 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     print_text(f"Strategies, all with {shared}" if shared else "Strategies")
     print_table(("strategy", "hyper-parameters"), strategies)
     click.echo()
-    print_text(f"Each run: {summary.budget(loaded)}; seeds {', '.join(map(str, loaded.spec.seeds))}")
+    each = f"{loaded.spec.budget.label()}, {many(loaded.spec.evaluations, 'evaluation')}"
+    print_text(f"Each run: {each}; seeds {', '.join(map(str, loaded.spec.seeds))}")
     per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.spec.seeds), 'seed')}"
     click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
     print_text(_prospect(runs))
@@ -53,9 +56,7 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 def _prospect(runs: list[PlannedRun]) -> str:
     """How long the runs will take, or why they cannot run."""
     from benchmarks import device
-    from benchmarks.errors import users_mistake
     from benchmarks.runs import estimate
-    from benchmarks.tables import print_text
     from fl_core.problems.problem import InvalidProblemError
 
     try:

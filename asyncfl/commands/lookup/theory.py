@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from benchmarks.errors import UserError
+from benchmarks.tables import print_headed
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -65,7 +67,6 @@ def routing(
     """
     import numpy as np
 
-    from benchmarks.tables import print_headed
     from fl_core.theory import optimum
     from fl_core.theory.routing import G, H, Network, balanced, uniform
 
@@ -132,8 +133,6 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
     Fraboni et al., JMLR 2023, eqs. (12) and (14), for clients of equal importance. Times are exact: 0.2 is
     1/5.
     """
-    from benchmarks.errors import UserError
-    from benchmarks.tables import print_headed
     from fl_core.theory import weights as theory
 
     if (times is None) == (spread is None) or (spread is None) != (clients is None):
@@ -198,8 +197,6 @@ def _positive(option: str, text: str) -> Fraction:
 
 def _read(option: str, text: str, wanted: str, read: Callable[[str], T]) -> T:
     """`text` parsed by `read`; UserError in one line if it raises ValueError."""
-    from benchmarks.errors import UserError
-
     try:
         return read(text)
     except ValueError:

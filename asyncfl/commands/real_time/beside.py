@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.errors import UserError
 from fl_core.schema import TIME, Total
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def rows(real: str, virtual: str, store: Store) -> list[Sequence[str]]:
         UserError: The first suite ran in virtual time, or no run ended in both.
     """
     from asyncfl.commands.report import load
-    from benchmarks.errors import UserError
 
     lived, simulated = (
         {place(run): run for run in load(store, name).runs if run.whole} for name in (real, virtual)

@@ -37,10 +37,10 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
 @click.option(
     "--processes",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=options.COUNT,
     help="Processes that share the clients among themselves.  [default: one a core]",
 )
-@click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
+@options.quiet
 def command(
     *,
     suite: str,

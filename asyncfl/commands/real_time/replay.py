@@ -12,6 +12,7 @@ import click
 
 from asyncfl import options
 from benchmarks.errors import UserError, summarised
+from benchmarks.tables import print_headed
 from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Tag
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def command(run: str, store: Store, beside: str | None) -> None:
     """
     if beside is not None:
         from asyncfl.commands.real_time.beside import COLUMNS, rows
-        from benchmarks.tables import print_headed
 
         print_headed(COLUMNS, rows(run, beside, store))
         return

@@ -12,12 +12,11 @@ without an answer is abandoned, and the next one is from the same model.
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import SerializeAsAny, model_validator
+from pydantic import SerializeAsAny
 from torch import Tensor
 
-from fl_core.parts import FieldError
 from fl_core.strategies.author import Count, Length, Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation
 from fl_core.strategies.rounds.sampling import Full, Sampling
@@ -32,17 +31,6 @@ class FedAvg(Strategy):
     sampling: SerializeAsAny[Sampling] = Full()  # the clients of a round, and their weights
     take: Count | None = None  # m, answers that end a round, with later ones discarded; None: all
     deadline: Length | None = None  # virtual time after which a round ends, with later answers discarded
-
-    @model_validator(mode="before")
-    @classmethod
-    def _options_stand_in_the_sampling(cls, written: Any) -> Any:
-        """Refuse the form of older files, `{name: fedavg, sampling: uniform, sample: 10}`, in one line."""
-        older = {"sample", "unbiased_every", "window"}
-        if isinstance(written, dict) and (moved := {key: written[key] for key in written if key in older}):
-            options = {"name": written.get("sampling", "uniform"), **moved}
-            now = ", ".join(f"{key}: {value}" for key, value in options.items())
-            raise FieldError("sampling", f"a sampling has options of its own; write sampling: {{{now}}}")
-        return written
 
     @property
     def linear(self) -> Literal[True] | str:
