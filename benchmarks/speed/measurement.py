@@ -97,10 +97,10 @@ class CountingExecution:
         self.computed = 0
         self._execution = execution
 
-    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
         """Compute what is needed, and count it."""
         computed = self._execution.execute(requests)
-        self.computed += computed
+        self.computed += sum(computed)
         return computed
 
 

@@ -104,14 +104,13 @@ def due(every: int | None, version: int) -> bool:
 
 def squares(terms: Terms) -> dict[str, float]:
     """Return the squared lengths of an update's terms, and the number of participating clients."""
-    errors = terms.errors
     row = {
         Name.GRADIENT: square(terms.gradient),
         "update_sq": square(terms.update),
         "error_sq": square(terms.update - terms.gradient),
-        Name.NOISE: square(errors.noise),
-        Name.BIAS: square(errors.bias),
-        Name.DELAY: square(errors.delay),
+        Name.NOISE: square(terms.noise),
+        Name.BIAS: square(terms.bias),
+        Name.DELAY: square(terms.delay),
     }
     if terms.drift is not None:
         row["drift_sq"] = square(terms.drift)

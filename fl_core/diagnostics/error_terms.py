@@ -30,21 +30,14 @@ NEGLIGIBLE = 1e-9  # of the largest weight: the rounding residue of a weight tha
 
 
 @dataclass(frozen=True)
-class Errors:
-    """u − ∇F(w) = A + B + C (eq. 3), each [d]."""
-
-    noise: Tensor  # A = u − E[u | stale models]
-    bias: Tensor  # B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i})
-    delay: Tensor  # C = Σ p_i ∇F_i(w^{t−τ_i}) − ∇F(w^t)
-
-
-@dataclass(frozen=True)
 class Terms:
-    """The decomposition of one update u^t."""
+    """The decomposition of one update: u^t − ∇F(w^t) = A + B + C (eq. 3)."""
 
     update: Tensor  # u^t [d]
     gradient: Tensor  # ∇F(w^t) [d]
-    errors: Errors  # A, B, C, each [d]; their sum is u^t − ∇F(w^t)
+    noise: Tensor  # A = u^t − E[u | stale models] [d]
+    bias: Tensor  # B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i}) [d]
+    delay: Tensor  # C = Σ p_i ∇F_i(w^{t−τ_i}) − ∇F(w^t) [d]
     drift: Tensor | None  # the part of A that is not noise [d]; None where every job has one step
     weights: Tensor  # of each client's gradients in u^t [n]
 
@@ -124,9 +117,9 @@ class ErrorTerms:
         gradient = full_gradient(self.simulation.world, before)
         assert self.stale is not None
         stale = torch.from_numpy(self.simulation.world.p).to(self.stale) @ self.stale
-        errors = Errors(update - scale * expected, scale * expected - stale, stale - gradient)
+        errors = update - scale * expected, scale * expected - stale, stale - gradient
         drift = None if drifted is None else scale * (drifted - expected)
-        return Terms(update, gradient, errors, drift, scale * (of_deltas + of_gradients))
+        return Terms(update, gradient, *errors, drift, scale * (of_deltas + of_gradients))
 
     @property
     def shadows(self) -> dict[str, Simulation]:

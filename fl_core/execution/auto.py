@@ -133,20 +133,17 @@ class Auto:
         choice = self._choice
         return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
 
-    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
         """Compute the needed jobs and, while that is faster, other jobs in flight."""
-        if not any(
-            request.job.steps for request in requests
-        ):  # nothing to compute, and so nothing to measure
+        if not any(request.job.steps for request in requests):  # nothing to compute, nor to measure
             return OneByOne().execute(requests)
         if self._choice is None or len(requests) > self._runs:
             self._runs = len(requests)
             return self._begin(requests)
         width, began = self._choice.width, self._now(requests)
         computed = AllInFlight(width).execute(requests)
-        self._choice.saw(
-            width, computed, self._now(requests) - began, sum(request.wasted for request in requests)
-        )
+        wasted = sum(request.wasted for request in requests)
+        self._choice.saw(width, sum(computed), self._now(requests) - began, wasted)
         return computed
 
     def _now(self, requests: Sequence[ComputeRequest]) -> float:
@@ -159,7 +156,7 @@ class Auto:
         clock = self._clock or (thread_time if requests[0].job.start.device.type == "cpu" else perf_counter)
         return clock()
 
-    def _begin(self, requests: Sequence[ComputeRequest]) -> int:
+    def _begin(self, requests: Sequence[ComputeRequest]) -> list[int]:
         """Make the first call: take up the choice for work like this, or begin one among possible widths."""
         room = sum(len(list(islice(request.jobs(), WIDTHS[-1]))) for request in requests)
         widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]

@@ -30,12 +30,12 @@ class Execution(Protocol):
     def label(self) -> str:
         """The way of computing, for the record."""
 
-    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
         """Compute the requested jobs, and other in-flight jobs where batching is faster.
 
         Args:
             requests: One for each simulation that waits.
 
         Returns:
-            The number of jobs computed.
+            The number of jobs computed for each request.
         """

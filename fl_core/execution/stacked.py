@@ -5,6 +5,7 @@ result is needed, jobs in flight are stacked and computed in one call, and the o
 change. They may belong to one simulation, or to many of one problem.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import accumulate, islice, zip_longest
 from math import isfinite
@@ -31,7 +32,7 @@ class AllInFlight:
         """The way of computing, for the record."""
         return f"all in flight, up to {self.max_batch} together"
 
-    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
         """Compute the requested jobs and, up to `max_batch` jobs in all, the next ones of each simulation.
 
         Jobs share a stack if their worlds are of one kind and on one device, and their local work is equal.
@@ -51,7 +52,8 @@ class AllInFlight:
             pairs.sort(key=lambda pair: -pair[0].steps)
             for first in range(0, len(pairs), self.max_batch):
                 work_together(pairs[first : first + self.max_batch], local)
-        return len(chosen)
+        counts = Counter(place for _, place in chosen)
+        return [counts[place] for place in range(len(requests))]
 
 
 def _in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:

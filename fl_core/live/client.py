@@ -11,7 +11,6 @@ from fl_core.experiment import Experiment
 from fl_core.live.transport import JobMessage, UpdateMessage, digest_of
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
-from fl_core.server.jobs import Job
 
 READY = b"ready"  # the first message: the world is built
 
@@ -33,18 +32,9 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
         steps: K, or fewer for a job that is collected.
     """
     began, clock = time(), monotonic()
-    job = Job(
-        message.client,
-        message.index,
-        message.version,
-        message.start,
-        message.broadcast,
-        message.steps if steps is None else steps,
-        message.lr,
-        sent=0,
-        reports=message.reports,
-        client_state=message.client_state,
-    )
+    job = message.job()
+    if steps is not None:
+        job.steps = steps
     work(job, world, local)
     assert job.delta is not None and job.gradient is not None
     return UpdateMessage(

@@ -69,10 +69,15 @@ class JobMessage(Packed):
     @classmethod
     def of(cls, job: Job, seconds: float) -> Self:
         """Return the message that a job in service becomes."""
-        inputs: dict[str, Any] = {
-            field.name: getattr(job, field.name) for field in fields(cls) if field.name != "seconds"
-        }
-        return cls(**inputs, seconds=seconds)
+        return cls(**cls._inputs(job), seconds=seconds)
+
+    def job(self) -> Job:
+        """Return the job as its client sees it."""
+        return Job(**self._inputs(self), sent=0)
+
+    @classmethod
+    def _inputs(cls, of: Any) -> dict[str, Any]:
+        return {field.name: getattr(of, field.name) for field in fields(cls) if field.name != "seconds"}
 
     def finished(self, elapsed: float) -> int:
         """Return the steps finished after so many seconds, the length being split evenly over them (19)."""

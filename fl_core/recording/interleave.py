@@ -14,7 +14,6 @@ from typing import TypeVar
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.stacked import AllInFlight
 from fl_core.loop.simulation import Event, Simulation
-from fl_core.server.jobs import Job
 
 
 class LapClock:
@@ -39,7 +38,6 @@ class RunSlot:
         self.request: ComputeRequest | None = None  # None before the start and after the end
         self.error: Exception | None = None  # the error that ended the simulation, if any
         self.clock = LapClock()  # shared by all slots that run together
-        self._candidates: list[Job] = []  # jobs that the execution looked at
         self._events = self.events()
 
     def events(self) -> Iterator[Event | ComputeRequest]:
@@ -56,30 +54,12 @@ class RunSlot:
         try:
             for event in self._events:
                 if isinstance(event, ComputeRequest):
-                    self.request = self._watched(event)
+                    self.request = event
                     break
                 yield event
         except Exception as error:  # noqa: BLE001 - ends this slot only
             self.error = error
         self.charge()
-
-    @property
-    def computed(self) -> int:
-        """The number of this slot's jobs that the last call computed."""
-        return sum(job.delta is not None for job in self._candidates)
-
-    def _watched(self, request: ComputeRequest) -> ComputeRequest:
-        """Return the request with a note of the jobs that the execution looks at, so as to count results."""
-        jobs, self._candidates = request.jobs, [request.job]
-
-        def candidates() -> Iterator[Job]:
-            self._candidates = []
-            for job in jobs():
-                self._candidates.append(job)
-                yield job
-
-        request.jobs = candidates
-        return request
 
 
 class SimulationSlot(RunSlot):
@@ -138,7 +118,7 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
     if not requests:
         return []
     try:
-        execution.execute(requests)
+        jobs = execution.execute(requests)
     except Exception as error:  # noqa: BLE001
         if len(slots) == 1:
             slots[0].error = error
@@ -147,7 +127,7 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
         # Computing each by itself shows which one failed.
         left = [slot for slot in slots if slot.request is not None and slot.request.job.delta is None]
         return [failed for slot in left for failed in _execute([slot], execution, clock)]
-    seconds, jobs = clock.lap(), [slot.computed for slot in slots]
+    seconds = clock.lap()
     for slot, computed in zip(slots, jobs, strict=True):
         slot.seconds += seconds * computed / sum(jobs)
     return []

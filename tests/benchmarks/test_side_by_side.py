@@ -97,9 +97,9 @@ def test_their_times_add_up_to_the_time_of_the_process(
     now, pause, each = [0.0], 5.0, 1.0  # seconds: of the slow server for an update, of a call for a job
     plain = AllInFlight.execute
 
-    def execute(self: AllInFlight, requests: list[ComputeRequest]) -> int:
+    def execute(self: AllInFlight, requests: list[ComputeRequest]) -> list[int]:
         computed = plain(self, requests)
-        now[0] += each * computed
+        now[0] += each * sum(computed)
         return computed
 
     def sleep(seconds: float) -> None:
@@ -153,7 +153,7 @@ def test_an_error_in_a_shared_call_ends_its_run_alone(
     plain = AllInFlight.execute
     guilty: list[object] = []
 
-    def execute(self: AllInFlight, requests: list[ComputeRequest]) -> int:
+    def execute(self: AllInFlight, requests: list[ComputeRequest]) -> list[int]:
         guilty[:] = guilty or [requests[1].world] if len(requests) > 3 else guilty
         if any(request.world in guilty for request in requests):
             raise ValueError("a world that cannot be stacked")

@@ -116,7 +116,7 @@ def test_a_run_measures_on_its_own_jobs_and_remembers(monkeypatch: pytest.Monkey
     assert first.label == "auto: up to 32 together"
     request = next(Simulation(described).events())
     assert isinstance(request, ComputeRequest)
-    assert second.execute([request]) == 20
+    assert second.execute([request]) == [20]
     assert len(Auto.known) == 1
 
 

@@ -95,7 +95,7 @@ def test_the_terms_add_up_to_the_error_of_the_update(name: str) -> None:
     assert len(seen) > 3
     strategy, lr = ALL[name], ALL[name].local_lr
     for one in seen:
-        errors = one.terms.errors
+        errors = one.terms
         if name == "mifa":
             lr = strategy.local_lr / max(one.event.version, 1)  # η_t = η/(t+1)
         update = (one.before - one.after) / (strategy.server_lr * lr)
@@ -109,7 +109,7 @@ def test_the_terms_add_up_to_the_error_of_the_update(name: str) -> None:
 def test_without_noise_there_is_no_noise_term(name: str) -> None:
     seen, _ = follow(experiment(ALL[name], noise=0.0))
     for one in seen:
-        close(one.terms.errors.noise, 0.0)
+        close(one.terms.noise, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_without_noise_several_steps_leave_only_drift(name: str, local: Any) -> 
     seen, _ = follow(experiment(strategy, noise=0.0))
     for one in seen:
         assert one.terms.drift is not None
-        torch.testing.assert_close(one.terms.errors.noise, one.terms.drift, rtol=0, atol=1e-11)
+        torch.testing.assert_close(one.terms.noise, one.terms.drift, rtol=0, atol=1e-11)
     assert max(float(one.terms.drift.norm()) for one in seen if one.terms.drift is not None) > 1e-3
 
 
@@ -133,9 +133,7 @@ def test_drift_of_two_steps_by_hand() -> None:
     seen, _ = follow(experiment(with_steps("asgd", 2)))
     for one in seen:
         assert one.terms.drift is not None
-        gradient = (
-            one.terms.errors.bias + one.terms.errors.delay + one.terms.gradient
-        )  # E[u]: of the stale model
+        gradient = one.terms.bias + one.terms.delay + one.terms.gradient  # E[u]: of the stale model
         close(one.terms.drift, -0.05 / 2 * gradient)
 
 
@@ -152,9 +150,9 @@ def test_asgd_by_hand() -> None:
         assert staleness is not None
         behind[client] = t - staleness
         stale = torch.stack([models[version] for version in behind]) - centres
-        close(one.terms.errors.bias, stale[client] - stale.mean(0))
-        close(one.terms.errors.delay, stale.mean(0) - mean_gradient(models[t]))
-        close(one.terms.errors.noise, simulation.world.samples(client, jobs[client], 1, 32)[0])
+        close(one.terms.bias, stale[client] - stale.mean(0))
+        close(one.terms.delay, stale.mean(0) - mean_gradient(models[t]))
+        close(one.terms.noise, simulation.world.samples(client, jobs[client], 1, 32)[0])
         jobs[client] += 1
         assert one.terms.participants == 1
         assert one.terms.weights[client] == pytest.approx(1)
@@ -171,9 +169,9 @@ def test_fedasync_by_hand() -> None:
         assert client is not None
         assert staleness is not None
         share, start = (1 + staleness) ** -0.5, models[t - staleness]
-        close(one.terms.errors.noise, share * simulation.world.samples(client, jobs[client], 1, 32)[0])
+        close(one.terms.noise, share * simulation.world.samples(client, jobs[client], 1, 32)[0])
         expected = share * (start - centres[client] - (start - models[t]) / 0.05)
-        errors = one.terms.errors
+        errors = one.terms
         close(errors.bias + errors.delay + one.terms.gradient, expected)
         jobs[client] += 1
 
@@ -193,9 +191,9 @@ def test_ace_has_no_participation_bias(form: Any, cache: Any) -> None:
     seen, _ = follow(experiment(ACE(local_lr=0.05, form=form, cache=cache)))
     assert seen
     for one in seen:
-        close(one.terms.errors.bias, 0.0)
+        close(one.terms.bias, 0.0)
         close(one.terms.weights, 1 / 6)
-    assert max(float(one.terms.errors.delay.norm()) for one in seen) > 0.1
+    assert max(float(one.terms.delay.norm()) for one in seen) > 0.1
 
 
 @pytest.mark.parametrize("start", ["first_pass", "when_all_heard"])
@@ -204,7 +202,7 @@ def test_ace_has_no_participation_bias_where_clients_are_drawn(start: Any, drawn
     """B is zero from the first step on: whoever is drawn, the table holds every client."""
     seen, _ = follow(experiment(ACE(local_lr=0.05, start=start), arrangement=drawn))
     assert len(seen) > 40
-    assert max(float(one.terms.errors.bias.norm()) for one in seen) < 1e-12
+    assert max(float(one.terms.bias.norm()) for one in seen) < 1e-12
 
 
 def test_ace_has_no_participation_bias_on_digits() -> None:
@@ -225,7 +223,7 @@ def test_ace_has_no_participation_bias_on_digits() -> None:
         )
         terms = ErrorTerms(simulation, every=10)
         seen = [one for event in simulate(simulation) if (one := terms.see(event)) is not None]
-        found[strategy["name"]] = np.mean([float((one.errors.bias**2).sum()) for one in seen])
+        found[strategy["name"]] = np.mean([float((one.bias**2).sum()) for one in seen])
     assert found["ace"] < 1e-10
     assert found["afa_cs"] > 1e-2
 
@@ -233,10 +231,10 @@ def test_ace_has_no_participation_bias_on_digits() -> None:
 def test_rounds_of_everyone_have_noise_only() -> None:
     seen, _ = follow(experiment(FedAvg(local_lr=0.05)))
     for one in seen:
-        close(one.terms.errors.bias, 0.0)
-        close(one.terms.errors.delay, 0.0)
+        close(one.terms.bias, 0.0)
+        close(one.terms.delay, 0.0)
         assert one.terms.participants == 6
-    assert min(float(one.terms.errors.noise.norm()) for one in seen) > 0
+    assert min(float(one.terms.noise.norm()) for one in seen) > 0
 
 
 def test_noise_of_ace_is_that_of_asgd_over_n() -> None:
@@ -246,7 +244,7 @@ def test_noise_of_ace_is_that_of_asgd_over_n() -> None:
     """
     for strategy, every, share in ((ACE(local_lr=0.05), 6, 1 / 6), (ASGD(local_lr=0.05), 1, 1.0)):
         seen, _ = follow(experiment(strategy, times=[1] * 6, updates=1800), every)
-        total = sum(float(one.terms.errors.noise.square().sum()) for one in seen) / (0.3**2 * share)
+        total = sum(float(one.terms.noise.square().sum()) for one in seen) / (0.3**2 * share)
         low, high = stats.chi2.interval(1 - 1e-6, 2 * len(seen))
         assert low < total < high
         assert high / low < 2
@@ -271,8 +269,8 @@ def test_importance_weighs_the_gradients() -> None:
     where = scenario([1, 2, 3], centres=centres, updates=30).model_copy(update={"problem": problem})
     seen, _ = follow(Experiment(scenario=where, strategy=FedAvg(local_lr=0.1)))
     for one in seen:
-        close(one.terms.errors.bias, 0.0)
-        close(one.terms.errors.delay, 0.0)
+        close(one.terms.bias, 0.0)
+        close(one.terms.delay, 0.0)
 
 
 @pytest.mark.parametrize(

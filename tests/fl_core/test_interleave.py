@@ -195,7 +195,7 @@ class Faulty:
     def label(self) -> str:
         return self.plain.label
 
-    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
         if any(request.world is self.world for request in requests):
             raise ValueError("a world that cannot be stacked")
         return self.plain.execute(requests)

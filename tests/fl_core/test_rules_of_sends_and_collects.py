@@ -114,7 +114,7 @@ def test_18_the_stale_model_of_the_error_terms_is_the_start() -> None:
     assert found is not None
     # ∇F_0(10) = 10 and ∇F_1(−2) = −6: u = 2; ∇F(0) = (0 − 4)/2 = −2.
     assert found.update.item() == pytest.approx(2)
-    assert [term.item() for term in (found.errors.noise, found.errors.bias, found.errors.delay)] == [
+    assert [term.item() for term in (found.noise, found.bias, found.delay)] == [
         pytest.approx(0, abs=1e-12),
         pytest.approx(0, abs=1e-12),
         pytest.approx(4),

@@ -26,10 +26,10 @@ class PlainZeros:
 
     label = "plain zeros"
 
-    def execute(self, requests: Sequence[ComputeRequest]) -> int:
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
         for request in requests:
             request.job.delta = request.job.gradient = torch.zeros_like(request.job.start)
-        return len(requests)
+        return [1] * len(requests)
 
 
 def experiment(strategy: dict[str, Any], durations: Any = "exponential") -> Experiment:
