@@ -1,7 +1,6 @@
 """The state of a simulation as tensors and plain data, and back (docs/architecture.md, rule 15)."""
 
 from dataclasses import fields
-from itertools import islice
 from types import NoneType, SimpleNamespace
 from typing import Any
 
@@ -84,8 +83,7 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
     for field in fields(simulation.state):
         setattr(simulation.state, field.name, restored[field.name])
     simulation.server.mean_time = simulation.mean_times()
-    for absences, read in zip(simulation.absences, simulation.state.absences_read, strict=True):
-        next(islice(absences, read, read), None)  # what was read already
+    simulation.absences.resume()
 
 
 def values(state: Any) -> dict[str, Any]:

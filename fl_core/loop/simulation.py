@@ -4,17 +4,18 @@ It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, l
 (`break`) between two events. The numbers in comments are the exact rules in docs/architecture.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from heapq import heappop
 from typing import Any, NamedTuple, NoReturn
 
 from torch import Tensor
 
-from fl_core.coding.coding import bytes_of
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
+from fl_core.loop.absences import Absences
+from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
 from fl_core.loop.events import JOBS, Kind
 from fl_core.loop.messages import Messages
@@ -23,7 +24,7 @@ from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
 from fl_core.problems.problem import World
 from fl_core.schema import Status
-from fl_core.server.jobs import Job, Refresh, Send, Update
+from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.roster import Roster
 from fl_core.server.server import Server
 from fl_core.timing.clock import MICRO
@@ -60,7 +61,6 @@ class Simulation:
         self.world = world = world or scenario.problem.world(seed)
         self.strategy, self.local = strategy, strategy.local
         self.arrangement = scenario.arrangement
-        self.sender = self.arrangement or strategy
         self.budget = scenario.budget
         self.together = scenario.timing.durations.together
         self.refuses = scenario.non_finite == "refuse"
@@ -70,7 +70,6 @@ class Simulation:
         exact_times += (MICRO,) if timing.network else ()
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
         self.ends = Ends(self.budget, self.lengths.clock, strategy)
-        self.absences = [timing.availability.absences(client, n, seed) for client in range(n)]
         self.state = RunState(
             versions={0: world.initial()},
             roster=Roster(n),
@@ -79,6 +78,7 @@ class Simulation:
             absences_read=[0] * n,
             spent=[[0] * n for _ in range(3)],
         )
+        self.absences = Absences(timing.availability, self.state, self.lengths.clock, n, seed)
         self.messages = Messages(strategy, self.state, seed)
         tick = timing.unit * self.lengths.clock.unit  # seconds
         self.transfers = Transfers(timing.network, self.state, n, seed, tick) if timing.network else None
@@ -94,6 +94,10 @@ class Simulation:
             losses=world.losses,
             optimizer=strategy.server,
             lr=strategy.server_lr,
+        )
+        sender = self.arrangement or strategy
+        self.dispatch = Dispatch(
+            self.state, self.server, strategy, sender, self.messages, self.service, self.together
         )
         self.arrived: Job | None = None  # the latest one, for details that the event leaves out
 
@@ -183,7 +187,7 @@ class Simulation:
         if kind is PHASE:
             self.service.go_on(item)
         elif self.state.roster.present[client]:
-            self._leave(client, returns=item)
+            self.absences.leave(client, returns=item)
         else:
             return self._come_back(client)
         return None
@@ -223,8 +227,8 @@ class Simulation:
             self.local.receive(server, update)
         self._hand_over(update if job.finite else None)
         if client in state.flight:
-            self._begin_next(client)
-        self._settle()
+            self.dispatch.begin_next(client)
+        self.dispatch.settle()
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
     def _hand_over(self, update: Update | None) -> None:
@@ -235,26 +239,9 @@ class Simulation:
                 self.strategy.receive(self.server, update)
                 return
             state.gathered.append(update)
-        if state.gathered and not self._more_arrive():
+        if state.gathered and not state.more_arrive():
             self.strategy.receive_together(self.server, state.gathered)
             state.gathered = []
-
-    def _more_arrive(self) -> bool:
-        """Return whether another update arrives at this tick."""
-        heap = self.state.queue.heap
-        self._drop_abandoned()
-        return bool(heap) and heap[0][0] == self.state.now and heap[0][1] is ARRIVAL
-
-    def _drop_abandoned(self) -> None:
-        """Remove jobs that will never arrive, and alarms that were moved, from the head of the queue."""
-        state, heap = self.state, self.state.queue.heap
-        while heap:
-            time, kind, client, _, item = heap[0]
-            moved = kind is TICK and time != state.alarms.get(client)
-            if moved or (kind in JOBS and not item.expected(time)):
-                heappop(heap)
-            else:
-                return
 
     def _tick(self, alarm: int) -> Event:
         state = self.state
@@ -262,193 +249,54 @@ class Simulation:
         del state.alarms[alarm]
         self.strategy.tick(self.server)
         state.ringing = None
-        self._settle()
+        self.dispatch.settle()
         return Event(TICK, state.now, state.version, state.stepped)
-
-    def _leave(self, client: int, returns: int | None) -> None:
-        """Mark a client as absent, without a call of the strategy; a job in service goes on (9)."""
-        state = self.state
-        state.roster.leave(client)
-        if returns is None:
-            state.gone.append(client)
-        else:
-            state.returns += 1
-            state.queue.push(returns, PRESENCE, client, None)
 
     def _come_back(self, client: int) -> Event:
         state = self.state
-        state.returns -= 1
-        state.roster.come_back(client, free=client not in state.flight, version=state.version)
-        self._schedule_absence(client)
-        self._begin_next(client)
-        self._settle()
+        self.absences.come_back(client)
+        self.dispatch.begin_next(client)
+        self.dispatch.settle()
         return Event(PRESENCE, state.now, state.version, state.stepped, client)
 
     def _lose(self, client: int) -> Event:
         """Let a client be gone for good, and with it the job in its service, without an update (24)."""
         state = self.state
-        moves = state.queue.remove(PRESENCE, client)
-        if state.roster.present[client]:
-            self._leave(client, returns=None)
-        elif moves:
-            state.returns -= 1
-            state.gone.append(client)
+        self.absences.lose(client)
         if (job := next(iter(state.flight.get(client, ())), None)) and job.began is not None:
             job.dismissed = True
             state.land(job, last_update_version=-1)
             self.service.abandon(job)
             if not job.waits:  # else nobody asked for its update
                 self.strategy.lost(self.server, client)
-        self._settle()
+        self.dispatch.settle()
         return Event(LOST, state.now, state.version, state.stepped, client)
 
     def _start(self) -> None:
         self.state.started = True
         for client in range(self.server.n):
-            self._schedule_absence(client)
+            self.absences.schedule(client)
         queue = self.state.queue
         while len(queue) and queue.peek()[0] == 0:  # clients absent from time 0 on are sent no job
             _, _, client, returns = queue.pop()
-            self._leave(client, returns)
+            self.absences.leave(client, returns)
         self.messages.begin(self.server.n)
         self.local.begin(self.server)
         if self.transfers:
-            self._freeze_broadcast()
+            self.dispatch.freeze_broadcast()
             if self.state.broadcasts[0]:  # which takes its time
                 self.server.mean_time = self.mean_times()
         self.strategy.begin(self.server)
-        self._freeze_broadcast()
+        self.dispatch.freeze_broadcast()
         if self.strategy.first_pass:  # (16)
             for client in range(self.server.n):
-                self._dispatch(Send(client))
-        self._settle()
-
-    def _settle(self) -> None:
-        """Carry out what the strategy did: abandoned jobs, the new version's broadcast, sends, alarms."""
-        state = self.state
-        self._end_services()
-        if state.stepped:
-            self._freeze_broadcast()
-        self._refresh()
-        for send in self._sends():
-            if isinstance(send, Send):
-                self._dispatch(send)
-            else:
-                self._dispatch(Send(send))
-        for alarm, tick in state.woken.items():
-            state.queue.push(tick, TICK, alarm, None)
-        state.woken.clear()
-        if self.transfers:
-            self.transfers.settle()
-
-    def _end_services(self) -> None:
-        """Abandon the jobs that were dismissed (8), and cut those that were collected (19)."""
-        state = self.state
-        for job in state.dismissed:
-            state.wasted += job.delta is not None
-            self.service.abandon(job)
-        state.abandoned += len(state.dismissed)
-        for job in state.dismissed:
-            self._begin_next(job.client)
-        for job in state.collected:
-            if not job.dismissed:
-                self.service.collect(job)
-        state.dismissed.clear()
-        state.collected.clear()
-
-    def _refresh(self) -> None:
-        """Send the newest model to clients that are at work (23)."""
-        state = self.state
-        for job, weight in state.refreshed.items():
-            if not job.dismissed and (job.ends is None or state.now < job.ends):
-                model = self.messages.model(state.model, job.client, job.index, state.version)
-                size = bytes_of(state.model, self.messages.downlink)
-                self.service.refresh(job, Refresh(state.version, model, weight, size))
-        state.refreshed.clear()
-
-    def _sends(self) -> Iterable[int | Send]:
-        """Return the clients that work next, and their versions.
-
-        Until the first pass has stepped, only clients whose update was refused (14, 16); amid the arrivals of
-        an iteration, none (20).
-        """
-        if self.together and self._more_arrive():
-            return ()
-        if self.state.version == 0 and self.strategy.first_pass:
-            return self.server.due
-        return self.sender.next(self.server)
-
-    def _freeze_broadcast(self) -> None:
-        broadcast = self.local.broadcast(self.server)
-        self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
-
-    def _dispatch(self, send: Send) -> None:
-        """Fix a job's inputs; service begins at once if the client is present and idle (5)."""
-        state, client = self.state, send.client
-        version = state.version if send.version is None else send.version
-        index = state.indices[client]
-        start = state.versions[version] if send.start is None else self._copied(send.start)
-        factors = self.local.lr_factors
-        job = Job(
-            client,
-            index,
-            version,
-            self.messages.model(start, client, index),
-            state.broadcasts[version],
-            send.steps or self.local.count(self.server, client, index),
-            state.local_lr * factors[client] if factors else state.local_lr,
-            state.now,
-            send.length,
-            send.waits,
-            self.messages.sizes(start, version),
-            reports=self.strategy.reads_losses,
-        )
-        state.indices[client] = index + 1
-        state.in_flight += 1
-        if client in state.flight:
-            state.flight[client].append(job)
-            return
-        state.flight[client] = [job]
-        state.roster.engage(client)
-        if state.roster.present[client]:
-            self._begin(job)
-
-    def _copied(self, start: Tensor) -> Tensor:
-        """Return a copy of a model that the strategy sends and may go on writing into (18)."""
-        if start.shape != self.server.model.shape:
-            raise ValueError(
-                f"{type(self.strategy).__name__} sends a start of shape {list(start.shape)}: "
-                f"Send.start must have the model's shape, {list(self.server.model.shape)}"
-            )
-        return start.clone()
-
-    def _begin_next(self, client: int) -> None:
-        """Start service of the client's first job, if any, and if the client is present (5, 9)."""
-        queue = self.state.flight.get(client)
-        if queue and queue[0].began is None and self.state.roster.present[client]:
-            self._begin(queue[0])
-
-    def _begin(self, job: Job) -> None:
-        if kept := self.local.client_state(self.server, job.client):
-            job.client_state = {key: value.clone() for key, value in kept.items()}
-        self.service.begin(job)
-
-    def _schedule_absence(self, client: int) -> None:
-        """Queue the client's next departure, together with its return time."""
-        absence = next(self.absences[client], None)
-        if absence is None:
-            return
-        self.state.absences_read[client] += 1
-        leaves, returns = absence
-        clock = self.lengths.clock
-        at = max(self.state.now, clock.round(leaves) if leaves > 0 else 0)
-        back = None if returns is None else max(at + 1, clock.round(returns))
-        self.state.queue.push(at, PRESENCE, client, back)
+                self.dispatch.send(Send(client))
+        self.dispatch.settle()
 
     def _ended(self) -> bool:
         """Return whether there is no next event."""
         state = self.state
-        self._drop_abandoned()
+        state.drop_abandoned()
         if (
             state.status is Status.RUNNING
             and (end := self.ends.reached(state, self.server, self.service.upcoming())) is not None

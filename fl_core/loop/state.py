@@ -1,8 +1,9 @@
 """All that changes during a run, in one place: checkpoints save it as a whole."""
 
 from dataclasses import dataclass, field
+from heapq import heappop
 
-from fl_core.loop.events import EventQueue
+from fl_core.loop.events import JOBS, EventQueue, Kind
 from fl_core.schema import Status
 from fl_core.server.jobs import Update
 from fl_core.server.state import ServerState
@@ -38,3 +39,19 @@ class RunState(ServerState):
     started: bool = False
     status: Status = Status.RUNNING
     reason: str = ""  # why it ended
+
+    def drop_abandoned(self) -> None:
+        """Remove jobs that will never arrive, and alarms that were moved, from the head of the queue."""
+        heap = self.queue.heap
+        while heap:
+            time, kind, client, _, item = heap[0]
+            moved = kind is Kind.TICK and time != self.alarms.get(client)
+            if not moved and (kind not in JOBS or item.expected(time)):
+                return
+            heappop(heap)
+
+    def more_arrive(self) -> bool:
+        """Return whether another update arrives at this tick."""
+        heap = self.queue.heap
+        self.drop_abandoned()
+        return bool(heap) and heap[0][0] == self.now and heap[0][1] is Kind.ARRIVAL

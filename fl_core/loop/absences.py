@@ -1,0 +1,60 @@
+"""When clients leave and return: their absences, read from the scenario's law one at a time (rule 9)."""
+
+from itertools import islice
+
+from fl_core.loop.events import Kind
+from fl_core.loop.state import RunState
+from fl_core.timing.availability import Availability
+from fl_core.timing.clock import Clock
+
+
+class Absences:
+    """The absences of n clients; what changes, how many were read and who is away, is in the state."""
+
+    def __init__(self, law: Availability, state: RunState, clock: Clock, n: int, seed: int) -> None:
+        self._state, self._clock = state, clock
+        self._of_clients = [law.absences(client, n, seed) for client in range(n)]
+
+    def resume(self) -> None:
+        """Go on after the absences that were read already."""
+        for absences, read in zip(self._of_clients, self._state.absences_read, strict=True):
+            next(islice(absences, read, read), None)
+
+    def schedule(self, client: int) -> None:
+        """Queue a client's next departure, together with its return time."""
+        absence = next(self._of_clients[client], None)
+        if absence is None:
+            return
+        state, clock = self._state, self._clock
+        state.absences_read[client] += 1
+        leaves, returns = absence
+        at = max(state.now, clock.round(leaves) if leaves > 0 else 0)
+        back = None if returns is None else max(at + 1, clock.round(returns))
+        state.queue.push(at, Kind.PRESENCE, client, back)
+
+    def leave(self, client: int, returns: int | None) -> None:
+        """Mark a client as absent, without a call of the strategy; a job in service goes on (9)."""
+        state = self._state
+        state.roster.leave(client)
+        if returns is None:
+            state.gone.append(client)
+        else:
+            state.returns += 1
+            state.queue.push(returns, Kind.PRESENCE, client, None)
+
+    def come_back(self, client: int) -> None:
+        """Mark a client as present, and queue its next absence."""
+        state = self._state
+        state.returns -= 1
+        state.roster.come_back(client, free=client not in state.flight, version=state.version)
+        self.schedule(client)
+
+    def lose(self, client: int) -> None:
+        """Mark a client as gone for good, whether present or absent (24)."""
+        state = self._state
+        moves = state.queue.remove(Kind.PRESENCE, client)
+        if state.roster.present[client]:
+            self.leave(client, returns=None)
+        elif moves:
+            state.returns -= 1
+            state.gone.append(client)

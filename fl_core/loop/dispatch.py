@@ -1,0 +1,137 @@
+"""What a strategy did at an event, carried out: abandoned jobs, the new version's broadcast, sends, alarms.
+
+The numbers in comments are the exact rules in docs/architecture.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fl_core.arrangements.arrangement import Arrangement
+from fl_core.coding.coding import bytes_of
+from fl_core.loop.events import Kind
+from fl_core.loop.messages import Messages
+from fl_core.loop.service import Service
+from fl_core.loop.state import RunState
+from fl_core.server.jobs import Job, Refresh, Send
+from fl_core.server.server import Server
+from fl_core.strategies.strategy import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """The way from what a strategy asks of the server to jobs in flight and in service."""
+
+    state: RunState
+    server: Server
+    strategy: Strategy
+    sender: Strategy | Arrangement  # says who works next
+    messages: Messages
+    service: Service
+    together: bool  # whether all arrivals of a server iteration come before the sends (20)
+
+    def settle(self) -> None:
+        """Carry out what was asked for at this event."""
+        state = self.state
+        self._end_services()
+        if state.stepped:
+            self.freeze_broadcast()
+        self._refresh()
+        for send in self._sends():
+            self.send(send if isinstance(send, Send) else Send(send))
+        for alarm, tick in state.woken.items():
+            state.queue.push(tick, Kind.TICK, alarm, None)
+        state.woken.clear()
+        if self.service.transfers:
+            self.service.transfers.settle()
+
+    def _end_services(self) -> None:
+        """Abandon the jobs that were dismissed (8), and cut those that were collected (19)."""
+        state = self.state
+        for job in state.dismissed:
+            state.wasted += job.delta is not None
+            self.service.abandon(job)
+        state.abandoned += len(state.dismissed)
+        for job in state.dismissed:
+            self.begin_next(job.client)
+        for job in state.collected:
+            if not job.dismissed:
+                self.service.collect(job)
+        state.dismissed.clear()
+        state.collected.clear()
+
+    def _refresh(self) -> None:
+        """Send the newest model to clients that are at work (23)."""
+        state = self.state
+        for job, weight in state.refreshed.items():
+            if not job.dismissed and (job.ends is None or state.now < job.ends):
+                model = self.messages.model(state.model, job.client, job.index, state.version)
+                size = bytes_of(state.model, self.messages.downlink)
+                self.service.refresh(job, Refresh(state.version, model, weight, size))
+        state.refreshed.clear()
+
+    def _sends(self) -> Iterable[int | Send]:
+        """Return the clients that work next, and their versions.
+
+        Until the first pass has stepped, only clients whose update was refused (14, 16); amid the arrivals of
+        an iteration, none (20).
+        """
+        if self.together and self.state.more_arrive():
+            return ()
+        if self.state.version == 0 and self.strategy.first_pass:
+            return self.server.due
+        return self.sender.next(self.server)
+
+    def freeze_broadcast(self) -> None:
+        """Copy what travels with the newest version."""
+        broadcast = self.strategy.local.broadcast(self.server)
+        self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
+
+    def send(self, send: Send) -> None:
+        """Fix a job's inputs; service begins at once if the client is present and idle (5)."""
+        state, client, local = self.state, send.client, self.strategy.local
+        version = state.version if send.version is None else send.version
+        index = state.indices[client]
+        start = state.versions[version] if send.start is None else self._copied(send.start)
+        factors = local.lr_factors
+        job = Job(
+            client,
+            index,
+            version,
+            self.messages.model(start, client, index),
+            state.broadcasts[version],
+            send.steps or local.count(self.server, client, index),
+            state.local_lr * factors[client] if factors else state.local_lr,
+            state.now,
+            send.length,
+            send.waits,
+            self.messages.sizes(start, version),
+            reports=self.strategy.reads_losses,
+        )
+        state.indices[client] = index + 1
+        state.in_flight += 1
+        if client in state.flight:
+            state.flight[client].append(job)
+            return
+        state.flight[client] = [job]
+        state.roster.engage(client)
+        self.begin_next(client)
+
+    def _copied(self, start: Tensor) -> Tensor:
+        """Return a copy of a model that the strategy sends and may go on writing into (18)."""
+        if start.shape != self.server.model.shape:
+            raise ValueError(
+                f"{type(self.strategy).__name__} sends a start of shape {list(start.shape)}: "
+                f"Send.start must have the model's shape, {list(self.server.model.shape)}"
+            )
+        return start.clone()
+
+    def begin_next(self, client: int) -> None:
+        """Start service of the client's first job, if any, and if the client is present (5, 9)."""
+        queue = self.state.flight.get(client)
+        if queue and queue[0].began is None and self.state.roster.present[client]:
+            job = queue[0]
+            if kept := self.strategy.local.client_state(self.server, client):
+                job.client_state = {key: value.clone() for key, value in kept.items()}
+            self.service.begin(job)
