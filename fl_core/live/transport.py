@@ -76,8 +76,8 @@ class JobMessage(Packed):
         return Job(**self._inputs(self), sent=0)
 
     @classmethod
-    def _inputs(cls, of: Any) -> dict[str, Any]:
-        return {field.name: getattr(of, field.name) for field in fields(cls) if field.name != "seconds"}
+    def _inputs(cls, source: Any) -> dict[str, Any]:
+        return {field.name: getattr(source, field.name) for field in fields(cls) if field.name != "seconds"}
 
     def finished(self, elapsed: float) -> int:
         """Return the steps finished after so many seconds, the length being split evenly over them (19)."""

@@ -40,7 +40,9 @@ class Newsgroups(Classification):
         return (self.model.length,) if isinstance(self.model, Transformer) else (WORDS,)
 
     def load(self) -> Data:
-        folder = located(self.name, "20news", [*HALVES], remedy="unpack 20news-bydate.tar.gz there")
+        folder = located(
+            self.name, "20news", [*HALVES], " and ".join(HALVES), "unpack 20news-bydate.tar.gz there"
+        )
         return _data(folder, self.model if isinstance(self.model, Transformer) else None)
 
 

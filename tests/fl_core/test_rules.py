@@ -889,8 +889,8 @@ def test_16_mifa_from_zeros_steps_after_its_first_round() -> None:
 
 def leaving(where: Scenario) -> list[int]:
     """The clients that are ever absent."""
-    absences = Simulation(Experiment(scenario=where, strategy=ASGD())).absences
-    return [client for client, spells in enumerate(absences) if list(spells)]
+    law, n = where.timing.availability, where.problem.clients
+    return [client for client in range(n) if list(law.absences(client, n, seed=0))]
 
 
 @pytest.mark.parametrize(
