@@ -1,28 +1,27 @@
 """Advice for a population of clients: the nearest measured one, who leads there, a suite that checks it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import exp, log
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Suite
 from benchmarks.yaml_io import read
 from fl_core.scenario import Timing
-from fl_core.text import listed, many
+from fl_core.text import listed
 from fl_core.timing.characteristics import Characteristics, characteristics
 from reports import numbers
-from reports.leaderboard.board import Leaderboard
-from reports.leaderboard.standing import BOUNDS, Standing, interval
+from reports.leaderboard import held_out
+from reports.leaderboard.standing import BOUNDS, Standing, interval, standing
+from reports.leaderboard.tables import Tables
 
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
 NOTHING = "Nothing near was measured"
 CANDIDATES = 5  # strategies that the suite compares
-FEDAVG = ("fedavg", {"name": "fedavg", "label": "FedAvg"})  # how suites write it with all clients
 WORDS = {
     "spread": "typical ratio of one client's mean time to another's",
     "slowest": "slowest client's mean time over the median client's",
@@ -59,13 +58,14 @@ def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int]
     return characteristics(timing.durations, timing.availability, clients, seeds, horizon)
 
 
-def neighbours(own: Characteristics, suite: Suite, measured: Iterable[str]) -> list[Neighbour]:
-    """The populations of a suite that are among the `measured` labels, the nearest first."""
-    timings = {run.experiment.scenario.timing.label(): run for run in suite.runs()}
+def neighbours(own: Characteristics, suites: Iterable[Suite], measured: Iterable[str]) -> list[Neighbour]:
+    """The populations of suites that are among the `measured` labels, the nearest first."""
+    experiments = (run.experiment.scenario for suite in suites for run in suite.runs())
+    scenarios = {scenario.timing.label(): scenario for scenario in experiments}
     nearby = []
-    for label in measured:
-        if label in timings:
-            scenario = timings[label].experiment.scenario
+    for label in dict.fromkeys(measured):
+        if label in scenarios:
+            scenario = scenarios[label]
             horizon = float(scenario.budget.time or 100)
             theirs = of_timing(scenario.timing, scenario.problem.clients, horizon)
             nearby.append(Neighbour(label, theirs, own.distance(theirs)))
@@ -95,26 +95,33 @@ def near(own: Characteristics, neighbours: Sequence[Neighbour]) -> Iterator[str]
     yield f"{NOTHING}{nearest}; a factor of 2 would count as near."
 
 
-def by_speed(board: Standing, timing: str) -> Known:
-    """Return what leaderboard 1.0 knows of a population: who is soonest at the target, and how sure that is.
+def known(tables: Tables, timing: str | None) -> Known:
+    """Return what the leaderboard knows of a population.
 
     Args:
-        board: The standing of tuned points.
-        timing: The population's label.
+        tables: The kept tables.
+        timing: The population's label, of the board or of its held-out scenarios; None: all of the board.
     """
-    scenarios = board.costs.scenarios
-    here = np.asarray(scenarios.get_level_values("timing")) == timing
-    there, splits = board.within(here), np.asarray(scenarios.get_level_values("partition"))
+    board = standing(tables)
+    here = np.asarray(board.costs.scenarios.get_level_values("timing")) == timing
+    if timing is None:
+        return Known((), _sooner_than_reference(board, "over all of the leaderboard"))
+    return _of_board(board, here) if here.any() else _of_held_out(tables, timing)
+
+
+def _of_board(board: Standing, here: np.ndarray) -> Known:
+    """Return who is soonest at the target in some scenarios of the board, and how sure that is."""
+    there, splits = board.within(here), np.asarray(board.costs.scenarios.get_level_values("partition"))
     names, first = there.costs.strategies, there.order[0]
     level = [names[a] for a in there.order[1:] if not there.behind[a]]
     alone = f"not separated: {listed(level)}" if level else "all others are shown to be behind"
-    workloads = listed(list(dict.fromkeys(there.costs.scenarios.get_level_values("problem"))))
     over_seeds, over_scenarios = (
         _between(draws[:, first]) for draws in (there.over_seeds, there.over_scenarios)
     )
     overall = (
-        f"Leaderboard 1.0 ({workloads}): {_sooner(there, first)}, over seeds {over_seeds}, over scenarios "
-        f"{over_scenarios}, and is first with a probability of {there.first[first]:.2f}; {alone}."
+        f"Leaderboard ({_workloads(there.costs.scenarios.get_level_values('problem'))}): "
+        f"{_sooner(there, first)}, over seeds {over_seeds}, over scenarios {over_scenarios}, and is first "
+        f"with a probability of {there.first[first]:.2f}; {alone}."
     )
     said = [overall]
     why: dict[str, str] = {}
@@ -126,10 +133,37 @@ def by_speed(board: Standing, timing: str) -> Known:
             f"probability of {own.first[leads]:.2f}."
         )
         why.setdefault(names[leads], f"leads with {split} data there")
-    for a in there.order:
-        sooner = numbers.number(exp(there.scores[a]), 2)
-        why.setdefault(names[a], f"{sooner} × sooner there than tuned {there.reference}")
-    return Known(said, why)
+    return Known(said, why | _sooner_than_reference(there, "there") | why)  # leaders first, for their reasons
+
+
+def _of_held_out(tables: Tables, timing: str) -> Known:
+    """Return who is soonest at the target in held-out scenarios, where nothing was tuned."""
+    runs = tables.held_out[tables.held_out["timing"] == timing]
+    scores = held_out.scores(replace(tables, held_out=runs))
+    reference = tables.rules.reference
+    times = {str(name): numbers.number(exp(score), 2) for name, score in scores.items()}
+    first = next(iter(times))
+    said = (
+        f"Leaderboard, held-out scenarios ({_workloads(runs['problem'])}), where nothing was tuned: {first} "
+        f"reaches the hard target {times[first]} × sooner than {reference}, each with the one setting that "
+        "is best elsewhere."
+    )
+    why = {name: f"{own} × sooner than {reference} there" for name, own in times.items() if name != reference}
+    return Known([said], why)
+
+
+def _workloads(problems: Iterable[str]) -> str:
+    return listed(list(dict.fromkeys(problems)))
+
+
+def _sooner_than_reference(standing: Standing, where: str) -> dict[str, str]:
+    """Return the strategies, the best first, each with its speed-up as a reason to compare it."""
+    times = {standing.costs.strategies[a]: exp(standing.scores[a]) for a in standing.order}
+    return {
+        name: f"{numbers.number(own, 2)} × sooner than tuned {standing.reference} {where}"
+        for name, own in times.items()
+        if name != standing.reference
+    }
 
 
 def _sooner(standing: Standing, at: int) -> str:
@@ -143,46 +177,6 @@ def _between(draws: np.ndarray) -> str:
     return f"[{numbers.number(float(low), 2)}, {numbers.number(float(high), 2)}]"
 
 
-def by_rank(board: Leaderboard, timing: str | None) -> Known:
-    """Return what the board by ranks knows of a population, or over all of them where none is near.
-
-    Args:
-        board: The standings.
-        timing: The population's label; None: none is near.
-    """
-    if timing is None:
-        return Known(
-            (), _ranked(board.overall.set_index("strategy")["rank"], "over all populations measured")
-        )
-    there = board.populations[board.populations["timing"] == timing]
-    said, leaders = [], dict[str, list[str]]()
-    for partition, standing in there.groupby("partition", sort=False):
-        said.append(_leaders(str(partition), standing, board.overall))
-        leaders.setdefault(standing["strategy"].iloc[0], []).append(str(partition))
-    why = {label: f"leads with {listed(splits)} data there" for label, splits in leaders.items()}
-    ranked = _ranked(there.groupby("strategy")["rank"].mean().sort_values(), "there")
-    return Known(said, why | {label: reason for label, reason in ranked.items() if label not in why})
-
-
-def _ranked(ranks: pd.Series, where: str) -> dict[str, str]:
-    return {str(label): f"mean rank {rank:.1f} of {len(ranks)} {where}" for label, rank in ranks.items()}
-
-
-def _leaders(partition: str, standing: pd.DataFrame, overall: pd.DataFrame) -> str:
-    """Who leads under one partition, by how much, how sure, and at what cost."""
-    first = standing.iloc[0]
-    others = standing.loc[~standing["separated"], "strategy"].tolist()[1:]
-    cost = overall.set_index("strategy").loc[first["strategy"]]
-    alone = "all others are shown to be behind" if not others else f"not separated: {', '.join(others)}"
-    return (
-        f"{partition}: {first['strategy']} leads with mean rank {first['rank']:.1f} "
-        f"[{first['low']:.1f}, {first['high']:.1f}] of {len(standing)} over "
-        f"{many(int(first['scenarios']), 'problem')} and {many(int(first['seeds']), 'seed')}; {alone}. "
-        f"Uploads to target: {numbers.number(cost['uploads'], 2)} × the least; kept at the server: "
-        f"{numbers.size(cost['server_bytes'])}, at clients: {numbers.size(cost['clients_bytes'])}."
-    )
-
-
 def candidates(known: Known, suite: Suite) -> list[Candidate]:
     """Return the strategies most worth comparing, each with the reason, and FedAvg.
 
@@ -194,8 +188,6 @@ def candidates(known: Known, suite: Suite) -> list[Candidate]:
     written = dict(zip(names, read(suite.source)["strategies"], strict=True))
     best = [label for label in known.why if label in written][:CANDIDATES]
     chosen = [Candidate(written[label], label, known.why[label]) for label in best]
-    if any(candidate.written in FEDAVG for candidate in chosen):
-        return chosen
     return [*chosen, Candidate("fedavg", "FedAvg", "synchronous, what others are compared with")]
 
 

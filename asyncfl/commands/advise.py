@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,15 +12,8 @@ from asyncfl import options
 from asyncfl.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
+from reports.leaderboard import CURRENT
 
-if TYPE_CHECKING:
-    from asyncfl.advice.advice import Known, Neighbour
-    from benchmarks.suite.suite import Suite
-    from fl_core.timing.characteristics import Characteristics
-
-    Answer = tuple[list[Neighbour], Known, Suite]  # populations, the nearest first; the suite measured there
-
-SUITE = "standard"  # whose populations were measured
 JOBS = 30  # of a typical client, in the suite that checks the advice
 
 
@@ -74,10 +67,14 @@ def command(
       asyncfl advise --trace jobs.parquet --client device --start began --end ended
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
     """  # noqa: D301 - click's mark for lines to be left alone
+    import pandas as pd
+
     from asyncfl.advice import advice
+    from asyncfl.leaderboard import entry
     from benchmarks.yaml_io import dump
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
+    from reports.leaderboard.tables import Tables
 
     if trace and slow is not None:
         raise UserError("--slow: the trace says how fast the clients are; leave out either")
@@ -93,10 +90,14 @@ def command(
         own = advice.of_timing(own_timing, count, JOBS * typical)
     except ValueError as error:
         raise UserError(str(error)) from None
-    neighbours, known, suite = _newest(own) or _older(own)
+    tables = Tables.load(CURRENT)
+    suites = entry.suites(tables.rules, "seeds=1")
+    measured = pd.concat([tables.finals, tables.held_out])["timing"]
+    neighbours = advice.neighbours(own, suites, measured)
+    known = advice.known(tables, neighbours[0].timing if neighbours and neighbours[0].near else None)
     for line in (*advice.near(own, neighbours), *known.said):
         print_text(line)
-    strategies = advice.candidates(known, suite)
+    strategies = advice.candidates(known, suites[0])
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
@@ -106,38 +107,6 @@ def command(
         f"Check it on your own problem, in place of digits in {out}: "
         f"asyncfl tune {out}, then asyncfl run {out} --tuned"
     )
-
-
-def _newest(own: Characteristics) -> Answer | None:
-    """What leaderboard 1.0 knows; None where it has no entries, or no population that is near."""
-    from asyncfl.advice import advice
-    from asyncfl.commands.leaderboard import CURRENT, VERSION
-    from benchmarks.suite.suite import load
-    from reports.leaderboard.rules import FILE
-    from reports.leaderboard.standing import standing
-    from reports.leaderboard.tables import Tables
-
-    if not (CURRENT / FILE).is_file():
-        return None
-    board, suite = standing(Tables.load(CURRENT)), load(VERSION, ["seeds=1"])
-    timings = board.costs.scenarios.get_level_values("timing").unique()
-    neighbours = advice.neighbours(own, suite, timings)
-    if not neighbours or not neighbours[0].near:
-        return None
-    return neighbours, advice.by_speed(board, neighbours[0].timing), suite
-
-
-def _older(own: Characteristics) -> Answer:
-    """What the board by ranks knows."""
-    from asyncfl.advice import advice
-    from asyncfl.commands.leaderboard import KEPT
-    from benchmarks.suite.suite import load
-    from reports.leaderboard.board import Leaderboard
-
-    board, suite = Leaderboard.load(KEPT, SUITE), load(SUITE, ["seeds=1"])
-    neighbours = advice.neighbours(own, suite, board.runs["timing"].unique())
-    timing = neighbours[0].timing if neighbours and neighbours[0].near else None
-    return neighbours, advice.by_rank(board, timing), suite
 
 
 def _described(

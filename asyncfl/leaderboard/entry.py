@@ -69,6 +69,12 @@ class Asked:
         return replace(self, scale=scale) if scale in scales else None
 
 
+def suites(rules: Rules, *settings: str) -> list[Suite]:
+    """Return the suites of all workloads of a version, held-out ones too, with settings as of --set."""
+    asked = [Asked(rules.suite, settings, workload) for workload in rules.workloads]
+    return [own.loaded for each in asked for own in (each, each.held_out) if own]
+
+
 @dataclass(frozen=True)
 class Design:
     """The scenarios of a design in which all studies have ended."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from asyncfl.commands import leaderboard as show
 from benchmarks.errors import UserError
 from fl_core.text import many
+from reports.leaderboard import CURRENT
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -20,26 +20,18 @@ if TYPE_CHECKING:
     from tuning.study import Campaign
 
 
-class WithDefault(click.Group):
-    """A group that takes its command to be `show` where none is named."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Say which strategies lead; make, score and verify entries of the leaderboard.
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `show` before what is no command."""
-        if not args or args[0] not in {*self.commands, *self.get_help_option_names(ctx)}:
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=WithDefault)
-def command() -> None:
-    """Say which strategies lead; make, score and verify entries of version 1.0.
-
-    Without a command: show, the board by ranks that stands until version 1.0 has two workloads.
+    Without a command: score, of the entries kept with the package.
     """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(score)
 
 
-command.add_command(show.command, "show")
-folder = click.argument("folder", default=show.CURRENT, type=click.Path(file_okay=False, path_type=Path))
+folder = click.argument("folder", default=CURRENT, type=click.Path(file_okay=False, path_type=Path))
 
 
 @command.command()
@@ -159,7 +151,8 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     """
     from secrets import randbelow
 
-    from asyncfl.leaderboard.verify import checks, other_goals, suites
+    from asyncfl.leaderboard.entry import suites
+    from asyncfl.leaderboard.verify import checks, other_goals, strategies
     from fl_core.text import nearest
     from reports.leaderboard.tables import Tables, altered
 
@@ -172,7 +165,7 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     for name in altered(folder, tables.rules):
         wrong += 1
         click.echo(f"{folder / name}: missing, or not the table of the rules' digest")
-    known = suites(folder, tables.rules)
+    known = suites(tables.rules, strategies(folder))
     for name in other_goals(known, tables.rules):
         wrong += 1
         click.echo(f"{name}: the rules have another budget or targets than the suite")

@@ -11,7 +11,6 @@ import pandas as pd
 
 from asyncfl.leaderboard.entry import (
     STRATEGIES,
-    Asked,
     Place,
     chosen,
     chosen_for_others,
@@ -47,17 +46,12 @@ class Check:
         return " · ".join([*words, f"point {self.run['point']}", f"seed {self.run['seed']}"])
 
 
-def suites(folder: Path, rules: Rules) -> list[Suite]:
-    """Return the suites of all workloads of a folder, held-out ones too, with the folder's strategies."""
+def strategies(folder: Path) -> str:
+    """Return the strategies of a folder, as a setting of its suites."""
     path = folder / STRATEGIES
     if not path.is_file():
         raise UserError(f"{path}: there are no strategies beside the tables")
-    setting = f"strategies={json.dumps(yaml_io.read(path).get('strategies'))}"
-    workloads = sorted(
-        {name.removesuffix("-design.csv") for name in rules.files if name.endswith("-design.csv")}
-    )
-    asked = [Asked(rules.suite, [setting], workload) for workload in workloads]
-    return [own.loaded for each in asked for own in (each, each.held_out) if own]
+    return f"strategies={json.dumps(yaml_io.read(path).get('strategies'))}"
 
 
 def other_goals(known: Sequence[Suite], rules: Rules) -> list[str]:

@@ -1,1 +1,5 @@
-"""Standings of strategies over many scenarios: ranks, performance profiles, cost, and advice from them."""
+"""The leaderboard: kept tables, costs, scores with their intervals, figures and page."""
+
+from pathlib import Path
+
+CURRENT = Path(__file__).parents[2] / "benchmarks" / "leaderboard" / "1.0"  # the newest version

@@ -1,4 +1,4 @@
-"""The figures of version 1.0: speed-ups with both intervals, time against bytes, budget curves."""
+"""Figures of the leaderboard: speed-ups with both intervals, time against bytes, budget curves, profiles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from reports import numbers
 from reports.figures import look, svg
 from reports.figures.names import name_points
 from reports.leaderboard.costs import Array
-from reports.leaderboard.figures import LEADERS, LETTER, LONGEST, ROW, WIDTH
+from reports.leaderboard.profiles import LATEST, profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+WIDTH, ROW, LETTER = 520, 24, 6.4  # pixels; a figure is read on a phone, too
+LONGEST = 34  # letters of a name on a line
+LEADERS = 8  # strategies whose curves are drawn; more cannot be told apart
 FACTORS = "Sooner than tuned {} (times)"
 
 
@@ -90,6 +93,30 @@ def budget_figure(strategies: Sequence[str], curves: Array, reference: str) -> s
     return svg.Drawing(
         paint, said, (WIDTH, 360), (56, 12, 12, 44), [(i, strategies[p]) for i, p in enumerate(order)]
     )
+
+
+def profile_figure(ratios: pd.DataFrame, shown: Sequence[str]) -> svg.Drawing:
+    """Return the share of scenarios whose target a strategy meets within a factor of the best time.
+
+    Args:
+        ratios: Times to target as multiples of the fastest strategy's, [scenario, strategy].
+        shown: The strategies that are drawn.
+    """
+
+    def paint(axes: Axes) -> None:
+        for index, strategy in enumerate(shown):
+            factors, shares = profile(ratios[strategy])
+            x, y = [*factors, LATEST], [*shares, shares[-1]]
+            how = {"color": svg.series(index), "linestyle": svg.line_style(index), "linewidth": 1.8}
+            axes.step(x, y, where="post", marker=look.marker(index), markersize=5, markeredgewidth=0, **how)
+        axes.set_xlim(1, LATEST)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel("Time to target, as a multiple of the fastest strategy’s")
+        axes.set_ylabel("Scenarios whose target is met (%)")
+        axes.yaxis.set_major_formatter(svg.tick_text(share=True))
+
+    said = f"Performance profiles of {', '.join(shown)}"
+    return svg.Drawing(paint, said, (WIDTH, 360), (56, 12, 12, 44), list(enumerate(shown)))
 
 
 def _plain(axes: Axes, which: str) -> None:

@@ -10,7 +10,6 @@ from fl_core.text import listed, many
 from reports import numbers
 from reports.leaderboard import charts
 from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.figures import LEADERS, profile_figure
 from reports.leaderboard.held_out import correlations, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios, score
@@ -19,9 +18,8 @@ from reports.leaderboard.standing import BOLD, BOUNDS, Standing, interval, spear
 from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 from reports.tables import markdown
 
-STEM = "leaderboard_1"
+STEM = "leaderboard"
 COMMAND = "asyncfl leaderboard score --markdown docs"
-WORKLOADS = 2  # from which on a version stands
 THIRD = 1 / 3  # the shorter horizon
 LEVEL = 0.8  # correlation between orders from which on they are said to agree
 STANDING = ("Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Missed")
@@ -64,15 +62,15 @@ def write(tables: Tables, folder: Path) -> Path:
     reference = tables.rules.reference
     curves = budget_curves(own.costs, reference)
     tuned = tables.finals[tables.finals["ruleset"] == TUNED]
-    times = ratios(tuned[tuned["strategy"].isin(table.index)], "time_hard")
+    times = ratios(tuned[tuned["strategy"].isin(table.index)])
     figures = {
         "speedups": charts.speedup_figure(table, reference),
         "bytes": charts.cost_figure(table, reference),
         "budget": charts.budget_figure(own.costs.strategies, curves, reference),
     }
     if len(times):
-        shown = times.apply(score).sort_values(ascending=False, kind="stable").index[:LEADERS]
-        figures["profiles"] = profile_figure(times, shown.tolist())
+        shown = times.apply(score).sort_values(ascending=False, kind="stable").index[: charts.LEADERS]
+        figures["profiles"] = charts.profile_figure(times, shown.tolist())
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         figure.save(folder / f"{STEM}-{name}.svg")
@@ -103,7 +101,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
     held_out, third = correlations(tables), standing(tables, horizon=THIRD)
     agreement = [_agreement(*pair) for pair in _orders(held_out, spearman(own.scores, third.scores))]
     parts = [
-        f"# Leaderboard {rules.version}" + (", in the making" if len(workloads) < WORKLOADS else ""),
+        f"# Leaderboard {rules.version}",
         *(said for agrees, said in agreement if not agrees),
         _lead(table, own),
         _leaders(own),

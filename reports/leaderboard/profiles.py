@@ -11,16 +11,15 @@ from reports.leaderboard.rules import SCENARIO
 LATEST = 4.0  # the factor up to which a profile counts
 
 
-def ratios(results: pd.DataFrame, column: str = "time_to_target") -> pd.DataFrame:
-    """Return [scenario, strategy]: median time to the target over seeds, divided by the best strategy's.
+def ratios(results: pd.DataFrame) -> pd.DataFrame:
+    """Return [scenario, strategy]: median time to the hard target over seeds, divided by the best strategy's.
 
     inf where the median seed never met it; scenarios in which no strategy met it are left out.
 
     Args:
         results: A row for each run, with its scenario and strategy.
-        column: Of times to the target.
     """
-    times = results.pivot_table(column, SCENARIO, "strategy", aggfunc="median", dropna=False)
+    times = results.pivot_table("time_hard", SCENARIO, "strategy", aggfunc="median", dropna=False)
     best = times.min(axis=1)
     return times[np.isfinite(best)].div(best[np.isfinite(best)], axis=0)
 

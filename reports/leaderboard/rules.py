@@ -60,6 +60,12 @@ class Rules(Frozen):
             raise UserError(next(lines_of(path, error, cls, document))) from None
 
     @property
+    def workloads(self) -> list[str]:
+        """The workloads that have tables: scales of the suite."""
+        ending = "-design.csv"
+        return sorted(name.removesuffix(ending) for name in self.files if name.endswith(ending))
+
+    @property
     def frames(self) -> pd.DataFrame:
         """Budget, easy and hard by problem, partition, timing; of the held-out scenarios, too."""
         return pd.DataFrame([own.model_dump() for own in (*self.scenarios, *self.held_out)]).set_index(

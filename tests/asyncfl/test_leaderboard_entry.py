@@ -87,9 +87,9 @@ def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
     assert [line.split()[0] for line in called("score", str(entered)).splitlines()[-2:]].count("FedAvg") == 1
     page = entered.parent / "page"
     called("score", str(entered), "--markdown", str(page))
-    text = (page / "leaderboard_1.md").read_text()
-    assert text.startswith("# Leaderboard 1.0, in the making") and "## Held-out scenarios" in text
-    figures = re.findall(r"\]\((leaderboard_1-\w+\.svg)\)", text)
+    text = (page / "leaderboard.md").read_text()
+    assert text.startswith("# Leaderboard 1.0\n") and "## Held-out scenarios" in text
+    figures = re.findall(r"\]\((leaderboard-\w+\.svg)\)", text)
     assert len(figures) >= 3 and all((page / name).is_file() for name in figures)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
 from benchmarks.yaml_io import dump, parse
 from reports.gate import baseline
-from reports.leaderboard import results
+from reports.leaderboard import CURRENT
+from reports.leaderboard.rules import Rules
+from reports.leaderboard.tables import DESIGN, Tables
+from reports.leaderboard.tables import KINDS as KEPT
 from tuning.storage import open_storage
 
 SHIPPED = Path(tuned.__file__).parents[1]
@@ -56,6 +60,14 @@ def with_table(path: Path) -> None:
         raise UserError(f"{path.parent}: {error}") from None
 
 
+def with_board(path: Path) -> None:
+    """Read the runs of a design beside rules, points and final runs."""
+    shutil.copy(CURRENT / "rules.yaml", path.parent)
+    for kind in ("points", "finals"):
+        (path.parent / f"f-{kind}.csv").write_text(",".join(KEPT[kind]))
+    Tables.load(path.parent)
+
+
 # How each file is read, a small one, and its name.
 KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "suite": (lambda path: load(str(path)).runs(), dump(SUITE).encode(), "f.yaml"),
@@ -71,7 +83,8 @@ KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "trace": (with_trace, b"0,1\n1,2\n", "f.csv"),
     "partition": (with_partition, b"0,1\n1,2\n", "f.csv"),
     "lists": (with_partition, b"[[0], [1]]", "f.json"),
-    "results": (results.load, (SHIPPED / "leaderboard/standard-text-tuned.csv").read_bytes(), "f.csv"),
+    "rules": (lambda path: Rules.load(path.parent), (CURRENT / "rules.yaml").read_bytes(), "rules.yaml"),
+    "board": (with_board, b",".join(name.encode() for name in DESIGN), "f-design.csv"),
     "journal": (lambda path: open_storage(str(path)), JOURNAL, "f.journal"),
 }
 

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.errors import UserError
+from reports.leaderboard import profiles
 from reports.leaderboard import standing as standing_module
 from reports.leaderboard.choice import best_of, budget_curves, for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
@@ -264,6 +265,21 @@ def test_intervals_know_that_the_choice_was_made_on_few_seeds(three: Tables) -> 
     assert found.scores[at] == other.scores[at] and wider[at] < low[at]
 
 
+def test_profiles_by_hand() -> None:
+    """X: 1 and 2, Y: 2 and 1, Z never; up to τ = 2 in half of the scenarios, from there on in all."""
+    times = {"X": (10.0, 10.0), "Y": (20.0, 5.0), "Z": (inf, inf)}
+    rows = [("a", "", "b"[:seed], name, time) for name, own in times.items() for seed, time in enumerate(own)]
+    runs = pd.DataFrame(rows, columns=[*SCENARIO, "strategy", "time_hard"])
+    found = profiles.ratios(runs)
+    assert found.to_dict("list") == {"X": [1, 2], "Y": [2, 1], "Z": [inf, inf]}
+    factors, shares = profiles.profile(found["X"])
+    assert factors.tolist() == [1, 2] and shares.tolist() == [0.5, 1]
+    assert (
+        profiles.score(found["X"]) == pytest.approx((1 * 0.5 + 2 * 1) / 3) and profiles.score(found["Z"]) == 0
+    )
+    assert profiles.ratios(runs.assign(time_hard=inf)).empty
+
+
 def test_orders_at_two_horizons(three: Tables) -> None:
     full, third = standing(three), standing(three, horizon=1 / 3)
     assert third.costs.finals[TUNED].max() == pytest.approx(log(BUDGET / 3))
@@ -322,7 +338,7 @@ def test_the_page_begins_with_an_order_that_does_not_hold(
     text = write(tables, tmp_path).read_text()
     head, first, *_ = text.split("\n\n")
     assert head == "# Leaderboard test" and first.startswith(said)
-    figures = re.findall(r"\]\((leaderboard_1-\w+\.svg)\)", text)
+    figures = re.findall(r"\]\((leaderboard-\w+\.svg)\)", text)
     assert len(figures) == 4 and all((tmp_path / name).is_file() for name in figures)
 
 

@@ -1,0 +1,150 @@
+"""`asyncfl advise`: the nearest population of the leaderboard, who is soonest there, a suite to check it."""
+
+import json
+import re
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from test_leaderboard_scores import BEST, ENTRIES, board, held_out
+
+from asyncfl.advice import advice
+from asyncfl.commands import advise
+from benchmarks.errors import UserError
+from benchmarks.suite.suite import load
+from fl_core.scenario import Timing
+from reports.leaderboard.rules import FILE, Frame
+from reports.leaderboard.tables import Tables
+
+TIMINGS = {  # of the tables → of the suite `leaderboard`, whose scales are workloads
+    "alike": "exponential per step",
+    "two-speed": "no suite has it",
+    "away": "nor this",
+    "slow": "two-speed 20 % × 4 per step jobs exponential",
+}
+
+
+def renamed(tables: Tables) -> Tables:
+    """The tables as entries of the suite `leaderboard`."""
+
+    def of_suite(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        return tuple(own.model_copy(update={"timing": TIMINGS[own.timing]}) for own in frames)
+
+    rules = tables.rules.model_copy(
+        update={
+            "suite": "leaderboard",
+            "files": {"features10-design.csv": ""},
+            "scenarios": of_suite(tables.rules.scenarios),
+            "held_out": of_suite(tables.rules.held_out),
+        }
+    )
+    parts = {
+        name: getattr(tables, name).replace({"timing": TIMINGS}) for name in ("design", "finals", "held_out")
+    }
+    return replace(tables, rules=rules, **parts)
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A version in which FedBuff is soonest on the board, and ACE in the held-out scenarios."""
+    folder, tables = tmp_path / "1.0", renamed(held_out({"FedBuff": 40, "ACE": 20, "FedAvg": 80}))
+    tables.save(folder, "features10")
+    (folder / FILE).write_text(json.dumps(tables.rules.model_dump(mode="json")))
+    monkeypatch.setattr(advise, "CURRENT", folder)
+    return folder
+
+
+def told(*arguments: str) -> str:
+    """What `asyncfl advise` prints."""
+    done = CliRunner().invoke(advise.command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def advised(path: Path) -> list[str]:
+    """The strategies of the suite that was written."""
+    return [own.reference() for own in load(str(path)).spec.strategies]
+
+
+def test_clients_alike_are_advised_who_is_soonest_and_how_sure_that_is(kept: Path, tmp_path: Path) -> None:
+    said = told("--clients", "20", "--out", str(tmp_path / "mine.yaml"))
+    assert "Nearest: exponential per step, 1.01 × away" in said
+    assert "Leaderboard (a and b): FedBuff reaches the hard target" in said
+    found = re.search(r"over seeds \[([\d.]+), ([\d.]+)\], over scenarios \[([\d.]+), ([\d.]+)\]", said)
+    assert found
+    assert all(0.8 < float(end) / (BEST["FedAvg"] / BEST["FedBuff"]) < 1.25 for end in found.groups())
+    assert "first with a probability of 1.00; all others are shown to be behind." in said
+    assert "i.i.d.: FedBuff reaches" in said and "FedBuff: leads with i.i.d. data there" in said
+    assert advised(tmp_path / "mine.yaml") == ["fedbuff", "ace", "fedavg"]
+
+
+def test_clients_of_two_speeds_are_advised_from_held_out_scenarios(kept: Path, tmp_path: Path) -> None:
+    """ACE takes a quarter of FedAvg's time there, FedBuff half of it."""
+    said = told("--clients", "40", "--slow", "20%", "--factor", "4", "--out", str(tmp_path / "mine.yaml"))
+    assert "Nearest: two-speed 20 % × 4 per step jobs exponential" in said
+    assert (
+        "held-out scenarios (a and b), where nothing was tuned: ACE reaches the hard target 4.0 × sooner"
+        in said
+    )
+    assert "FedBuff: 2.0 × sooner than FedAvg there" in said
+    suite = load(str(tmp_path / "mine.yaml"))
+    assert suite.spec.problem.clients == 40 and advised(tmp_path / "mine.yaml") == [
+        "ace",
+        "fedbuff",
+        "fedavg",
+    ]
+
+
+def test_who_leads_under_either_split_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where others are sooner on average: with skewed labels FedAvg takes a tenth of the time."""
+    monkeypatch.setattr(advice, "CANDIDATES", 2)
+    tables = renamed(board(**ENTRIES))
+    ahead = (tables.finals["partition"] == "skew") & (tables.finals["strategy"] == "ACE")
+    times = tables.finals["time_hard"].where(~ahead, tables.finals["time_hard"] / 3)
+    known = advice.known(replace(tables, finals=tables.finals.assign(time_hard=times)), TIMINGS["alike"])
+    chosen = advice.candidates(known, load("leaderboard", ["seeds=1"]))
+    assert [(own.label, own.why) for own in chosen[:2]] == [
+        ("FedBuff", "leads with i.i.d. data there"),
+        ("ACE", "leads with skew data there"),
+    ]
+
+
+def test_where_nothing_near_was_measured_it_says_so(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of one client a thousand times slower than the others."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("client,length\n" + "".join(f"{i},1\n" for i in range(9)) + "9,1000\n")
+    said = told("--trace", "log.csv", "--out", "mine.yaml")
+    assert "Nothing near was measured" in said and "leads" not in said
+    found = re.search(r"FedBuff: ([\d.]+) × sooner than tuned FedAvg over all of the leaderboard", said)
+    assert found and float(found[1]) == pytest.approx(BEST["FedAvg"] / BEST["FedBuff"], rel=0.1)
+    assert "    path: log.csv\n" in (tmp_path / "mine.yaml").read_text()  # the folder may be moved
+    suite = load(str(tmp_path / "mine.yaml"))
+    assert suite.spec.problem.clients == 10 and "Nothing near was measured." in suite.description
+    assert advised(tmp_path / "mine.yaml") == ["fedbuff", "ace", "fedavg"]
+
+
+def test_neighbours_are_sorted_by_distance() -> None:
+    law = {"name": "two_speed", "jobs": "exponential"}
+    own = advice.of_timing(Timing.model_validate({"durations": law}), 20, 30)
+    found = advice.neighbours(
+        own,
+        [load("standard", ["seeds=1"])],
+        ["exponential", "two-speed 20 % × 10 jobs exponential", "of no suite"],
+    )
+    assert [there.timing for there in found] == ["two-speed 20 % × 10 jobs exponential", "exponential"]
+    assert found[0].distance == pytest.approx(0, abs=0.05) and found[1].distance > log(10)
+
+
+def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("nonsense\nx,\n")
+    for arguments, message in (
+        (("--trace", str(tmp_path / "log.csv")), "a row is a client and lengths"),
+        (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow: the trace says"),
+        (("--out", str(tmp_path / "log.csv")), "exists already"),
+    ):
+        with pytest.raises(UserError, match=message):
+            told(*arguments)
