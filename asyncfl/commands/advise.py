@@ -12,7 +12,6 @@ from asyncfl import options
 from asyncfl.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
-from reports.leaderboard import CURRENT
 
 JOBS = 30  # of a typical client, in the suite that checks the advice
 
@@ -70,11 +69,11 @@ def command(
     import pandas as pd
 
     from asyncfl.advice import advice
-    from asyncfl.leaderboard import entry
     from benchmarks.yaml_io import dump
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
     from reports.leaderboard.tables import Tables
+    from reports.leaderboard.workloads import suites
 
     if trace and slow is not None:
         raise UserError("--slow: the trace says how fast the clients are; leave out either")
@@ -90,14 +89,14 @@ def command(
         own = advice.of_timing(own_timing, count, JOBS * typical)
     except ValueError as error:
         raise UserError(str(error)) from None
-    tables = Tables.load(CURRENT)
-    suites = entry.suites(tables.rules, "seeds=1")
+    tables = Tables.load(options.LEADERBOARD)
+    scales = suites(tables.rules, "seeds=1")
     measured = pd.concat([tables.finals, tables.held_out])["timing"]
-    neighbours = advice.neighbours(own, suites, measured)
+    neighbours = advice.neighbours(own, scales, measured)
     known = advice.known(tables, neighbours[0].timing if neighbours and neighbours[0].near else None)
     for line in (*advice.near(own, neighbours), *known.said):
         print_text(line)
-    strategies = advice.candidates(known, suites[0])
+    strategies = advice.candidates(known, scales[0])
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")

@@ -21,6 +21,7 @@ from fl_core.text import nearest
 from reports.leaderboard.marks import incomplete, unequal
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import RULESETS, Tables
+from reports.leaderboard.workloads import Asked
 from tuning.estimate import core_seconds
 from tuning.plan import plan
 from tuning.study import Campaign
@@ -36,9 +37,9 @@ class Evidence:
     against: Sequence[str]  # labels of the baselines; none: the suite's
 
     @cached_property
-    def asked(self) -> entry.Asked:
+    def asked(self) -> Asked:
         """The suite with these strategies, without the scenarios that the author's refuses."""
-        listed = entry.strategies(entry.Asked(self.suite, (), self.scale).loaded)
+        listed = entry.strategies(Asked(self.suite, (), self.scale).loaded)
         known = {own["label"]: own for own in listed}
         for name in self.against:
             if name not in known:
@@ -47,7 +48,7 @@ class Evidence:
                 )
         baselines = [json.dumps(known[name]) for name in self.against or known]
         strategies = f"strategies=[{', '.join([self.written, *baselines])}]"
-        return entry.Asked(self.suite, [strategies], self.scale, leave_out=True)
+        return Asked(self.suite, [strategies], self.scale, leave_out=True)
 
     @property
     def loaded(self) -> Suite:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import inf, nan
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 from optuna.trial import FrozenTrial
@@ -16,20 +16,19 @@ from asyncfl.leaderboard.finals import finals, label
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
-from benchmarks.suite.suite import PlannedRun, Suite, load
+from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.schema import JOINT
 from reports.leaderboard.choice import for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, TUNED, Tables
+from reports.leaderboard.workloads import Asked
 from tuning.ledger import AGAIN, RESULT, Ledger
 from tuning.objective import Measured
 from tuning.plan import plan
 from tuning.study import Campaign
 
 VERSION = "1.0"
-FINAL = "_finals"  # ends the name of the suite under which final runs are recorded
-HELD_OUT = "_held_out"  # ends the name of a workload's scale with scenarios in which nothing is tuned
 STRATEGIES = "strategies.yaml"  # the strategies of a folder, as a suite has them
 Place = tuple[str, str, str]  # problem, partition, timing
 Run = Callable[[Campaign], Sequence[Ledger]]  # runs what is left of a campaign
@@ -40,39 +39,6 @@ def place(run: PlannedRun) -> Place:
     problem, partition = labels.problem(run.problem), labels.partition(run.problem)
     words = run.scenario.split(JOINT)
     return problem, partition, JOINT.join(word for word in words if word not in (problem, partition))
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A suite with a design of tuning, as it is asked for."""
-
-    suite: str  # its name, or the path of its file
-    settings: Sequence[str] = ()  # as of --set
-    scale: str | None = None
-    leave_out: bool = False  # scenarios that a strategy refuses
-
-    @cached_property
-    def loaded(self) -> Suite:
-        """The suite, without tuned values."""
-        return load(self.suite, self.settings, self.scale, tuned=False, leave_out=self.leave_out)
-
-    @property
-    def finals(self) -> Self:
-        """The suite under the name of its final runs."""
-        return replace(self, settings=[*self.settings, f"name={self.loaded.spec.name}{FINAL}"])
-
-    @property
-    def held_out(self) -> Self | None:
-        """The held-out scenarios of the workload; None where the suite has none."""
-        scale = f"{self.loaded.scale}{HELD_OUT}"
-        scales = yaml_io.read(self.loaded.source).get("scales") or {}
-        return replace(self, scale=scale) if scale in scales else None
-
-
-def suites(rules: Rules, *settings: str) -> list[Suite]:
-    """Return the suites of all workloads of a version, held-out ones too, with settings as of --set."""
-    asked = [Asked(rules.suite, settings, workload) for workload in rules.workloads]
-    return [own.loaded for each in asked for own in (each, each.held_out) if own]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import click
 from asyncfl import options
 from benchmarks.errors import UserError
 from fl_core.text import many
-from reports.leaderboard import CURRENT
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -31,7 +30,9 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(score)
 
 
-folder = click.argument("folder", default=CURRENT, type=click.Path(file_okay=False, path_type=Path))
+folder = click.argument(
+    "folder", default=options.LEADERBOARD, type=click.Path(file_okay=False, path_type=Path)
+)
 
 
 @command.command()
@@ -67,10 +68,11 @@ def enter(
     from benchmarks import engine as engines
     from benchmarks import interrupts
     from reports.leaderboard.rules import FILE, Rules
+    from reports.leaderboard.workloads import Asked
     from tuning.plan import plan
 
     computes = engines.engine(engine, address, workers)
-    asked = entry.Asked(suite, settings, scale)
+    asked = Asked(suite, settings, scale)
     campaign = plan(asked.loaded)
     campaign.check()
     design = entry.Design(asked, campaign, driver_of(campaign, computes, store, storage).ledgers)
@@ -151,10 +153,10 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     """
     from secrets import randbelow
 
-    from asyncfl.leaderboard.entry import suites
     from asyncfl.leaderboard.verify import checks, other_goals, strategies
     from fl_core.text import nearest
     from reports.leaderboard.tables import Tables, altered
+    from reports.leaderboard.workloads import suites
 
     tables = Tables.load(folder)
     for name in entries:

@@ -209,7 +209,7 @@ def _across(own: Standing, workloads: Sequence[str]) -> list[str]:
         heads = [" · ".join(map(str, scenarios[s][1:])) for s in at]
         mean = scores[:, at].mean(1)
         everywhere, *bounds = (
-            own.within(np.isin(np.arange(len(scenarios)), of)).bounds for of in [at, *([s] for s in at)]
+            own.within(np.isin(np.arange(len(scenarios)), there)).bounds for there in [at, *([s] for s in at)]
         )
         rows = [
             (

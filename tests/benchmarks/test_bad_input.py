@@ -12,12 +12,12 @@ import pytest
 
 from asyncfl.claims import files, kept
 from asyncfl.claims.families import members
+from asyncfl.options import LEADERBOARD
 from benchmarks.errors import UserError, shown, users_mistake
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
 from benchmarks.yaml_io import dump, parse
 from reports.gate import baseline
-from reports.leaderboard import CURRENT
 from reports.leaderboard.rules import Rules
 from reports.leaderboard.tables import DESIGN, Tables
 from reports.leaderboard.tables import KINDS as KEPT
@@ -62,7 +62,7 @@ def with_table(path: Path) -> None:
 
 def with_board(path: Path) -> None:
     """Read the runs of a design beside rules, points and final runs."""
-    shutil.copy(CURRENT / "rules.yaml", path.parent)
+    shutil.copy(LEADERBOARD / "rules.yaml", path.parent)
     for kind in ("points", "finals"):
         (path.parent / f"f-{kind}.csv").write_text(",".join(KEPT[kind]))
     Tables.load(path.parent)
@@ -83,7 +83,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "trace": (with_trace, b"0,1\n1,2\n", "f.csv"),
     "partition": (with_partition, b"0,1\n1,2\n", "f.csv"),
     "lists": (with_partition, b"[[0], [1]]", "f.json"),
-    "rules": (lambda path: Rules.load(path.parent), (CURRENT / "rules.yaml").read_bytes(), "rules.yaml"),
+    "rules": (lambda path: Rules.load(path.parent), (LEADERBOARD / "rules.yaml").read_bytes(), "rules.yaml"),
     "board": (with_board, b",".join(name.encode() for name in DESIGN), "f-design.csv"),
     "journal": (lambda path: open_storage(str(path)), JOURNAL, "f.journal"),
 }

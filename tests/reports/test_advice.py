@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from test_leaderboard_scores import BEST, ENTRIES, board, held_out
 
+from asyncfl import options
 from asyncfl.advice import advice
 from asyncfl.commands import advise
 from benchmarks.errors import UserError
@@ -52,7 +53,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder, tables = tmp_path / "1.0", renamed(held_out({"FedBuff": 40, "ACE": 20, "FedAvg": 80}))
     tables.save(folder, "features10")
     (folder / FILE).write_text(json.dumps(tables.rules.model_dump(mode="json")))
-    monkeypatch.setattr(advise, "CURRENT", folder)
+    monkeypatch.setattr(options, "LEADERBOARD", folder)
     return folder
 
 
