@@ -30,9 +30,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(score)
 
 
-folder = click.argument(
-    "folder", default=options.LEADERBOARD, type=click.Path(file_okay=False, path_type=Path)
-)
+folder = click.argument("folder", default=options.LEADERBOARD, type=options.DIR)
 
 
 @command.command()
@@ -44,7 +42,7 @@ folder = click.argument(
     "--out",
     metavar="DIR",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.DIR,
     help="The entry's folder.",
 )
 def enter(
@@ -100,7 +98,7 @@ def enter(
 
 @command.command()
 @folder
-@click.argument("more", nargs=-1, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("more", nargs=-1, type=options.DIR)
 @click.option(
     "--ruleset",
     type=click.Choice(["tuned", "one_setting"]),
@@ -111,7 +109,7 @@ def enter(
 @click.option(
     "--markdown",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.DIR,
     help="Write the page and its figures there.",
 )
 def score(*, folder: Path, more: tuple[Path, ...], ruleset: str, markdown: Path | None) -> None:
