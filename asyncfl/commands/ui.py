@@ -141,8 +141,10 @@ def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Pope
 
 
 def _print(lines: Iterable[str]) -> None:
+    """Print what the server says, but for the line on its settings, which are ours."""
     for line in lines:
-        sys.stderr.write(redacted(line))
+        if not line.startswith("[MLflow] Security middleware enabled"):
+            sys.stderr.write(redacted(line))
 
 
 def _answers(host: str, port: int) -> bool:

@@ -21,7 +21,7 @@ class Server:
     """In the place of MLflow's process, which ends at once."""
 
     started: list[tuple[list[str], dict[str, str]]]
-    stdout = (f"Cannot reach {URI}\n",)
+    stdout = ("[MLflow] Security middleware enabled with default settings.\n", f"Cannot reach {URI}\n")
 
     def __init__(self, arguments: list[str], env: dict[str, str], **_: Any) -> None:
         self.started.append((arguments, env))
@@ -47,6 +47,7 @@ def test_where_it_listens(words: list[str], host: str, monkeypatch: pytest.Monke
     assert environment["MLFLOW_BACKEND_STORE_URI"] == URI
     assert "secret" not in " ".join(arguments) + said.output
     assert "Cannot reach postgresql://127.0.0.1:9/db\n" in said.output
+    assert "middleware" not in said.output
 
 
 def test_pages_of_a_server_are_that_server_s() -> None:
