@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.redaction import one_line
+from fl_core.import_guard import place
 
 LONGEST = 290  # characters of a message; a line with the word before it has 300
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -72,6 +73,7 @@ def warn(sentence: str) -> None:
 
 
 def summarised(error: BaseException) -> str:
-    """An error as one line: what kind, and the first line of its text."""
+    """An error as one line: its kind, the first line of its text, and the line of the user's it came from."""
     lines = str(error).strip().splitlines()
-    return shown(f"{type(error).__name__}: {lines[0]}") if lines else type(error).__name__
+    text = f": {lines[0]}" if lines else ""
+    return shown(f"{type(error).__name__}{text}{place(error)}")

@@ -10,8 +10,7 @@ from time import monotonic
 from benchmarks import errors
 from benchmarks.redaction import command_line, one_line, redacted
 from benchmarks.tracking.provenance import machine, version, versions
-
-PACKAGES = ("asyncfl", "benchmarks", "fl_core", "reports", "tuning")
+from fl_core.import_guard import PACKAGES
 
 log = logging.getLogger(__name__)
 

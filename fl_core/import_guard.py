@@ -13,12 +13,14 @@ import importlib.util
 import os
 import stat
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -26,6 +28,8 @@ ALLOWED = ContextVar("asyncfl_allow_code", default=False)  # by --allow-code
 HOW = "allow it with --allow-code if you trust it"
 PACKAGE = "make one package of both, or name its folder in PYTHONPATH"
 SOURCES = Path(__file__).resolve().parents[1]
+PACKAGES = {"asyncfl", "benchmarks", "fl_core", "reports", "tuning"}
+LIBRARY = sysconfig.get_path("stdlib")
 
 _refusal: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why imports by path are disabled
 
@@ -81,6 +85,21 @@ def load(path: str) -> Any:
         if own and (neighbour := own.unnamed(missing)):
             raise ImportError(f"{neighbour} is not on the import path: {PACKAGE}") from None
         raise ModuleNotFoundError(f"{error}{_searched(missing)}") from None
+
+
+def place(error: BaseException) -> str:
+    """Return the line of the user's own code that an error came from, " (mine/own.py:7)"; empty if none."""
+    lines = [
+        (Path(file), number)
+        for frame, number in walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES
+        if not (file := frame.f_code.co_filename).startswith(("<", LIBRARY)) and "-packages" not in file
+    ]
+    if not lines:
+        return ""
+    file, number = lines[-1]
+    here = Path.cwd()
+    return f" ({file.relative_to(here) if file.is_relative_to(here) else file.name}:{number})"
 
 
 def _searched(module: str) -> str:

@@ -13,6 +13,7 @@ import pkgutil
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -182,6 +183,14 @@ class Part(Frozen):
     name: ClassVar[str]
     version: ClassVar[int] = 1  # raised when the same fields give other results, or a default changes
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has an __init__: write fields instead, such as `beta: float = 0.9`, which "
+                "suites and tuning can set"
+            )
+
     def identity(self) -> dict[str, Any]:
         return {"name": self.reference(), "version": self.version, **super().identity()}
 
@@ -317,5 +326,7 @@ def imported(path: str) -> Any:
     except import_guard.ImportRefusedError as error:
         raise PydanticCustomError("import", f"'{path}' is not imported, since {error}") from None
     except Exception as error:  # noqa: BLE001 - a user's module may fail in any way
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}{import_guard.place(error)}"
+        if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+            reason += nearest(error.name, vars(error.obj)).removesuffix(".")
         raise PydanticCustomError("import", f"cannot import '{path}': {reason}") from None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.suite.tuned import TunedFile
     from benchmarks.tracking.store import Store
     from tuning.campaign import Driver
+    from tuning.ledger import Ledger
     from tuning.study import Campaign
 
 
@@ -91,8 +91,7 @@ def command(
     driver = driver_of(campaign, computes, store, storage)
     interrupts.are_raised()
     try:
-        with _progress(driver, quiet=quiet) as show:
-            driver.run(computes, show)
+        _run(driver, computes, quiet=quiet)
     except KeyboardInterrupt:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         click.echo(f"\nStopped: {done}; trials in progress will be retried.")
@@ -127,6 +126,15 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
     return Driver(campaign, open_storage(storage or str(store.folder / options.JOURNAL)), store)
 
 
+def ledgers(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[Ledger]:
+    """Run what is left of a campaign, with its size and progress shown, and return its studies' ledgers."""
+    scenarios = len({study.scenario for study in campaign.studies})
+    click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
+    driver = driver_of(campaign, computes, store, storage)
+    _run(driver, computes, quiet=False)
+    return driver.ledgers
+
+
 def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:
     """Write what a campaign found, and warn of what is missing. Return it, and the file.
 
@@ -156,9 +164,8 @@ def _what_happened(driver: Driver, seconds: float) -> str:
     return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
 
 
-@contextmanager
-def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar where there is a terminal; else a line for each tenth of the trials."""
+def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
+    """Run a campaign, with a bar where there is a terminal; else with a line for each tenth of the trials."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -176,7 +183,7 @@ def _progress(driver: Driver, *, quiet: bool) -> Iterator[Callable[[int], None]]
                 tenths = 10 * ended // total
                 click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
 
-        yield show
+        driver.run(computes, show)
 
 
 def _write_page(name: str, store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from fl_core.text import duration, many
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
-    from tuning.ledger import Ledger
-    from tuning.study import Campaign
 
 SECONDS = 3600  # in an hour
 
@@ -68,14 +67,13 @@ def command(
     a shorter horizon, an ablation of its own fields; then a page, a LaTeX appendix, a manifest and
     the paragraph that may be claimed. Finished runs are not repeated.
     """
+    from asyncfl.commands.tune import ledgers
     from asyncfl.evidence import appendix
     from asyncfl.evidence.measured import Evidence
     from asyncfl.leaderboard import entry
     from benchmarks import engine as engines
     from benchmarks.device import processes
     from benchmarks.runs.estimate import elapsed, words
-    from tuning.campaign import Driver
-    from tuning.storage import open_storage
 
     asked = Evidence(strategy, suite, scale, against)
     campaign = asked.campaign
@@ -100,18 +98,10 @@ def command(
             f"--hours {hours:g}: the runs take {duration(seconds)}; name fewer baselines with --against, or "
             "a smaller --suite or --scale"
         )
-    engine = engines.engine("local", None, workers)
-    engine.warm_up("tuning.trials_job")
-    opened = open_storage(storage or str(store.folder / options.JOURNAL))
-
-    def run(campaign: Campaign) -> list[Ledger]:
-        driver = Driver(campaign, opened, store)
-        driver.run(engine, lambda _: None)
-        return driver.ledgers
-
+    computes = engines.engine("local", None, workers)
     interrupts.are_raised()
     try:
-        findings = asked.findings(run)
+        findings = asked.findings(partial(ledgers, computes=computes, store=store, storage=storage))
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)

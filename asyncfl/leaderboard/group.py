@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from fl_core.text import many
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
     from reports.leaderboard.tables import Tables
-    from tuning.ledger import Ledger
-    from tuning.study import Campaign
 
 
 @click.group(invoke_without_command=True)
@@ -61,7 +60,7 @@ def enter(
 
     Scenarios of which a study is not finished are left out. Finished runs are not repeated.
     """
-    from asyncfl.commands.tune import driver_of
+    from asyncfl.commands.tune import driver_of, ledgers
     from asyncfl.leaderboard import entry
     from benchmarks import engine as engines
     from benchmarks import interrupts
@@ -77,13 +76,7 @@ def enter(
     if not design.places:
         raise UserError(f"no scenario of {campaign.suite.name} is tuned to its end: asyncfl tune {suite}")
 
-    def run(campaign: Campaign) -> list[Ledger]:
-        driver = driver_of(campaign, computes, store, storage)
-        scenarios = len({study.scenario for study in campaign.studies})
-        click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
-        driver.run(computes, lambda _: None)
-        return driver.ledgers
-
+    run = partial(ledgers, computes=computes, store=store, storage=storage)
     interrupts.are_raised()
     earlier = Rules.load(out) if (out / FILE).is_file() else None
     try:

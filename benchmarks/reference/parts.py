@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError, PydanticUndefined
 from benchmarks.errors import UserError
 from benchmarks.reference.catalogue import FAMILIES, entry, family
 from benchmarks.suite.labels import first_line
+from benchmarks.suite.shipped import shipped
 from fl_core.parts import Candidates, Frozen, Part, Tune, find
 from fl_core.text import nearest
 
@@ -65,6 +66,8 @@ def described(kind: str | None, name: str) -> Description:
             reasons.append(error.message())
     if not parts and ":" in name:
         raise UserError(reasons[0])
+    if not parts and name in shipped():
+        raise UserError(f"{name} is a suite: asyncfl show {name}")
     if not parts:
         known = sorted({name for candidate in kinds for name in family(candidate).members()})
         raise UserError(f"nothing is called '{name}'{nearest(name, known)} asyncfl list prints all names")

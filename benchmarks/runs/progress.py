@@ -96,6 +96,11 @@ class Board:
         return f"about {duration(seconds)} left"
 
     @property
+    def waits(self) -> str:
+        """What is waited for, before the first news."""
+        return "" if self.active or self.ended else "starting workers"
+
+    @property
     def count(self) -> str:
         """How many tasks are done."""
         return f"{self.ended.total():{len(str(self.total))}}/{self.total}"
@@ -142,17 +147,18 @@ class Lines(Progress):
 
     def __init__(self, total: int) -> None:
         self.board = Board(total)
-        self._spoke = monotonic()
+        self._spoke, self._status = monotonic(), ""
 
     def see(self, event: TaskMessage) -> None:
         self.board.see(event)
         if event is not None and isinstance(event[1], BegunAnew | Resumed | Finished | Died):
             self._say(news(event[0], event[1]))
-        elif monotonic() - self._spoke > SILENCE:
-            self._say(" | ".join(self._life()))
+        elif monotonic() - self._spoke > SILENCE and (status := " | ".join(self._life())) != self._status:
+            self._status = status
+            self._say(status)
 
     def _life(self) -> Iterator[str]:
-        yield f"{self.board.share:.0%}"
+        yield self.board.waits or f"{self.board.share:.0%}"
         if self.board.remaining:
             yield self.board.remaining
         shown, more = self.board.shown(NAMES)
@@ -215,8 +221,7 @@ class Bars(Progress):
             picture.add_row(Text(run.task.name, style="dim"), ProgressBar(1.0, run.share, width=BAR), text)
         if more:
             picture.add_row(Text(more, style="dim"))
-        waits = "" if board.active or board.ended else "starting workers"
         picture.add_row(
-            f"{board.count} runs", ProgressBar(1.0, board.share, width=BAR), board.remaining or waits
+            f"{board.count} runs", ProgressBar(1.0, board.share, width=BAR), board.remaining or board.waits
         )
         return picture

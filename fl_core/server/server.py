@@ -269,9 +269,12 @@ class Server(Generic[M]):
 
         Args:
             k: How many.
-            p: Relative probability of each client [n]; uniform if left out.
+            p: Relative probability of each client [n], 0: never drawn; uniform if left out.
             busy: Admit all present clients.
             replace: Admit repetitions.
+
+        Raises:
+            ValueError: A probability is negative or not finite.
         """
         if k <= 0:
             return []
@@ -288,6 +291,11 @@ class Server(Generic[M]):
         weights = None
         if p is not None:
             weights = np.asarray(p, float)[pool]
+            wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+            if len(wrong):
+                raise ValueError(f"server.draw: relative probabilities are numbers ≥ 0, not {wrong[0]:g}")
+            if not weights.any():
+                return []
             if not replace:
                 k = min(k, int(np.count_nonzero(weights)))
             weights = weights / weights.sum()

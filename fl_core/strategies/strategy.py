@@ -46,6 +46,12 @@ class Strategy(Part):
     uplink: SerializeAsAny[Coding] | None = None  # how updates are coded; None: sent as they are
     downlink: SerializeAsAny[Coding] | None = None  # how models are coded; None: sent as they are
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} sets self.{name}: a strategy never changes; what changes in a run "
+            "belongs into server.memory"
+        )
+
     @model_validator(mode="before")
     @classmethod
     def _rate_of_its_optimizer(cls, written: Any) -> Any:

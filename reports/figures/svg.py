@@ -83,7 +83,7 @@ class Drawing:
         said: What pointing at a strategy says, by its index.
     """
 
-    paint: Callable[[Axes], None]
+    paint: Callable[[Axes], None] = field(repr=False)
     description: str
     size: tuple[float, float] = SIZE
     margins: tuple[float, float, float, float] = MARGINS

@@ -281,6 +281,7 @@ def test_list_a_part_prints_its_fields_in_words(here: AsyncFL) -> None:
     ("arguments", "said"),
     [
         (("fedbuf",), "Error: nothing is called 'fedbuf'; did you mean 'fedbuff'?"),
+        (("quickstart",), "Error: quickstart is a suite: asyncfl show quickstart"),
         (("duration", "fx"), "Error: no kind of parts is called 'duration'; did you mean 'durations'?"),
         (("nowhere:Nothing",), "Error: cannot import 'nowhere:Nothing': ModuleNotFoundError"),
     ],

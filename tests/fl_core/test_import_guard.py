@@ -12,7 +12,15 @@ from py_compile import compile as compiled
 
 import pytest
 
-from fl_core.import_guard import ALLOWED, ImportRefusedError, guarded, leave_the_path, load, own_packages
+from fl_core.import_guard import (
+    ALLOWED,
+    ImportRefusedError,
+    guarded,
+    leave_the_path,
+    load,
+    own_packages,
+    place,
+)
 
 LATE = """
 def late():
@@ -51,6 +59,13 @@ def test_the_folder_is_not_searched(folder: Path) -> None:
     for name in ("alone", "named", "named.inside", "beside"):
         with pytest.raises(ModuleNotFoundError):
             importlib.import_module(name)
+
+
+def test_an_error_has_its_place_in_the_users_code_not_in_a_library(folder: Path) -> None:
+    (folder / "named" / "wrong.py").write_text("import json\n\ndef read():\n    return json.loads('{')\n")
+    with pytest.raises(ValueError, match="Expecting property name") as told:
+        load("named.wrong:read")()
+    assert place(told.value) == " (named/wrong.py:4)"
 
 
 def test_what_is_named_is_found_and_nothing_else(folder: Path) -> None:

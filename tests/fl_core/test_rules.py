@@ -248,6 +248,21 @@ def test_a_strategy_without_receive_is_told_what_to_write() -> None:
         Mine()
 
 
+def test_a_strategy_has_fields_and_no_state() -> None:
+    with pytest.raises(TypeError, match=r"Mine has an __init__: write fields instead"):
+
+        class Mine(Strategy):
+            def __init__(self, beta: float = 0.9) -> None:
+                self.beta = beta
+
+    def receive(server: Server, update: Update) -> None:
+        strategy.velocity = update.delta  # type: ignore[attr-defined]
+
+    strategy = Scripted(on_receive=receive)
+    with pytest.raises(AttributeError, match=r"Scripted sets self.velocity: .* belongs into server.memory"):
+        play(strategy, scenario([1], updates=1))
+
+
 def test_4_due_and_idle() -> None:
     """Due: everyone at the start, then who arrived before the latest step."""
     due: list[list[int]] = []
@@ -299,6 +314,10 @@ def test_6_draw() -> None:
         if server.updates == 0:
             assert sorted(server.draw(9)) == [0, 1, 2, 3]
             assert set(server.draw(3, np.array([1.0, 0, 1, 0]))) == {0, 2}
+            assert server.draw(3, np.zeros(4)) == server.draw(3, np.zeros(4), replace=True) == []
+            for wrong in (-1.0, np.nan, np.inf):
+                with pytest.raises(ValueError, match=f"probabilities are numbers ≥ 0, not {wrong:g}"):
+                    server.draw(3, np.array([1.0, 0, 1, wrong]))
             assert len(server.draw(9, replace=True)) == 9
             assert server.draw(0) == []
             return [0, 1, 2]
@@ -309,7 +328,7 @@ def test_6_draw() -> None:
 
     simulation, _ = play(Scripted(on_next=following), scenario([1, 1, 1, 1], updates=1))
     assert set(draws[0]) == {0, 1, 2, 3}
-    assert simulation.state.draws == 3 + 4  # none for zero clients
+    assert simulation.state.draws == 8 + 4  # none for zero clients
 
     def first_draws(step_between: bool) -> list[int]:
         found: list[int] = []

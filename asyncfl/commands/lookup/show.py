@@ -54,7 +54,7 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 
 
 def _prospect(runs: list[PlannedRun]) -> str:
-    """How long the runs will take, or why they cannot run."""
+    """How long the runs will take. Raises InvalidProblemError where they cannot run."""
     from benchmarks import device
     from benchmarks.runs import estimate
     from fl_core.problems.problem import InvalidProblemError
@@ -66,8 +66,8 @@ def _prospect(runs: list[PlannedRun]) -> str:
                 print_text(remark)
         processes = device.processes()
         return f"Estimated time: {estimate.words(estimate.seconds(runs, processes), processes)}"
-    except InvalidProblemError as error:
-        return f"It cannot run: {error}"
+    except InvalidProblemError:
+        raise
     except Exception as error:
         reason = users_mistake(error)
         if reason is None:

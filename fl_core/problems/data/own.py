@@ -2,7 +2,8 @@
 
 - one data set: tensors `(x, y)`, a torch `Dataset`, or tensors in another structure: `((a, b), y)`;
 - two of these, `(train, test)`, or four tensors `(x_train, y_train, x_test, y_test)`;
-- a list with one of the above for each client, or dicts with an entry `client`, which modules do not see.
+- a list with one of the above for each client, alone or with test data for all as `(list, test)`;
+- dicts with an entry `client`, which modules do not see.
 
 Items of a Dataset may be tuples, dicts and lists of numbers and tensors, nested. Items that differ in shape
 or hold anything else need `collate_fn`, which makes a mini-batch of a list of them. Where no test data are
@@ -22,6 +23,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from fl_core.import_guard import place
 from fl_core.parts import imported
 from fl_core.problems.data.data import Data, deciles, drawn
 from fl_core.problems.data.items import Items, as_column
@@ -30,7 +32,8 @@ from fl_core.problems.problem import InvalidProblemError
 TEST = 0.2  # the share that is kept for testing
 CLIENT = "client"  # the entry of a dict that says whose a data point is
 EXPECTED = (
-    "tensors (x, y), a torch Dataset, (train, test) of these, or a list with one of them for each client"
+    "tensors (x, y), a torch Dataset, (train, test) of these, or a list with one of them for each client, "
+    "alone or as (list, test)"
 )
 Collate = Callable[[list[Any]], Any]
 
@@ -64,8 +67,12 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
     try:
         returned = function()
     except Exception as error:
-        reason = " ".join(str(error).split())
-        raise InvalidProblemError(f"data {path} failed: {type(error).__name__}: {reason}") from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{place(error)}"
+        raise InvalidProblemError(f"data {path} failed: {reason}") from error
+    test = None
+    pair = isinstance(returned, tuple) and len(returned) == 2 and not any(map(_is_array, returned))
+    if pair and isinstance(returned[0], list):
+        returned, test = returned
     if not isinstance(returned, list):
         train, test = _halves(path, returned, collate_fn)
         if test is None:
@@ -77,6 +84,9 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
         raise InvalidProblemError(
             f"data {path} returns {len(returned)} data sets, and there are {clients} clients: set clients"
         )
+    if test is not None:
+        trains = [_half(f"{path}, client {at}", part, collate_fn) for at, part in enumerate(returned)]
+        return _data(path, _joined(path, trains), _half(path, test, collate_fn))
     return _by_client(
         path,
         [_halves(f"{path}, client {at}", part, collate_fn) for at, part in enumerate(returned)],
@@ -112,9 +122,11 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
         raise InvalidProblemError(f"data {path} returns {_called(returned)}, not {EXPECTED}")
     lengths = [len(leaf) for leaf in leaves]
     if clients is not None:
+        clients = np.ravel(clients.cpu() if isinstance(clients, Tensor) else clients).tolist()
         lengths.append(len(clients))
-        clients = torch.as_tensor(clients).tolist()
-    if not lengths[0] or len(set(lengths)) > 1:
+    if not any(lengths):
+        raise InvalidProblemError(f"data {path} returns no data points")
+    if len(set(lengths)) > 1:
         if len(lengths) == 2 and isinstance(columns, tuple):
             raise InvalidProblemError(
                 f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets; give each input one"
@@ -132,7 +144,7 @@ def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
     try:
         points = [dataset[place] for place in range(len(dataset))]  # type: ignore[arg-type]
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{place(error)}"
         raise InvalidProblemError(f"data {path}: its Dataset cannot be read by number: {reason}") from error
     if not points:
         raise InvalidProblemError(f"data {path} returns a Dataset without data points")

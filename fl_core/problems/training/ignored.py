@@ -8,6 +8,7 @@ from fl_core.text import listed
 CLIPPING = "configure_gradient_clipping"
 HOOKS = (
     CLIPPING,
+    *("prepare_data", "setup", "configure_model"),
     *("on_fit_start", "on_fit_end", "on_train_start", "on_train_end"),
     *("on_train_epoch_start", "on_train_epoch_end", "on_train_batch_start", "on_train_batch_end"),
     *("on_before_backward", "backward", "on_after_backward", "on_before_zero_grad", "optimizer_zero_grad"),

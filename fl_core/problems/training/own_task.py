@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ class OwnTask(Task):
         self._logged: dict[str, Any] = {}
         self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
         module.log = self._note  # type: ignore[method-assign]
+        steps = {name: signature(getattr(module, name)).parameters for name in ("training_step", "test_step")}
+        self._indexed = {name for name, takes in steps.items() if len(takes) > 1 or "args" in takes}
 
     @property
     def called(self) -> str:
@@ -45,7 +48,7 @@ class OwnTask(Task):
     def report(self, batch: Batch, key: Tensor | None = None) -> Report:
         """Return the "loss" of a mini-batch, and the other single numbers that `training_step` returns."""
         with self._masks(key):
-            returned: Any = self.network.training_step(batch, 0)
+            returned: Any = self.step("training_step", batch, 0)
         if not isinstance(returned, dict):
             return {"loss": returned}
         numbers = {
@@ -58,7 +61,12 @@ class OwnTask(Task):
     def training_step(self, batch: Batch, index: int) -> Any:
         """Return the loss of a step of the pooled baseline, whose number is the key of what is dropped."""
         with self._masks(torch.tensor(self.global_step, device=self.device)):
-            return self.network.training_step(batch, index)
+            return self.step("training_step", batch, index)
+
+    def step(self, name: str, batch: Batch, index: int) -> Any:
+        """Return what a step of the module returns; as in Lightning, one may leave out the index."""
+        step = getattr(self.network, name)
+        return step(batch, index) if name in self._indexed else step(batch)
 
     def _masks(self, key: Tensor | None) -> AbstractContextManager[Any]:
         return KeyedMasks(key) if self.drops else nullcontext()
@@ -83,7 +91,7 @@ class OwnTask(Task):
         for number, (batch, points) in enumerate(batches):
             self._points = points
             if type(self.network).test_step is not pl.LightningModule.test_step:
-                self.network.test_step(batch, number)
+                self.step("test_step", batch, number)
             self._score(batch)
         self._points = 0
         for layer, mode in training.items():

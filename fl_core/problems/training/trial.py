@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fl_core.import_guard import place
 from fl_core.lightning import torchmetrics
 from fl_core.metrics import LOSS
 from fl_core.problems.problem import InvalidProblemError, Report
@@ -41,7 +42,7 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
         try:
             batch, test = make(1), list(test)
             with KeyedMasks(None) as masks:
-                task.network.training_step(batch, 0)
+                task.step("training_step", batch, 0)
             task.drops = task.drops or masks.calls > 0
             key = torch.tensor(0)
             _twice(task, "training_step", lambda: _numbers(task, task.report(batch, key)))
@@ -51,7 +52,7 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
         except InvalidProblemError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
+            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}{place(error)}"
             raise InvalidProblemError(
                 f"{task.called} failed on a mini-batch of {points}: {reason}"
             ) from error

@@ -244,6 +244,7 @@ def test_a_lightning_module_from_a_model_keeps_its_loss_and_the_problem_scores_i
     [
         ({"module": "nowhere:Net"}, "cannot import 'nowhere:Net': ModuleNotFoundError"),
         ({"module": "mine_own:Nobody"}, "cannot import 'mine_own:Nobody': AttributeError"),
+        ({"module": "mine_own:Huberr"}, "has no attribute 'Huberr'; did you mean 'Huber'?"),
         ({"module": "mine_own:line"}, "'mine_own:line' is not a LightningModule"),
         ({"module": "mine_own:Needy"}, "'mine_own:Needy' cannot be made without arguments: TypeError"),
         ({"module": "mine_own:Empty"}, "'mine_own:Empty' has no parameters to train"),
@@ -265,7 +266,7 @@ def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any
         ("Vector", "line", r"training_step must return the loss, one number with a gradient, not \(4,\)"),
         ("Silent", "line", "declares test/mae, and its test_step does not log it"),
         ("Broken", "line", "mine_own:Broken failed on a mini-batch of 4: RuntimeError"),
-        ("Huber", "fails", "data mine_own:fails failed: OSError: no such disk"),
+        ("Huber", "fails", r"data mine_own:fails failed: OSError: no such disk \(.*\.py:\d+\)"),
         ("Huber", "three", "returns tensors of 40, 40, 3 data points: all need as many"),
         ("Huber", "uneven", "returns 40 inputs and 39 targets"),
         ("Huber", "words", "returns a str, not tensors"),

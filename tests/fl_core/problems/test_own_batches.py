@@ -128,6 +128,15 @@ def by_list() -> Any:
     return [Items(nested_items().items[10 * client : 10 * client + 10]) for client in range(4)]
 
 
+def by_name() -> Any:
+    """Columns, and a list of names."""
+    return {"x": X, "mask": torch.ones(40, 3), "label": Y, "client": [f"town {at % 4}" for at in range(40)]}
+
+
+def by_list_and_test_data() -> Any:
+    return by_list(), Items(nested_items().items[:6])
+
+
 def ragged() -> Any:
     return Items([(f"item {n}", X[n : 2 * n], float(n)) for n in LENGTHS])
 
@@ -155,6 +164,8 @@ FAULTY: dict[str, Any] = {
     "shapes": Items([(X[:1], 1.0), (X[:2], 2.0)]),
     "structures": Items([(X[0], 1.0), {"x": X[0]}]),
     "lengths": {"x": X, "y": Y[:30]},
+    "nameless": {"x": X, "y": Y, "client": "a town"},
+    "nobody": [(X, Y)] * 3 + [(X[:0], Y[:0])],
     "clients": {"x": X, "y": Y, "client": torch.arange(40) % 3},
     "stranger": tuple({"x": X, "client": torch.arange(40) % clients} for clients in (4, 5)),
 }
@@ -232,6 +243,22 @@ def test_a_list_has_a_data_set_of_items_for_each_client() -> None:
         assert all((X[10 * client : 10 * client + 10].double() == row).all(1).any() for row in x)
 
 
+def test_names_of_clients_may_be_a_list() -> None:
+    data = problem(data="by_name").load()  # type: ignore[attr-defined]
+    for client in range(4):
+        rows = data.items.values["x"][data.x_train[data.owner_train == client]]
+        assert len(rows) == 8
+        assert all((X[client::4] == row).all(1).any() for row in rows)
+
+
+def test_a_list_may_come_with_test_data_for_all() -> None:
+    """Then nothing is held out."""
+    w: Any = problem("Nested", "by_list_and_test_data").world(0)
+    assert w.sizes.tolist() == [10] * 4
+    assert len(w.data.x_test) == 6
+    assert w.shares.test_owners is None
+
+
 def test_items_are_split_by_label_and_held_out_for_tuning() -> None:
     partition = {"name": "classes_per_client", "classes": 1}
     w: Any = problem("Named", "by_column", clients=5, partition=partition).world(0)
@@ -253,6 +280,8 @@ def test_items_are_split_by_label_and_held_out_for_tuning() -> None:
         ("shapes", {}, "the items differ in shape: set problem.collate_fn to a function"),
         ("structures", {}, "the items differ in structure: set problem.collate_fn to a function"),
         ("lengths", {}, "tensors of 40, 30 data points: all need as many"),
+        ("nameless", {}, "tensors of 40, 40, 1 data points: all need as many"),
+        ("nobody", {}, "client 3 returns no data points"),
         ("clients", {}, "the data have 3 owners, and there are 4 clients"),
         ("stranger", {}, "client 4 has test data, but none to train on"),
         ("ragged", {"collate_fn": "fails"}, "failed on a mini-batch of 4: KeyError: 'attention_mask'"),

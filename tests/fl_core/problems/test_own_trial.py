@@ -110,6 +110,33 @@ def test_a_module_that_repeats_itself_is_accepted() -> None:
     problem("Plain").check(0)
 
 
+class WithoutIndex(pl.LightningModule):
+    """As Lightning allows: the steps take the batch alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(3, 1)
+
+    def training_step(self, rows: Any) -> Tensor:
+        return self.off(rows).square().mean()
+
+    def test_step(self, rows: Any) -> None:
+        self.log("test/mae", self.off(rows).abs().mean())
+
+    def off(self, rows: Any) -> Tensor:
+        return self.line(rows[0]).squeeze(1) - rows[1]
+
+
+def test_steps_may_leave_out_the_index() -> None:
+    w: Any = problem("WithoutIndex").world(0)
+    model, sample = w.initial(), w.samples(0, 0, 1, 8)[0]
+    same: Any = problem("Plain").world(0)
+    torch.testing.assert_close(w.gradient(model, 0, sample), same.gradient(model, 0, sample))
+    x, y = w.data.x_test, w.data.y_test
+    expected = (x @ model[:3] + model[3] - y).abs().mean()
+    assert w.evaluate(model).metrics["test/mae"] == pytest.approx(float(expected))
+
+
 class Hooked(Plain):
     """What a Trainer would call, and what it counts."""
 
