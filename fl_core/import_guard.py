@@ -97,9 +97,9 @@ def place(error: BaseException) -> str:
     ]
     if not lines:
         return ""
-    file, number = lines[-1]
+    source, number = lines[-1]
     here = Path.cwd()
-    return f" ({file.relative_to(here) if file.is_relative_to(here) else file.name}:{number})"
+    return f" ({source.relative_to(here) if source.is_relative_to(here) else source.name}:{number})"
 
 
 def _searched(module: str) -> str:

@@ -328,5 +328,5 @@ def imported(path: str) -> Any:
     except Exception as error:  # noqa: BLE001 - a user's module may fail in any way
         reason = f"{type(error).__name__}: {error}{import_guard.place(error)}"
         if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
-            reason += nearest(error.name, vars(error.obj)).removesuffix(".")
+            reason += nearest(str(error.name), vars(error.obj)).removesuffix(".")
         raise PydanticCustomError("import", f"cannot import '{path}': {reason}") from None
