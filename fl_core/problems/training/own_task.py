@@ -1,8 +1,8 @@
 """A user's LightningModule as a task: the loss of its `training_step`, and what its `test_step` logs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,7 @@ class OwnTask(Task):
         self._logged: dict[str, Any] = {}
         self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
         module.log = self._note  # type: ignore[method-assign]
-        steps = {name: signature(getattr(module, name)).parameters for name in ("training_step", "test_step")}
-        self._indexed = {name for name, takes in steps.items() if len(takes) > 1 or "args" in takes}
+        self._indexed = {name for name in ("training_step", "test_step") if _indexed(getattr(module, name))}
 
     @property
     def called(self) -> str:
@@ -135,3 +134,9 @@ def _mean(pairs: list[tuple[float, int]]) -> float:
     """Return the weighted mean of pairs of a value and its number of data points."""
     values, weights = zip(*pairs, strict=True)
     return float(np.average(values, weights=weights))
+
+
+def _indexed(step: Callable[..., Any]) -> bool:
+    """Whether a step takes the index of its batch: a second parameter, or as many as come."""
+    takes = signature(step).parameters.values()
+    return len(takes) > 1 or any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in takes)

@@ -111,7 +111,7 @@ def test_a_module_that_repeats_itself_is_accepted() -> None:
 
 
 class WithoutIndex(pl.LightningModule):
-    """As Lightning allows: the steps take the batch alone."""
+    """As Lightning allows: a step takes the batch alone, or whatever it is given."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,8 @@ class WithoutIndex(pl.LightningModule):
     def training_step(self, rows: Any) -> Tensor:
         return self.off(rows).square().mean()
 
-    def test_step(self, rows: Any) -> None:
+    def test_step(self, *given: Any) -> None:
+        rows, _ = given
         self.log("test/mae", self.off(rows).abs().mean())
 
     def off(self, rows: Any) -> Tensor:
@@ -151,6 +152,9 @@ class Hooked(Plain):
     def on_train_batch_start(self, batch: Any, index: int) -> None:
         raise AssertionError("no one calls it")
 
+    def setup(self, stage: str) -> None:
+        raise AssertionError("no one calls it")
+
 
 class Summed(Plain):
     def factor(self) -> Any:
@@ -169,7 +173,7 @@ class ByHand(Plain):
 
 def test_what_is_ignored_is_said_by_name() -> None:
     hooks, counters, logged = problem("Hooked").remarks(0)
-    assert "ignores configure_gradient_clipping and on_train_batch_start: " in hooks
+    assert "ignores configure_gradient_clipping, setup and on_train_batch_start: " in hooks
     assert "local: {name: sgd, clip: 1.0}" in hooks
     assert "reads current_epoch, 0 at all times" in counters
     assert "logs train/loss in training_step" in logged
