@@ -219,6 +219,30 @@ def test_batch_norm_is_refused_before_anything_starts(here: AsyncFL, tmp_path: P
     assert not list((tmp_path / "results" / "outbox").glob("*/*"))
 
 
+def test_show_of_a_suite_whose_data_fail_is_an_error(here: AsyncFL, tmp_path: Path) -> None:
+    (tmp_path / "lost.py").write_text(
+        "from pytorch_lightning import LightningModule\n"
+        "from torch import nn\n"
+        "class Line(LightningModule):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.line = nn.Linear(2, 1)\n"
+        "    def training_step(self, batch):\n"
+        "        return self.line(batch[0]).mean()\n"
+        "def rows():\n"
+        "    return open('no-such.csv')\n"
+    )
+    (tmp_path / "lost.yaml").write_text(
+        "{name: lost, problem: {name: own, module: 'lost:Line', data: 'lost:rows', clients: 3}, "
+        "budget: {updates: 9}, strategies: [asgd], lr: 0.1, seeds: 1}"
+    )
+    done = here("show", "lost.yaml")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: data lost:rows failed: FileNotFoundError: ")
+    assert line.endswith(" (lost.py:10)")
+
+
 @pytest.mark.slow
 def test_show_without_the_data_says_so_and_shows_the_rest(asyncfl: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()

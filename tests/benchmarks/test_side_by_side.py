@@ -239,7 +239,20 @@ def test_a_display_names_a_few(tmp_path: Path) -> None:
     board.see((found[0], Died("killed by SIGKILL")))
     assert [one.task for one in board.shown(9)[0]] == found[1:] and not board.shown(9)[1]
     line = " | ".join(progress.Lines(3)._life())
-    assert "more" not in line
+    assert line == "starting workers"
+
+
+def test_a_line_that_has_not_changed_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    lines = progress.Lines(2)
+    for event in (None, None, (grid(tmp_path)[0], Advanced(0.01)), None):
+        now[0] += 2 * progress.SILENCE
+        lines.see(event)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "[0/2] starting workers" and second.startswith("[0/2] 0% | ")
 
 
 def test_the_time_left_counts_nothing_of_earlier_sessions(
