@@ -15,6 +15,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GO_ON = "free disk space and rerun the same command; finished runs are kept"
 IN_UTF8 = "use names in UTF-8, and a locale such as LC_ALL=C.UTF-8"
 
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # else logging prints, where nothing keeps a log, what `warn` prints
+
 
 class UserError(Exception):
     """A mistake of the user's, or something missing; the command line prints it and exits with 2."""
@@ -68,7 +71,7 @@ def no_room(error: BaseException | None) -> str:
 
 def warn(sentence: str) -> None:
     """Print a warning, and log it; the command goes on."""
-    logging.getLogger(__name__).warning("%s", sentence)
+    log.warning("%s", sentence)
     sys.stderr.write(f"Warning: {shown(sentence)}\n")
 
 

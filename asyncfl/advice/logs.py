@@ -22,6 +22,9 @@ DIGITS = 6  # of a length, after the point
 # A gap between two jobs of a client that is longer than LONG times its median time from job to job is an
 # absence. Exponential gaps spend less than RARE of the time in such ones: absences are inferred above that.
 LONG, RARE = 10, 0.01
+ZONED = r"[T ]\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # of a date: a time of day with its distance from UTC
+# Numbers from so large on are times since 1970, with so many in a second: 1e8 seconds are in 1973.
+SINCE_1970 = ((1e8, 1), (1e11, 10**3), (1e14, 10**6), (1e17, 10**9))
 
 
 @dataclass(frozen=True)
@@ -171,9 +174,10 @@ def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     else:
         assert columns.start and columns.end
         if stamps != pd.api.types.is_datetime64_any_dtype(values[columns.end]):
-            raise UserError(
-                f"{path}: of '{columns.start}' and '{columns.end}' one holds dates and the other numbers"
-            )
+            values = {name: _since_1970(path, name, column) for name, column in values.items()}
+            start, stamps = values[columns.start], True
+        elif stamps:
+            _same_zones(path, table[list(values)][pd.DataFrame(values).notna().all(axis=1)])
         length = values[columns.end] - values[columns.start]
     if pd.api.types.is_timedelta64_dtype(length):
         length = length.dt.total_seconds()
@@ -191,7 +195,7 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return column
     numbers = pd.to_numeric(column, errors="coerce")
-    if numbers.notna().any():
+    if numbers.notna().any() and 2 * numbers.notna().sum() >= column.notna().sum():  # not a 0 among dates
         return numbers
     moments = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
     if moments.isna().all():
@@ -200,6 +204,30 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
             f"{path}: column '{name}' holds '{first}', neither numbers nor dates such as 2026-01-31 12:00:05"
         )
     return moments
+
+
+def _same_zones(path: Path, ends: pd.DataFrame) -> None:
+    """Raise UserError where one end of a job has a time zone and the other none: its length is not known."""
+    zoned = ends.astype("string").apply(lambda column: column.str.strip().str.contains(ZONED))
+    for name, other in (ends.columns, ends.columns[::-1]):
+        if (zoned[name] & ~zoned[other]).any():
+            raise UserError(
+                f"{path}: '{name}' has time zones where '{other}' has none; give both with or without"
+            )
+
+
+def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates, also of numbers that are seconds, milliseconds, microseconds or nanoseconds since 1970."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column.dt.tz_localize("UTC") if column.dt.tz is None else column
+    in_a_second = [count for least, count in SINCE_1970 if column.median() >= least]
+    if not in_a_second:
+        raise UserError(
+            f"{path}: column '{name}' holds numbers that are no times since 1970, and the other end dates"
+        )
+    return pd.to_datetime((column * (1e6 / in_a_second[-1])).round().astype("Int64"), unit="us", utc=True)
 
 
 def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Series[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from asyncfl.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
 
-JOBS = 30  # of a typical client, in the suite that checks the advice
+JOBS = 30  # of a typical client, absences included, in the suite that checks the advice
 
 
 class Share(click.FloatRange):
@@ -100,7 +101,11 @@ def command(
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
-    own_suite = advice.suite_to_check(written, count, round(JOBS * typical, 6), strategies, neighbours)
+    time = float(f"{JOBS * typical * exp(own.absence):.3g}")
+    taken = min(count, advice.MOST)
+    if taken < count:
+        print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
+    own_suite = advice.suite_to_check(written, taken, time, strategies, neighbours)
     out.write_text(dump(own_suite), encoding="utf-8")
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "
@@ -121,7 +126,7 @@ def _described(
         except ValueError as error:
             raise UserError(str(error)) from None
         count = clients or there
-        written["durations"] = {"name": "trace", "path": str(trace)}  # as suites read it: from here
+        written["durations"] = {"name": "trace", "path": str(trace), "clients": "random"}  # from here
     else:
         count = clients or 100
         slow_ones = {"name": "two_speed", "share": slow, "slow": factor, "jobs": "exponential"}

@@ -40,7 +40,9 @@ def command(
     each strategy is measured now.
     """
     from benchmarks.suite.suite import load
+    from benchmarks.tables import print_rich
     from reports.gate import baseline, gate
+    from reports.gate import output as gate_output
 
     planned = load(suite, settings, scale).runs()
     path = out or store.folder / "baselines" / f"{planned[0].suite}.json"
@@ -66,3 +68,5 @@ def command(
             click.echo("All as before.")
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
+    click.echo("Later means may be worse by what is allowed; more seeds allow less.")
+    print_rich(gate_output.allowed(gate.compare(taken, taken)))

@@ -171,10 +171,12 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
+    from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking import notes, views
     from benchmarks.tracking.entries import valid_tags
     from benchmarks.tracking.reader import reading
 
+    suite = recorded_name(suite)
     with reading(tracking_uri) as reader:
         experiments = reader.experiments()
         experiment = experiments.get(suite)

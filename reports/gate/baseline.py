@@ -213,6 +213,8 @@ def read(path: Path) -> Baseline:
     try:
         text = reading.content(path)
         baseline = Baseline.model_validate_json(text)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such baseline: asyncfl baseline SUITE --out {path} writes it") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:

@@ -264,10 +264,15 @@ class Seeds:
         """Return the check of updates to the target, geometric means known to the next evaluation."""
         first, second = (exp(float(np.mean(_logs(runs)))) for runs in (self.before, self.now))
         factor, allowed = second / first, max(exp(tolerance), 1 + self.before[0].mark / first)
-        means = count(round(first)), count(round(second))
+        means = (self._reached(runs, mean) for runs, mean in ((self.before, first), (self.now, second)))
         what = f"Updates to {self.goal.measure.round_text(target)}"
         finding = _by_factor(factor, allowed)
         return self._check(what, finding, *means, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
+
+    def _reached(self, runs: Sequence[BaselineRun], mean: float) -> str:
+        """Return the mean updates to the target, with how many seeds met it where some did not."""
+        met = sum(isfinite(run.updates_to_target) for run in runs)
+        return count(round(mean)) + (f" ({met} of {len(runs)} seeds met it)" if met < len(runs) else "")
 
     def schedule(self) -> GateCheck:
         """Return the check of arrivals and their staleness; of several seeds the first digests are shown."""
@@ -289,8 +294,8 @@ class Seeds:
                 if (off := deviation(was, is_now)) > tolerance:
                     what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
                     losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
-                    allowed = minus(f"{tolerance:.0e}") if tolerance else "none"
-                    return self._check(what, Finding.CHANGED, *losses, number(off, 2), allowed)
+                    allowed = f"{minus(f'{tolerance:.0e}')} relative" if tolerance else "none"
+                    return self._check(what, Finding.CHANGED, *losses, f"{number(off, 2)} relative", allowed)
         return self._check(GOLDEN_VALUES, Finding.SAME)
 
 

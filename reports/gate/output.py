@@ -15,6 +15,7 @@ from reports.numbers import minus
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
 # Characters that Markdown reads as markup.
 ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`*_<["}, "\n": " "})
@@ -42,7 +43,14 @@ def how_compared(before: Baseline, now: Baseline) -> str:
 def _commits(baseline: Baseline) -> str:
     own = baseline.repository if baseline.repository != baseline.commit else ""  # in a clone they are one
     known = [("your repository", own), ("asyncfl", baseline.commit)]
-    return ", ".join(f"{name} at {commit[:12]}" for name, commit in known if commit) or "of no known commit"
+    return (
+        ", ".join(
+            f"{name} at {commit[:12]}" + (" with uncommitted changes" if commit.endswith("+") else "")
+            for name, commit in known
+            if commit
+        )
+        or "of no known commit"
+    )
 
 
 def to_accept(checks: Sequence[GateCheck], anew: str) -> str:
@@ -58,20 +66,40 @@ def to_accept(checks: Sequence[GateCheck], anew: str) -> str:
     return f"Accept the improvement: `{anew} --update`." if Finding.BETTER in findings else ""
 
 
+def allowed(checks: Sequence[GateCheck]) -> RenderableType:
+    """Return how much worse later means may be than a baseline as a table for the terminal.
+
+    Args:
+        checks: A baseline's own, compared with itself.
+    """
+    printed = _empty((*HEADS[:4], HEADS[-1]))
+    for check in checks:
+        if check.scenario and check.allowed:
+            printed.add_row(check.scenario, check.strategy, check.what, check.before, check.allowed)
+    return printed
+
+
 def table(checks: Sequence[GateCheck]) -> RenderableType:
     """Return checks that got worse, changed or got better as a table for the terminal, worst first."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    printed = Table(box=box.SIMPLE_HEAD, header_style="dim", show_edge=False, padding=(0, 1, 0, 0))
-    for head in HEADS:
-        printed.add_column(Text(head), justify="left" if head in HEADS[:3] else "right", overflow="fold")
+    printed = _empty(HEADS)
     for heading, colour, rows in _by_finding(checks):
         printed.add_row(Text(heading, style=f"bold {colour}"))
         for row in rows:
             printed.add_row(*map(Text, row))
         printed.add_section()
+    return printed
+
+
+def _empty(heads: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    printed = Table(box=box.SIMPLE_HEAD, header_style="dim", show_edge=False, padding=(0, 1, 0, 0))
+    for head in heads:
+        printed.add_column(Text(head), justify="left" if head in HEADS[:3] else "right", overflow="fold")
     return printed
 
 
@@ -95,16 +123,14 @@ def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequenc
             yield WORDS[kind].capitalize(), colour, rows
 
 
-def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, anew: str) -> str:
-    """Return a summary for a pull request; `anew` is the command that writes a new baseline."""
+def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str) -> str:
+    """Return a summary for a pull request; `accept` says how results are accepted, if there are any to."""
     failed = any(check.failed for check in checks)
     parts = [f"## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
     for heading, _, rows in _by_finding(checks):
         escaped = [[cell.translate(ESCAPED) for cell in row] for row in rows]
         parts += [f"### {heading}", tables.markdown(HEADS, escaped, left=len(HEADS))]
-    if accept := to_accept(checks, anew):
-        parts.append(accept)
-    return "\n\n".join([*parts, how_compared(before, now)]) + "\n"
+    return "\n\n".join(filter(None, [*parts, accept, how_compared(before, now)])) + "\n"
 
 
 def junit(checks: Sequence[GateCheck], suite: str) -> str:

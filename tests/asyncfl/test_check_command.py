@@ -54,7 +54,8 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     assert complaint(baseline.command, suite, *at_store).startswith("suite 'small': 4 of 4 runs not ")
     run(suite, store)
     done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed")
-    assert (done.exit_code, done.output) == (0, f"Baseline of 4 runs: {file}\n")
+    assert done.exit_code == 0 and done.output.startswith(f"Baseline of 4 runs: {file}\n")
+    assert len(re.findall(r"(?:FedBuff|ASGD) .*(?:[−+]|× )\S+ *$", done.output, re.MULTILINE)) == 4
 
     junit, summary = tmp_path / "new" / "gate.xml", tmp_path / "new" / "gate.md"
     done = invoke(check.command, suite, *at_store, "--baseline", file, "--junit", junit, "--summary", summary)
@@ -72,11 +73,14 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     )
     assert "is a baseline of other runs: 4 of its 4 are not in suite 'small' as it is now" in said
     done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed", "--update")
-    assert (done.exit_code, done.output) == (0, f"All as before.\nBaseline of 4 runs: {file}\n")
+    assert done.exit_code == 0 and done.output.startswith(f"All as before.\nBaseline of 4 runs: {file}\n")
     assert not baselines.read(file).accepted
     other = write_suite(tmp_path, name="other")
     said = complaint(check.command, other, *at_store, "--baseline", file)
     assert said == f"{file}: is a baseline of suite 'small', not of 'other'"
+    said = complaint(check.command, suite, *at_store, "--baseline", tmp_path / "none.json")
+    none = tmp_path / "none.json"
+    assert said == f"{none}: no such baseline: asyncfl baseline SUITE --out {none} writes it"
     elsewhere = ("--store", tmp_path / "elsewhere", "--baseline", file)
     assert "nothing is recorded in" in complaint(check.command, suite, *elsewhere)
 
@@ -109,6 +113,24 @@ def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: py
             "the runs are of commit aaaaaaaaaaaa, not of bbbbbbbbbbbb" in done.output + done.stderr
         )
     assert warned == {"a": False, "b": True, "": False}
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_what_is_accepted_depends_on_both_questions(tmp_path: Path, store: Store) -> None:
+    """Asked for reproducibility alone, results that are also worse are not offered to --update."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    run(suite, store)
+    at_store = (suite, "--store", store.folder, "--no-speed")
+    invoke(baseline.command, *at_store, "--out", file)
+    recorded = baselines.read(file)
+    by = 10 if all(goal.higher for goal in recorded.goals.values()) else -10
+    better = [one.model_copy(update={"final": one.final + by, "loss": ((40, 0.0),)}) for one in recorded.runs]
+    baselines.write(recorded.model_copy(update={"runs": tuple(better)}), file)
+    done = invoke(check.command, *at_store, "--baseline", file, "--reproducibility-only")
+    assert done.exit_code == 3 and "write a new baseline: asyncfl baseline" in done.output
+    assert "--update takes in nothing worse" in complaint(
+        baseline.command, *at_store, "--out", file, "--update"
+    )
 
 
 def worsened(folder: Path) -> Path:

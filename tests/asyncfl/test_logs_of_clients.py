@@ -70,6 +70,36 @@ def test_parquet_and_numbers_are_read_as_csv_and_dates_are(log: Path, tmp_path: 
         assert found.left_out == expected.left_out and found.absences == expected.absences
 
 
+@pytest.mark.parametrize("in_a_second", [1, 10**3, 10**6, 10**9])
+def test_dates_beside_times_since_1970(log: Path, in_a_second: int) -> None:
+    """Seconds to nanoseconds, whichever the numbers are; other numbers beside dates are refused."""
+    expected = logs.read(log, COLUMNS)
+    table = pd.read_csv(log, sep=";")
+    since = pd.to_datetime(table["ended"], utc=True, format="ISO8601") - pd.Timestamp(0, tz="UTC")
+    table["ended"] = since.dt.total_seconds() * in_a_second
+    table.to_csv(log, index=False)
+    pd.testing.assert_frame_equal(logs.read(log, COLUMNS).jobs, expected.jobs)
+    table["ended"] = 5 * table.index
+    table.to_csv(log, index=False)
+    with pytest.raises(UserError, match="column 'ended' holds numbers that are no times since 1970"):
+        logs.read(log, COLUMNS)
+
+
+def test_time_zones_on_one_side_are_refused_and_one_number_makes_no_dates_unreadable(log: Path) -> None:
+    """Both would be wrong in silence: lengths by hours, and all rows left out for a 0 in one."""
+    log.write_text(LOG.replace("2026-01-01T00:00:03Z", "2026-01-01T00:00:03"))
+    with pytest.raises(UserError, match="'began' has time zones where 'ended' has none"):
+        logs.read(log, COLUMNS)
+    table = pd.read_csv(log, sep=";").head(1)
+    table["began"] = pd.to_datetime(table["began"], utc=True)
+    table["ended"] = pd.to_datetime(table["ended"])
+    table.to_parquet(log)
+    with pytest.raises(UserError, match="'began' has time zones where 'ended' has none"):
+        logs.read(log, COLUMNS)
+    log.write_text(LOG.replace("00:00:07;;", "00:00:07Z;0;"))
+    assert logs.read(log, COLUMNS).left_out["without a time that can be read"] == 1
+
+
 def spells(mean_on: float, mean_off: float, rng: np.random.Generator) -> tuple[pd.DataFrame, list[float]]:
     """Twenty clients with exponential jobs and pauses of mean 1, that come and go; and their absences."""
     rows, absences = [], []

@@ -128,6 +128,16 @@ def test_where_nothing_near_was_measured_it_says_so(
     assert advised(tmp_path / "mine.yaml") == ["fedbuff", "ace", "fedavg"]
 
 
+def test_the_suite_has_time_for_absences_and_as_many_clients_as_digits_are_enough_for(
+    kept: Path, tmp_path: Path
+) -> None:
+    """Away for half of the time, a typical client does 30 jobs of mean length 1 in about 60 units."""
+    said = told("--clients", "1500", "--away", "50%", "--out", str(tmp_path / "mine.yaml"))
+    assert "It has 1000 of the 1500 clients" in said
+    spec = load(str(tmp_path / "mine.yaml")).spec
+    assert spec.problem.clients == 1000 and 55 < float(spec.budget.time or 0) < 65
+
+
 def test_neighbours_are_sorted_by_distance() -> None:
     law = {"name": "two_speed", "jobs": "exponential"}
     own = advice.of_timing(Timing.model_validate({"durations": law}), 20, 30)

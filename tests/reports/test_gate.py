@@ -216,6 +216,9 @@ def test_never_is_one_evaluation_after_the_end() -> None:
     before = record()
     assert before.runs[0].model_copy(update={"updates_to_target": inf}).reached == LAST + 20
     assert failures(before, changed(before, updates_to_target=inf)) == [("FedBuff", "Updates", "worse")]
+    one_left = changed(before, updates_to_target=lambda one: inf if one.seed else 100.0)
+    (worse,) = (one for one in compare(before, one_left) if one.failed)
+    assert worse.now.endswith(" (1 of 5 seeds met it)") and worse.before.isdigit()
     never = changed(before, updates_to_target=inf)
     assert failures(never, never) == []
 
@@ -368,9 +371,10 @@ def test_what_is_no_baseline(tmp_path: Path, content: bytes, said: str) -> None:
 
 def test_no_file_no_baseline(tmp_path: Path) -> None:
     """Missing, a folder, not to be written, not shipped."""
-    for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(UserError, match="cannot be read"):
-            baseline.read(path)
+    with pytest.raises(UserError, match="no such baseline: asyncfl baseline SUITE --out"):
+        baseline.read(tmp_path / "none.json")
+    with pytest.raises(UserError, match="cannot be read"):
+        baseline.read(tmp_path)
     with pytest.raises(UserError, match="cannot be written"):
         baseline.write(record(), tmp_path)
     with pytest.raises(UserError, match="no baseline of suite 'mine' comes with asyncfl"):

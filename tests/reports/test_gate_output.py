@@ -44,16 +44,28 @@ def test_markdown() -> None:
     """Every row has as many cells as the head, whatever the names are; nothing of them is markup."""
     before = Baseline(suite="ci", commit="0123456789abcdef", versions={"torch": "2.13.0"}, goals={}, runs=())
     anew, newer = "asyncfl baseline ci", before.model_copy(update={"versions": {"torch": "2.14.0"}})
-    text = gate_output.markdown(hostile(), before, newer, anew)
+
+    def markdown(checks: list[GateCheck], now: Baseline) -> str:
+        return gate_output.markdown(checks, before, now, gate_output.to_accept(checks, anew))
+
+    text = markdown(hostile(), newer)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
     assert "\\<b>" in text and text.startswith("## ❌ ci: 3 checks, 1 worse (")
     assert "write a new baseline: `asyncfl baseline ci`." in text and "torch 2.13.0 → 2.14.0" in text
-    better = gate_output.markdown(hostile()[1:], before, newer, anew)
+    better = markdown(hostile()[1:], newer)
     assert better.startswith("## ✅ ci: 2 checks, 1 better (ACE).")
     assert "Accept the improvement: `asyncfl baseline ci --update`." in better
-    alike = gate_output.markdown(hostile()[2:], before, before, anew)
+    alike = markdown(hostile()[2:], before)
     assert alike.startswith("## ✅ ci: 1 check, all as before.")
+
+
+def test_uncommitted_changes_are_said() -> None:
+    """Of the user's repository, as of this one."""
+    commit = {"commit": "a" * 40, "repository": "b" * 40 + "+"}
+    clean = Baseline(suite="ci", **commit, versions={}, goals={}, runs=())
+    said = gate_output.how_compared(clean, clean)
+    assert "your repository at bbbbbbbbbbbb with uncommitted changes, asyncfl at aaaaaaaaaaaa. " in said
 
 
 def test_the_table_holds_what_is_not_as_before() -> None:
