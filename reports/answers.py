@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from math import isinf
 
-from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.records.measures import Measure
@@ -55,8 +54,7 @@ def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[s
     else:
         undecided = "" if comparison.decided else "Undecided: "
         yield f"{undecided}{leader} {what} {other} on {max(wins)} of {seeds}, {_p(comparison)} (sign test)."
-    whole = comparison.measure.name == Clock.UPDATES.to_target
-    texts = [numbers.count(median) if whole else numbers.number(median, 3) for median in medians]
+    texts = [numbers.moment(median) for median in medians]
     yield (
         f"Median {comparison.measure.title}: {first} {texts[0]} ({met[0]} of {seeds}), "
         f"{second} {texts[1]} ({met[1]} of {len(comparison.pairs)})."

@@ -27,6 +27,11 @@ def count(value: float) -> str:
     return minus(f"{value:,.0f}" if value == int(value) else f"{value:,.1f}")
 
 
+def moment(value: float) -> str:
+    """Return a time that was read off an evaluation: 7, 12.5, 0.125."""
+    return count(value) if isfinite(value) and value == int(value) else number(value, 3)
+
+
 def percent(share: float) -> str:
     """Return a share in per cent, without the sign: 93.4."""
     return MISSING if isnan(share) else minus(f"{100 * share:.1f}")

@@ -131,6 +131,11 @@ def warm_up() -> None:
     environment().get_template("page.html.j2")
 
 
+def unbroken(text: str) -> str:
+    """Return a text whose numbers stay on one line with a sign of per cent or of multiplication."""
+    return re.sub(r"(?<=\d) (?=[%×])|(?<=×) (?=\d)", "\N{NO-BREAK SPACE}", text)
+
+
 @functools.cache
 def environment() -> Environment:
     """Return templates, with the style sheet, the script and the colours that all pages share."""
@@ -141,6 +146,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     environment.globals |= {
         "swatch": look.swatch,
         "QUIET": look.QUIET,

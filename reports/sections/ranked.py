@@ -10,7 +10,6 @@ import pandas as pd
 
 from fl_core.schema import Clock, Status
 from fl_core.text import many
-from reports.figures import look
 from reports.records.records import Cell, RecordedScenario
 from reports.sections.behind import seeds_text
 from reports.sections.ranking import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
@@ -183,7 +182,7 @@ def at_a_glance(results: Results) -> dict[str, Any]:
         "lines": lines,
         "pooled": any(pooled.text for _, _, pooled in lines),
         "compared": any(results.differences.values()),
-        "down": len(order) > len(look.LIGHT),  # many strategies: one a row
+        "down": len(order) > len(lines),  # strategies one a row: the longer side has no end on a phone
     }
 
 

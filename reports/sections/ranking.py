@@ -63,7 +63,7 @@ def ranking(scenario: RecordedScenario) -> Ranking:
     if scenario.target is not None:
         target = scenario.metric.round_text(scenario.target)
         updates = [_reach(cell.reach(Clock.UPDATES), numbers.count) for cell in cells]
-        times = [_reach(cell.reach(Clock.TIME), lambda time: numbers.number(time, 3)) for cell in cells]
+        times = [_reach(cell.reach(Clock.TIME), numbers.moment) for cell in cells]
         met = "until the target was met, median over seeds"
         add(f"Updates to {target}", f"Client updates {met}", updates, higher=False)
         add(f"Time to {target}", f"Virtual time {met}", times, higher=False)

@@ -119,12 +119,12 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Sequence[Reached]) -> 
     first = rows[0]
     finding = "the median seed of no strategy met it"
     if isfinite(first.median):
-        finding = f"{first.cell.strategy} is the fastest with a median of {numbers.number(first.median, 3)}"
+        finding = f"{first.cell.strategy} is the fastest with a median of {numbers.moment(first.median)}"
     about = f"When seeds met the target against {clock.words}, {scenario.label}: {finding}"
     said = [
         (row.cell, f"{row.cell.strategy}: median {median}, {len(row.met)} of {len(row.when)} seeds")
         for row in rows
-        for median in [numbers.number(row.median, 3)]
+        for median in [numbers.moment(row.median)]
     ]
     return draw(said, partial(_paint, clock=clock, rows=rows), about)
 

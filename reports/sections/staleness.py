@@ -12,6 +12,8 @@ from reports.records.steps import Array
 from reports.sections import rows
 from reports.sections.section import Results, Section
 
+ROOM = 8  # bins whose names have room side by side
+
 
 def shares(cell: Cell) -> Array:
     """Return the share of updates in each bin (0, 1, 2, 3–4, 5–8, 9–16, …), a mean over seeds."""
@@ -76,5 +78,6 @@ def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
                 axes.annotate(text, (at, top), (0, 2), textcoords="offset points", **small)
     axes.grid(visible=False)
     axes.set_xlim(-0.5, bins - 0.5)
-    axes.set_xticks(range(bins), [bin_text(at) for at in range(bins)])
+    size = {"fontsize": svg.SMALL} if bins > ROOM else {}
+    axes.set_xticks(range(bins), [bin_text(at) for at in range(bins)], **size)
     axes.set_xlabel("Staleness up to (server iterations)")

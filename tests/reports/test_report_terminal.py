@@ -54,7 +54,7 @@ def test_what_it_says() -> None:
     three = [Fake(seed=seed, curve=curve([0.1, end], [0, 10])) for seed, end in enumerate((0.9, 0.8, 0.85))]
     lines = printed(records(*three), 140).splitlines()
     (row,) = [line for line in lines if line.startswith("FedBuff")]
-    assert " ".join(row.split()) == "FedBuff 85.0 ± 5.0 10 (2 of 3) 15.0 (2 of 3) 1.00 2 3"
+    assert " ".join(row.split()) == "FedBuff 85.0 ± 5.0 10 (2 of 3) 15 (2 of 3) 1.00 2 3"
 
 
 def test_infinity_is_explained() -> None:

@@ -1,5 +1,6 @@
 """What is certain: the largest differences that hold, how they were tested, how many seeds would show one."""
 
+from collections.abc import Sequence
 from math import isfinite
 
 from fl_core.schema import Clock
@@ -24,17 +25,15 @@ def what_holds(results: Results) -> str:
         first = [next((each for each in holding if each.question is question), None) for question in Question]
         sentences, before = [], None
         for contrast in filter(None, first):
-            place = _place(contrast, results, "In ", ", ")
-            same = place and contrast.scenario is before
-            sentences.append(_sentence(contrast, "There, " if same else place))
+            sentences.append(_sentence(contrast, results, again=contrast.scenario is before))
             before = contrast.scenario
-        return " ".join(sentences)
+        return " ".join(filter(None, [*sentences, _where_nothing_holds(contrasts)]))
     nothing = "No difference between two strategies is shown"
     if not (needed := seeds_to_show(contrasts)):
         return f"{nothing}."
     largest, seeds = needed
     names = f"{largest.first.strategy} ahead of {largest.second.strategy}"
-    place = _place(largest, results, " in ")
+    place = _place(largest, results)
     return f"{nothing}; {about_seeds(seeds)} would show the largest, {names} in {largest.question}{place}."
 
 
@@ -57,15 +56,30 @@ def how_tested(results: Results) -> str:
     )
 
 
-def _sentence(contrast: Contrast, place: str) -> str:
+def _sentence(contrast: Contrast, results: Results, *, again: bool) -> str:
+    """Return a contrast that holds; `again`: in the scenario of the sentence before."""
     said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
     p = "p < 0.001" if contrast.p < 0.001 else f"p = {numbers.number(contrast.p, 2)}"
-    return f"{place}{said} ({many(contrast.effect.n, 'seed')}, {p})."
+    place = _place(contrast, results)
+    if place and again:
+        said, place = f"There, {said}", ""
+    return f"{said}{place} ({many(contrast.effect.n, 'seed')}, {p})."
 
 
-def _place(contrast: Contrast, results: Results, before: str, after: str = "") -> str:
-    """Return the scenario with the words around it; empty where there is only one."""
-    return f"{before}{contrast.scenario.label}{after}" if len(results.scenarios) > 1 else ""
+def _place(contrast: Contrast, results: Results) -> str:
+    """Return the scenario; empty where there is only one."""
+    return f" in {contrast.scenario.label}" if len(results.scenarios) > 1 else ""
+
+
+def _where_nothing_holds(contrasts: Sequence[Contrast]) -> str:
+    """Return the scenarios without a contrast that holds in a sentence; empty without such a scenario."""
+    tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
+    shown = {contrast.scenario.label for contrast in contrasts if contrast.holds}
+    quiet = [label for label in tested if label not in shown]
+    if not quiet:
+        return ""
+    where = quiet[0] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
+    return f"No difference is shown in {where}."
 
 
 def _times(contrast: Contrast) -> str:
@@ -80,11 +94,11 @@ def _times(contrast: Contrast) -> str:
 def _time(cell: Cell, contrast: Contrast, unit: str = "") -> str:
     reach = cell.reach(Clock.TIME)
     if isfinite(reach.median):
-        return f"at {numbers.number(reach.median, 3)}{unit}"
+        return f"at {numbers.moment(reach.median)}{unit}"
     if reach.reached:
         return f"in {reach.reached} of {many(reach.of, 'seed')}"
     last = min(end(run) for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve)
-    return f"never within {numbers.number(last, 3)}"
+    return f"never within {numbers.moment(last)}"
 
 
 def _finals(contrast: Contrast) -> str:
