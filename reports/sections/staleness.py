@@ -78,6 +78,6 @@ def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
                 axes.annotate(text, (at, top), (0, 2), textcoords="offset points", **small)
     axes.grid(visible=False)
     axes.set_xlim(-0.5, bins - 0.5)
-    size = {"fontsize": svg.SMALL} if bins > ROOM else {}
+    size: dict[str, Any] = {"fontsize": svg.SMALL} if bins > ROOM else {}
     axes.set_xticks(range(bins), [bin_text(at) for at in range(bins)], **size)
     axes.set_xlabel("Staleness up to (server iterations)")
