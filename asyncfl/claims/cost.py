@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from asyncfl.claims import kept
 from asyncfl.claims.claim import Claim
@@ -14,7 +13,6 @@ from asyncfl.claims.seconds import Time
 from asyncfl.claims.verdicts.looks import SEEDS
 from asyncfl.claims.verdicts.readings import readings
 from benchmarks.suite.suite import PlannedRun
-from reports.records.records import RecordedRun as Recorded
 
 OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
 
@@ -47,9 +45,9 @@ def still_open(
 ) -> list[Open]:
     """The claims that more seeds may decide, the quickest first; claims may share runs."""
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
-    have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder))))
     plan = ClaimPlan(paper, scale, (), (0,))  # all seeds take as long
-    undecided = []
+    have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder)), {0: plan}))
+    undecided, times = [], dict[str, Time]()
     for claim in claims:
         verdict, there = verdicts[claim.id], have.get(claim.id, set())
         looks = claim.looks or SEEDS
@@ -59,20 +57,24 @@ def still_open(
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
         runs = {run.key: run for by_seed in plan.picked(claim).values() for run in by_seed[0]}
-        undecided.append(Open(claim, missing, soon, {key: time(run) for key, run in runs.items()}))
+        times |= {key: time(run) for key, run in runs.items() if key not in times}
+        undecided.append(Open(claim, missing, soon, {key: times[key] for key in runs}))
     return sorted(undecided, key=lambda waiting: waiting.seconds)
 
 
-def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
+def current(
+    paper: Paper, scale: str, stored: Sequence[Number], plans: dict[int, ClaimPlan] | None = None
+) -> list[Number]:
     """The stored numbers of the runs that entries select now; none for an entry that was changed.
 
-    A change concerns all seeds of an entry, so that the first of them is compared.
+    A change concerns all seeds of an entry, so that the first of them is compared; `plans` are those of a
+    single seed that are expanded already.
     """
     by_claim: dict[str, list[Number]] = {}
     for number in stored:
         if number.seed is not None:
             by_claim.setdefault(number.claim, []).append(number)
-    plans: dict[int, ClaimPlan] = {}
+    plans = {} if plans is None else plans
     up_to_date = []
     for id_, numbers in by_claim.items():
         claim = paper.claims.get(id_)
@@ -102,12 +104,3 @@ def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> lis
     stored = [number for number in kept.read(file) if number.claim in claims]
     older = [number for number in stored if (number.claim, number.seed) not in renewed]
     return sorted([*current(paper, scale, older), *fresh], key=lambda number: number.seed or 0)
-
-
-def measured_seconds(recorded: Iterable[Recorded]) -> Mapping[tuple[str, str], float]:
-    """Time of recorded runs by scenario and strategy, in seconds of one core."""
-    times: dict[tuple[str, str], list[float]] = {}
-    for run in recorded:
-        if run.status.finite:
-            times.setdefault((run.scenario, run.strategy), []).append(run.wall_seconds)
-    return {pair: fmean(seconds) for pair, seconds in times.items()}

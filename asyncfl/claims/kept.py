@@ -60,15 +60,15 @@ def read(file: Path) -> list[Number]:
     head = next((at for at, text in enumerate(lines) if not text.startswith("# ")), len(lines))
     if tuple(lines[head : head + 1]) != (",".join(COLUMNS),):
         raise UserError(f"{file}:{head + 1}: is damaged: here stand the columns {', '.join(COLUMNS)}")
-    return [_number(file, at, text, origins) for at, text in enumerate(lines[head + 1 :], start=head + 2)]
-
-
-def _number(file: Path, line: int, text: str, origins: dict[str, str]) -> Number:
+    rows, numbers = csv.reader(lines[head + 1 :], strict=True), []
     try:
-        (claim, sample, seed, value, runs, when, origin), *_ = csv.reader([text], strict=True)
-        return Number(claim, sample, int(seed) if seed else None, float(value), runs, when, origins[origin])
+        for claim, sample, seed, value, runs, when, origin in rows:
+            at = int(seed) if seed else None
+            numbers.append(Number(claim, sample, at, float(value), runs, when, origins[origin]))
     except (ValueError, KeyError, csv.Error):
+        line = head + 1 + rows.line_num
         raise UserError(f"{file}:{line}: is damaged: no number of a claim, {', '.join(COLUMNS)}") from None
+    return numbers
 
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:

@@ -1,8 +1,8 @@
 """How long runs take: their jobs, times what a job of their workload took once, scaled to this machine.
 
-`results/seconds.csv` has a line for each workload, which is a problem with the mini-batches of a job. Jobs
-are counted on the beginning of a run's schedule, with a problem that needs neither data nor gradients;
-`results/updates.csv` has those whose counting takes long, where it begins with a search for the best routing.
+`results/seconds.csv` has a line for each workload, which is a problem with the mini-batches of a job, and
+`results/updates.csv` the number of jobs in each schedule, by the key of a run with a problem that needs
+neither data nor gradients. They are counted on its beginning.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ from fl_core.text import many
 if TYPE_CHECKING:
     from fl_core.problems.training.world import SupervisedWorld
 
-SCHEDULE = 0.01  # seconds of a schedule that are looked at
-STEPS = 10  # of the server, at least
-SLOW = 0.5  # seconds of counting, above which the count is kept
+ARRIVALS, STEPS = 400, 10  # of a schedule that are looked at, after the server's first step
 MEASURED = 1.0  # seconds of a workload's jobs that are measured
 JUDGED = 2.0  # seconds of an evaluation; a longer one is taken for a third of a gradient a data point
 # A GPU's speed in cores: 10 TFLOP/s, and 60 GFLOP/s as measured with a CNN of seven layers
@@ -66,13 +64,12 @@ class Seconds:
 
 
 class Costs:
-    """The recorded workloads of a folder of results; one that is missing is measured once, and kept."""
+    """The recorded workloads of a folder of results; what is missing is measured once, and kept."""
 
     def __init__(self, folder: Path) -> None:
         self._seconds, self._updates = folder / "seconds.csv", folder / "updates.csv"
         self.workloads = {name: Seconds(*values) for name, *values in _read(self._seconds)}
         self.counted: dict[str, float] = dict(_read(self._updates))
-        self._slow = set(self.counted)
         self._failed: set[str] = set()
 
     def of(self, run: PlannedRun) -> Time:
@@ -96,17 +93,14 @@ class Costs:
 
     def updates(self, run: PlannedRun) -> float:
         """Return the client updates of a run."""
-        if run.key not in self.counted:
-            began = process_time()
-            self.counted[run.key] = updates(run.experiment)
-            if process_time() - began > SLOW:
-                self._slow.add(run.key)
-                _write(
-                    self._updates,
-                    ["run", "updates"],
-                    [(key, self.counted[key]) for key in sorted(self._slow)],
-                )
-        return self.counted[run.key]
+        budget = run.experiment.scenario.budget
+        if budget.time is None and budget.iterations is None:
+            return float(budget.updates or 0)
+        schedule = _schedule(run.experiment)
+        if schedule.key not in self.counted:
+            self.counted[schedule.key] = updates(schedule)
+            _write(self._updates, ["schedule", "updates"], sorted(self.counted.items()))
+        return self.counted[schedule.key]
 
 
 def _read(file: Path) -> Iterator[Any]:
@@ -128,25 +122,26 @@ def workload(run: PlannedRun) -> str:
     return ", ".join([*parts, f"{many(local.usual(0, 0), 'step')} with {local.batch}"])
 
 
+def _schedule(experiment: Experiment) -> Experiment:
+    """The experiment as far as it tells who works when: a problem of one number a client, and seed 0."""
+    scenario = experiment.scenario
+    problem = Quadratic(centres=((0.0,),) * scenario.problem.clients)
+    scenario = scenario.model_copy(update={"problem": problem})
+    return experiment.model_copy(update={"scenario": scenario, "seed": 0})
+
+
 def updates(experiment: Experiment) -> float:
     """Return the client updates of a run, extrapolated from the beginning of its schedule."""
-    budget = experiment.scenario.budget
-    if budget.time is None and budget.iterations is None:
-        return float(budget.updates or 0)
-    problem = Quadratic(centres=((0.0,),) * experiment.scenario.problem.clients)
-    scenario = experiment.scenario.model_copy(update={"problem": problem})
-    simulation = Simulation(experiment.model_copy(update={"scenario": scenario}))
+    simulation = Simulation(experiment)
     arrivals = steps = 0
     until_first = 0, 0.0  # arrivals and share of the budget at the first step, after ACE's first pass
-    end = inf  # a strategy may begin with a search that takes long
     for event in simulate(simulation, ScheduleOnly()):
-        end = min(end, process_time() + SCHEDULE)
         arrivals += event.kind is Kind.ARRIVAL
         steps += event.stepped
         if steps == 1 and event.stepped:
             until_first = arrivals, simulation.share
-        if steps > STEPS and process_time() > end:
-            before, used = until_first
+        before, used = until_first
+        if steps > STEPS and arrivals > before + ARRIVALS:
             return before + (arrivals - before) * (1 - used) / (simulation.share - used)
     return arrivals
 

@@ -134,11 +134,12 @@ def _refused(spec: SuiteSpec) -> Iterator[Complaint]:
     except ValueError as error:
         yield Complaint(("timing", "durations"), str(error))
         return
-    if why := beyond_this_machine(spec.scenario):
+    scenario = spec.scenario
+    if why := beyond_this_machine(scenario):
         yield Complaint(("budget",), why)
     for number, strategy in enumerate(spec.strategies):
         try:
-            Experiment(scenario=spec.scenario, strategy=strategy, seed=spec.seeds[0])
+            Experiment(scenario=scenario, strategy=strategy, seed=spec.seeds[0])
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 why = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"

@@ -16,7 +16,6 @@ import pytest
 from patience import PATIENCE, eventually
 from synthetic import POOLED, Fake, curve, write_store
 
-from asyncfl.claims.cost import measured_seconds
 from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path
@@ -56,8 +55,7 @@ def test_files_are_read_of_the_wanted_runs(store: str) -> None:
     assert [not run.files.curve.empty for run in some.runs] == [run.key == first.key for run in some.runs]
     none = load(store, "two", files_of=())
     assert all(run.files.curve.empty for run in none.runs)
-    (scenario,) = {run.scenario for run in none.runs}
-    assert measured_seconds(none.runs) == {(scenario, "ACE"): 1.5, (scenario, "FedBuff"): 1.5}
+    assert {run.wall_seconds for run in none.runs if run.status.finite} == {1.5}
 
 
 def test_no_runs_and_no_experiment(store: str, tmp_path: Path) -> None:

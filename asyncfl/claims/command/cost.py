@@ -17,18 +17,15 @@ if TYPE_CHECKING:
     from asyncfl.claims.cost import Open
     from asyncfl.claims.plan import ClaimPlan
     from asyncfl.claims.seconds import Time
-    from benchmarks.suite.suite import PlannedRun
-    from benchmarks.tracking.store import Store
 
 
 @click.command()
 @paper
 @click.option("--scale", type=click.Choice(["small", "paper"]), default="small", show_default=True)
 @files
-@options.store
 @options.data_dir
-def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None, store: Store) -> None:
-    """Show what deciding the open claims would still cost, from recorded times of runs or of their workloads.
+def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None) -> None:
+    """Show what deciding the open claims would still cost, from recorded times of their workloads.
 
     Nothing runs, but a second of each workload that is met for the first time.
     """
@@ -42,10 +39,10 @@ def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None, st
         for paper in papers.values()
     ]
     plans = [plan for plan in plans if plan.claims]
-    say_cost(plans, store, results_of(folder_of_claims))
+    say_cost(plans, results_of(folder_of_claims))
 
 
-def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
+def say_cost(plans: list[ClaimPlan], results: Path) -> None:
     """What is still open, what deciding it takes, and the command for what needs more than two cores."""
     from asyncfl.claims.seconds import ASSUMED
     from benchmarks.tables import print_headed, print_text
@@ -53,7 +50,7 @@ def say_cost(plans: list[ClaimPlan], store: Store, results: Path) -> None:
     rows: list[tuple[str, ...]] = []
     larger: list[str] = []
     for plan in plans:
-        there = open_claims(plan, store, results)
+        there = open_claims(plan, results)
         runs = {key: time for waiting in there for key, time in waiting.times(waiting.seeds).items()}
         if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in there):
             larger.append(
@@ -80,21 +77,9 @@ def total(times: Collection[Time]) -> tuple[str, str]:
     return f"{duration(sum(time.core for time in known))}{left}", duration(sum(time.gpu for time in known))
 
 
-def open_claims(plan: ClaimPlan, store: Store, results: Path) -> list[Open]:
-    """The open claims of a plan, with what their runs take: as recorded by the store, or as estimated."""
-    from asyncfl.claims.cost import measured_seconds, still_open
+def open_claims(plan: ClaimPlan, results: Path) -> list[Open]:
+    """The open claims of a plan, with what their runs take."""
+    from asyncfl.claims.cost import still_open
     from asyncfl.claims.seconds import Costs
-    from benchmarks.errors import UserError
-    from reports.records.store import load
 
-    try:
-        known = measured_seconds(load(store.tracking_uri, plan.name, files_of=()).runs)
-    except UserError:  # nothing was recorded yet
-        known = {}
-    costs = Costs(results)
-
-    def time(run: PlannedRun) -> Time:
-        estimate = costs.of(run)
-        return estimate._replace(core=known.get((run.scenario, run.strategy), estimate.core))
-
-    return still_open(plan.paper, plan.scale, plan.claims, time, results)
+    return still_open(plan.paper, plan.scale, plan.claims, Costs(results).of, results)

@@ -191,7 +191,7 @@ def _until_decided(
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
     while monotonic() < end:
-        there = [(plan, waiting) for plan in plans for waiting in open_claims(plan, store, results)]
+        there = [(plan, waiting) for plan in plans for waiting in open_claims(plan, results)]
         there = [
             (plan, waiting)
             for plan, waiting in there
@@ -215,4 +215,4 @@ def _until_decided(
             f"at most {total(runs.values())[0]} of a core."
         )
         _run(look, store, results, computes, quiet=quiet)
-    say_cost(plans, store, results)
+    say_cost(plans, results)

@@ -227,7 +227,7 @@ def test_pages_are_of_all_papers(toy: Path) -> None:
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_the_cost_of_a_larger_scale_has_its_command(
-    tmp_path: Path, toy: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+    toy: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
 ) -> None:
     """Eight runs of 7,200 s, which a GPU is assumed to compute 167 times as fast; measured once."""
 
@@ -238,7 +238,7 @@ def test_the_cost_of_a_larger_scale_has_its_command(
 
     monkeypatch.setattr(seconds, "measured", measured)
     monkeypatch.setattr(seconds, "unit", lambda: 1e-3)
-    at = ["--claims", str(toy), "--store", str(tmp_path / "store")]
+    at = ["--claims", str(toy)]
     said = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
     [line] = [line for line in said.splitlines() if line.startswith("Toy et al.")]
     *_, core, gpu = re.split("  +", line.strip())
@@ -260,7 +260,7 @@ def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
     alike = alike.replace('"sluggish:Slow"', "fedbuff").replace("looks: [3]", "looks: [2, 3, 5]")
     (toy / "toy.yaml").write_text(alike)
     at = ("--claims", str(toy), "--store", str(store.folder))
-    before = done("claims", "cost", *at)
+    before = done("claims", "cost", "--claims", str(toy))
     assert "Toy et al.  small  1 of 1       " in before
     run = ("claims", "run", *at, "--allow-code", "--until-decided")
     ran = done(*run, "--workers", "2", "--hours", "1")
