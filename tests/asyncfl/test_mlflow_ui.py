@@ -43,8 +43,9 @@ def recorded(tmp_path: Path, store: Store, fork_server: None) -> Store:
     return store
 
 
-def test_links_to_every_scenario_and_to_the_report(recorded: Store) -> None:
+def test_links_to_every_scenario_and_to_the_report(recorded: Store, tmp_path: Path) -> None:
     found = pages(recorded.tracking_uri, "small")
+    assert pages(recorded.tracking_uri, str(tmp_path / "small.yaml")) == found
     assert [title for title, _ in found] == ["All scenarios", "quadratic · F80", "Report page"]
     client = MlflowClient(recorded.tracking_uri)
     experiment = client.get_experiment_by_name("small")

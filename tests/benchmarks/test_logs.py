@@ -24,6 +24,13 @@ from benchmarks.tracking.store import Store
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING|ERROR) [\w.]+: \S.*")
 
 
+def test_a_warning_is_printed_once_where_nothing_keeps_a_log() -> None:
+    """Logging prints what no handler takes; pytest has one, so this asks another process."""
+    program = "from benchmarks.errors import warn; warn('old records')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "Warning: old records\n")
+
+
 @pytest.fixture
 def quiet() -> None:
     """Python's own filter of warnings, without pytest's."""

@@ -134,7 +134,10 @@ def test_the_suite_has_time_for_absences_and_as_many_clients_as_digits_are_enoug
     """Away for half of the time, a typical client does 30 jobs of mean length 1 in about 60 units."""
     said = told("--clients", "1500", "--away", "50%", "--out", str(tmp_path / "mine.yaml"))
     assert "It has 1000 of the 1500 clients" in said
-    spec = load(str(tmp_path / "mine.yaml")).spec
+    suite = load(str(tmp_path / "mine.yaml"), ["seeds=1", "strategies=[asgd]"])
+    for run in suite.runs():  # i.i.d. and skewed: nobody is without data
+        assert int(run.experiment.scenario.problem.world(0).sizes.min()) >= 1
+    spec = suite.spec
     assert spec.problem.clients == 1000 and 55 < float(spec.budget.time or 0) < 65
 
 
