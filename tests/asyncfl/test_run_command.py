@@ -105,5 +105,5 @@ def test_errors_and_mistakes(
     failed = typed("run", "small.yaml", "--store", str(store.folder), "--no-report")
     output = failed.stdout + failed.stderr
     assert failed.returncode == 1
-    assert "error: RuntimeError: the twentieth update\n" in output
+    assert re.search(r"error: RuntimeError: the twentieth\s+update\s+\(\S*sluggish\.py:\d+\)\n", output)
     assert "1 done, 1 ended in error" in output and "Traceback" not in output
