@@ -87,6 +87,9 @@ def _print(readings: list[Reading], detailed: bool) -> None:
             rows += [(line, *[""] * (len(columns) + 2)) for line in rest]
         print_text(mine[0].paper.title)
         print_headed(("main result", "outcome", *map(matrix.initials, columns), "show"), rows)
+        for outcome in mine:
+            if outcome.word == "not run":
+                print_text(f"{outcome.result.words} would take {matrix.cost(outcome)}.")
         click.echo()
     for group in by_scale(readings) if detailed else ():
         if any(reading.ran for reading in group):

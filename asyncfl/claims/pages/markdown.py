@@ -157,7 +157,8 @@ def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
     for outcome in mine:
         cells = (matrix.cell(outcome, column) for column in columns)
         counts = (f"{matrix.bar(cell)}\xa0{matrix.count(cell)}" if cell else "" for cell in cells)
-        rows.append((_link(outcome, page), matrix.short(outcome), *counts))
+        price = f": {matrix.cost(outcome)}" if outcome.word == "not run" else ""
+        rows.append((_link(outcome, page), matrix.short(outcome) + price, *counts))
     return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
 
 

@@ -117,6 +117,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
 
     summary = done("claims", "--claims", str(toy))
     rows = [" ".join(line.split()) for line in summary.splitlines()]
+    assert "It trains would take about an hour on a GPU, a week without." in rows
     assert rows[:5] == [
         "Toy et al.",
         "main result outcome paper show",
@@ -159,6 +160,7 @@ def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
     done("claims", "--markdown", str(toy / "docs"), "--claims", str(toy))
     summary = (toy / "docs/claims.md").read_text()
     assert "[Slow is behind](claims/toy.md#slow-is-behind)" in summary and "🟢" in summary
+    assert "not run: about an hour on a GPU, a week without |" in summary
     page = (toy / "docs" / "claims" / "toy.md").read_text()
     failed = "| **refuted**: contradicts the paper (note 1) | = 5 | 4.00 |  | the paper’s, computed |"
     assert f"{failed}\n\n1. They make four.\n" in page
