@@ -317,7 +317,7 @@ class RecordedScenario:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RecordedSuite:
     """Everything recorded under one name."""
 
@@ -335,12 +335,12 @@ class RecordedSuite:
     highlight: tuple[str, ...] = ()  # strategies that the suite picks out
     damaged: tuple[str, ...] = ()  # runs and trials that are left out, and what is wrong with their records
 
-    @property
+    @cached_property
     def strategies(self) -> list[str]:
         """The strategies in the order of the alphabet: an index here is a colour everywhere."""
         return sorted({run.strategy for run in self.runs}, key=natural)
 
-    @property
+    @cached_property
     def seeds(self) -> list[int]:
         """All seeds."""
         return sorted({run.seed for run in self.runs})
