@@ -17,6 +17,7 @@ from reports import numbers
 from reports.leaderboard import held_out
 from reports.leaderboard.standing import BOUNDS, Standing, interval, standing
 from reports.leaderboard.tables import Tables
+from reports.leaderboard.workloads import place
 
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
@@ -61,8 +62,7 @@ def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int]
 
 def neighbours(own: Characteristics, suites: Iterable[Suite], measured: Iterable[str]) -> list[Neighbour]:
     """The populations of suites that are among the `measured` labels, the nearest first."""
-    experiments = (run.experiment.scenario for suite in suites for run in suite.runs())
-    scenarios = {scenario.timing.label(): scenario for scenario in experiments}
+    scenarios = {place(run)[-1]: run.experiment.scenario for suite in suites for run in suite.runs()}
     nearby = []
     for label in dict.fromkeys(measured):
         if label in scenarios:
@@ -144,10 +144,11 @@ def _of_held_out(tables: Tables, timing: str) -> Known:
     reference = tables.rules.reference
     times = {str(name): numbers.number(exp(score), 2) for name, score in scores.items()}
     first = next(iter(times))
+    bound = BOUNDS[held_out.bounds(replace(tables, held_out=runs))[first]]
     said = (
         f"Leaderboard, held-out scenarios ({_workloads(runs['problem'])}), where nothing was tuned: {first} "
-        f"reaches the hard target {times[first]} × sooner than {reference}, each with the one setting that "
-        "is best elsewhere."
+        f"reaches the hard target {bound}{times[first]} × sooner than {reference}, each with the one setting "
+        "that is best elsewhere."
     )
     why = {name: f"{own} × sooner than {reference} there" for name, own in times.items() if name != reference}
     return Known([said], why)

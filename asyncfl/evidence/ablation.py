@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from asyncfl.leaderboard.entry import Place, chosen
+from asyncfl.leaderboard.entry import chosen
 from fl_core.parts import Part
 from fl_core.scenario import Scenario
 from fl_core.schema import SEED
@@ -18,6 +18,7 @@ from fl_core.streams import stream
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.standing import RESAMPLES, interval
 from reports.leaderboard.tables import TUNED, Tables
+from reports.leaderboard.workloads import Place
 
 OFF = (False, None, "none", 0)  # values of a field that turn its part off, the first that it takes
 APART = 1000  # points without the k-th part are numbered from k · 1000

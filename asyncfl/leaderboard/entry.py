@@ -17,12 +17,11 @@ from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
-from fl_core.schema import JOINT
 from reports.leaderboard.choice import for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, TUNED, Tables
-from reports.leaderboard.workloads import Asked
+from reports.leaderboard.workloads import Asked, Place, place
 from tuning.ledger import AGAIN, RESULT, Ledger
 from tuning.objective import Measured
 from tuning.plan import plan
@@ -30,15 +29,7 @@ from tuning.study import Campaign
 
 VERSION = "1.0"
 STRATEGIES = "strategies.yaml"  # the strategies of a folder, as a suite has them
-Place = tuple[str, str, str]  # problem, partition, timing
 Run = Callable[[Campaign], Sequence[Ledger]]  # runs what is left of a campaign
-
-
-def place(run: PlannedRun) -> Place:
-    """Return how the tables name a run's scenario."""
-    problem, partition = labels.problem(run.problem), labels.partition(run.problem)
-    words = run.scenario.split(JOINT)
-    return problem, partition, JOINT.join(word for word in words if word not in (problem, partition))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ import pandas as pd
 
 from asyncfl.leaderboard.entry import (
     STRATEGIES,
-    Place,
     chosen,
     chosen_for_others,
     frame,
     measures,
-    place,
     scenarios,
 )
 from benchmarks import yaml_io
@@ -24,6 +22,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Suite
 from reports.leaderboard.rules import SCENARIO, Rules
 from reports.leaderboard.tables import Tables, values
+from reports.leaderboard.workloads import Place, place
 from tuning.plan import plan
 from tuning.study import Study
 from tuning.trials_job import measured

@@ -28,6 +28,22 @@ def scores(tables: Tables) -> pd.Series:
     return ahead.mean().sort_values(ascending=False, kind="stable")
 
 
+def missed(tables: Tables) -> pd.Series:
+    """Return how many held-out runs of each entry missed the hard target."""
+    runs = tables.held_out
+    budget = tables.rules.frames["budget"].reindex(pd.MultiIndex.from_frame(runs[SCENARIO])).to_numpy()
+    return (runs["time_hard"] > budget).groupby(runs["strategy"]).sum()
+
+
+def bounds(tables: Tables) -> dict[str, str]:
+    """Return of each entry's speed-up there: '≥' where only the reference missed, '≤' where only it did."""
+    count = missed(tables)
+    late = count[tables.rules.reference] > 0
+    return {
+        str(name): "≥" if late and not own else "≤" if own and not late else "" for name, own in count.items()
+    }
+
+
 def correlations(tables: Tables) -> dict[str, float]:
     """Return the rank correlation of held-out scores with the board's of the same workloads, by ruleset."""
     there = scores(tables)

@@ -10,7 +10,7 @@ from fl_core.text import listed, many
 from reports import numbers
 from reports.leaderboard import charts
 from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.held_out import correlations, scores
+from reports.leaderboard.held_out import bounds, correlations, missed, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios, score
 from reports.leaderboard.rules import SCENARIO
@@ -104,6 +104,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
         f"# Leaderboard {rules.version}",
         *(said for agrees, said in agreement if not agrees),
         _lead(table, own),
+        _lead_held_out(tables, table.index[0]),
         _leaders(own),
         f"![Speed-up of each strategy with both intervals]({STEM}-speedups.svg)",
         SPEEDUPS.format(reference=rules.reference),
@@ -175,6 +176,26 @@ def _lead(table: pd.DataFrame, own: Standing) -> str:
     if not level:
         return f"{said}; every other strategy is shown to be behind it."
     return f"{said}; not separated from it: {', '.join(level)}."
+
+
+def _lead_held_out(tables: Tables, first: str) -> str:
+    """Return who is first in the held-out scenarios, and where the board's first is; empty without them."""
+    there = scores(tables)
+    if there.empty:
+        return ""
+    own, places = bounds(tables), {str(name): place for place, name in enumerate(there.index, 1)}
+
+    def sooner(name: str) -> str:
+        return f"{BOUNDS[own[name]]}{_times(np.exp(there[name]))}"
+
+    leader = str(there.index[0])
+    said = (
+        f"In the held-out scenarios, where nothing was tuned, {leader} is soonest: "
+        f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting"
+    )
+    if leader == first or first not in places:
+        return f"{said}."
+    return f"{said}; {first} has place {places[first]} of {len(places)} there, {sooner(first)}."
 
 
 def _leaders(own: Standing) -> str:
@@ -262,8 +283,19 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
         return []
     frames = [" · ".join(scenario) for scenario in tables.held_out_scenarios]
     board = pd.Series(own.scores, index=own.costs.strategies).rank(ascending=False).reindex(there.index)
+    marks, count, runs = (
+        bounds(tables),
+        missed(tables),
+        len(tables.held_out) // tables.held_out["strategy"].nunique(),
+    )
     rows = [
-        (str(name), _times(float(np.exp(value))), str(place), numbers.number(board[str(name)]))
+        (
+            str(name),
+            _sooner(marks[str(name)], np.exp(value)),
+            str(place),
+            f"{board[str(name)]:g}",
+            f"{count[str(name)]} of {runs}",
+        )
         for place, (name, value) in enumerate(there.items(), 1)
     ]
     said = (
@@ -273,7 +305,7 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
     return [
         "## Held-out scenarios",
         said,
-        markdown(["Strategy", "Sooner", "Place there", "On the board"], rows),
+        markdown(["Strategy", "Sooner", "Place there", "On the board", "Missed"], rows),
     ]
 
 

@@ -6,11 +6,21 @@ from functools import cached_property
 from typing import Self
 
 from benchmarks import yaml_io
-from benchmarks.suite.suite import Suite, load
+from benchmarks.suite import labels
+from benchmarks.suite.suite import PlannedRun, Suite, load
+from fl_core.schema import JOINT
 from reports.leaderboard.rules import Rules
 
 FINAL = "_finals"  # ends the name of the suite under which final runs are recorded
 HELD_OUT = "_held_out"  # ends the name of a workload's scale with scenarios in which nothing is tuned
+Place = tuple[str, str, str]  # problem, partition, timing
+
+
+def place(run: PlannedRun) -> Place:
+    """Return how the tables name a run's scenario."""
+    problem, partition = labels.problem(run.problem), labels.partition(run.problem)
+    words = run.scenario.split(JOINT)
+    return problem, partition, JOINT.join(word for word in words if word not in (problem, partition))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from asyncfl.leaderboard.entry import place, strategies
+from asyncfl.leaderboard.entry import strategies
 from asyncfl.leaderboard.group import command
 from benchmarks.engine import Local
 from benchmarks.suite.suite import load
@@ -19,6 +19,7 @@ from reports.leaderboard.goals import Configuration, Goals, goals
 from reports.leaderboard.held_out import scores
 from reports.leaderboard.rules import FILE, Rules, digest
 from reports.leaderboard.tables import Tables
+from reports.leaderboard.workloads import place
 from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage

@@ -23,7 +23,7 @@ TIMINGS = {  # of the tables → of the suite `leaderboard`, whose scales are wo
     "alike": "exponential per step",
     "two-speed": "no suite has it",
     "away": "nor this",
-    "slow": "two-speed 20 % × 4 per step jobs exponential",
+    "slow": "two-speed 20 % × 4 per step jobs exponential · clients 60",
 }
 
 

@@ -19,7 +19,7 @@ from reports.leaderboard import profiles
 from reports.leaderboard import standing as standing_module
 from reports.leaderboard.choice import best_of, budget_curves, for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
-from reports.leaderboard.held_out import correlations, scores
+from reports.leaderboard.held_out import bounds, correlations, missed, scores
 from reports.leaderboard.marks import unequal, untuned
 from reports.leaderboard.page import write
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules
@@ -318,6 +318,9 @@ def test_held_out_scores_and_their_rank_correlation_by_hand() -> None:
     assert correlations(turned) == pytest.approx({TUNED: -1, ONE_SETTING: -1})
     never = held_out({"FedBuff": 50, "ACE": 1e6, "FedAvg": 1e6})
     assert scores(never)["ACE"] == 0 and scores(never)["FedBuff"] == pytest.approx(log(2) - 0.015)
+    assert missed(same).to_dict() == {"ACE": 0, "FedAvg": 0, "FedBuff": 0}
+    assert missed(never).to_dict() == {"ACE": 8, "FedAvg": 8, "FedBuff": 0}
+    assert bounds(never) == {"ACE": "", "FedAvg": "", "FedBuff": "≥"} and set(bounds(same).values()) == {""}
     lacking = replace(same, held_out=same.held_out.query("strategy != 'ACE' or seed > 0"))
     assert set(scores(lacking).index) == {"FedBuff", "FedAvg"}
     assert correlations(board(**ENTRIES)) == {}
@@ -336,8 +339,10 @@ def test_the_page_begins_with_an_order_that_does_not_hold(
 ) -> None:
     tables = held_out(times) if times else board(**ENTRIES)
     text = write(tables, tmp_path).read_text()
-    head, first, *_ = text.split("\n\n")
+    head, first, *rest = text.split("\n\n")
     assert head == "# Leaderboard test" and first.startswith(said)
+    there = {20: "FedAvg is soonest: 1.0", 80: "FedBuff is soonest: 4.0"}.get(times.get("FedAvg", 0), "")
+    assert any(part.startswith("In the held-out scenarios") and there in part for part in rest) is bool(times)
     figures = re.findall(r"\]\((leaderboard-\w+\.svg)\)", text)
     assert len(figures) == 4 and all((tmp_path / name).is_file() for name in figures)
 
