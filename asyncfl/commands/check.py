@@ -95,9 +95,8 @@ def command(
     anew = command_line(["asyncfl", "baseline", suite, *chain.from_iterable(words)])
     accept = ""
     if any(check.finding is not gate.Finding.SAME for check in checks):
-        accept = gate_output.to_accept(
-            gate.compare(before, now), anew
-        )  # whatever was asked: --update asks all
+        every = gate.compare(before, now)  # whatever was asked here: --update asks all
+        accept = gate_output.to_accept(every, anew)
         print_text(accept.replace("`", ""))
     if junit:
         gate_output.write(gate_output.junit(checks, now.suite), junit)

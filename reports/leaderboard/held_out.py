@@ -19,8 +19,7 @@ def scores(tables: Tables) -> pd.Series:
     runs = tables.held_out
     if runs.empty:
         return pd.Series(dtype=float)
-    budget = tables.rules.frames["budget"].reindex(pd.MultiIndex.from_frame(runs[SCENARIO])).to_numpy()
-    runs = runs.assign(cost=np.log(np.minimum(runs["time_hard"], budget)))
+    runs = runs.assign(cost=np.log(np.minimum(runs["time_hard"], _budgets(tables))))
     costs = runs.pivot(index=[*SCENARIO, "seed"], columns="strategy", values="cost").dropna(axis=1)
     if tables.rules.reference not in costs:
         return pd.Series(dtype=float)
@@ -31,8 +30,7 @@ def scores(tables: Tables) -> pd.Series:
 def missed(tables: Tables) -> pd.Series:
     """Return how many held-out runs of each entry missed the hard target."""
     runs = tables.held_out
-    budget = tables.rules.frames["budget"].reindex(pd.MultiIndex.from_frame(runs[SCENARIO])).to_numpy()
-    return (runs["time_hard"] > budget).groupby(runs["strategy"]).sum()
+    return (runs["time_hard"] > _budgets(tables)).groupby(runs["strategy"]).sum()
 
 
 def bounds(tables: Tables) -> dict[str, str]:
@@ -60,3 +58,9 @@ def correlations(tables: Tables) -> dict[str, float]:
 
 def _in_order(names: tuple[str, ...], values: np.ndarray, shared: list[str]) -> np.ndarray:
     return pd.Series(values, index=list(names))[shared].to_numpy()
+
+
+def _budgets(tables: Tables) -> np.ndarray:
+    """Return the budget of each held-out run's scenario."""
+    scenarios = pd.MultiIndex.from_frame(tables.held_out[SCENARIO])
+    return tables.rules.frames["budget"].reindex(scenarios).to_numpy()

@@ -283,11 +283,8 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
         return []
     frames = [" · ".join(scenario) for scenario in tables.held_out_scenarios]
     board = pd.Series(own.scores, index=own.costs.strategies).rank(ascending=False).reindex(there.index)
-    marks, count, runs = (
-        bounds(tables),
-        missed(tables),
-        len(tables.held_out) // tables.held_out["strategy"].nunique(),
-    )
+    marks, count = bounds(tables), missed(tables)
+    runs = len(tables.held_out_scenarios) * len(tables.rules.final_seeds)
     rows = [
         (
             str(name),
