@@ -13,8 +13,10 @@ from fl_core.recording.recorder import Record, run
 from fl_core.server.server import Server
 from fl_core.strategies.tables.afa_cs import AFACS
 from fl_core.streams import stream
+from fl_core.theory.jackson import Array
 
 BIASED = (0.9, 0.04, 0.03, 0.02, 0.01)  # arrival probabilities of five workers
+CENTRES = np.array([[1.0], [-2.0], [3.0], [-1.0], [0.5]])  # their optima
 
 
 class FirstPassThenOne(AFACS):
@@ -47,8 +49,8 @@ def first_pass(g: float, start: float) -> float:
 
 def floor(strategy: str, spread: float, lr: float, steps: int = 1, rounds: int = 6000) -> float:
     """Mean ‖∇f‖² over the last third, in units of σ_G²; five workers, biased arrivals, no noise."""
-    centres = spread * np.array([1.0, -2.0, 3.0, -1.0, 0.5])
-    record = _run(strategy, centres[:, None], 2, rounds, lr=lr, arrivals=BIASED, steps=steps)
+    centres = spread * CENTRES
+    record = _run(strategy, centres, 2, rounds, lr=lr, arrivals=BIASED, steps=steps)
     late = record.curve[-len(record.curve) // 3 :]
     off = float(np.mean([row["excess_loss"] for row in late]))
     return 2 * off / float(((centres - centres.mean()) ** 2).max())
@@ -74,6 +76,12 @@ def delay_ratio(strategy: str, rounds: int, history: int, steps: int) -> float:
     return late / _mean_slope(strategy, 16, 4, rounds, **rates)
 
 
+def normal_optima(workers: int) -> Array:
+    """Normal optima [workers, 10] around 0, which are as far from a start whatever M is."""
+    centres = stream(0, "centres", workers).normal(size=(workers, 10)) / 10**0.5
+    return centres - centres.mean(0)
+
+
 def _pair(g: float, start: float = 0.0) -> dict[str, Any]:
     return {
         "problem": {"name": "quadratic", "centres": ((-g,), (g,)), "curvature": (2, 2), "start": (start,)},
@@ -93,9 +101,7 @@ def _mean_slope(
     strategy: str, workers: int, arrivals: int, rounds: int, *, lr: float, server_lr: float, **how: int
 ) -> float:
     """(1/T) Σ E‖∇f(x_t)‖² over four seeds; optima and gradient noise are normal, in ten dimensions."""
-    centres = stream(0, "centres", workers).normal(size=(workers, 10)) / 10**0.5
-    centres -= centres.mean(0)  # from the same distance, whatever M is
-    means = []
+    centres, means = normal_optima(workers), []
     for seed in range(4):
         record = _run(
             strategy, centres, arrivals, rounds, lr=lr, server_lr=server_lr, seed=seed, noise=1.0, **how
@@ -106,7 +112,7 @@ def _mean_slope(
 
 def _run(
     strategy: str,
-    centres: np.ndarray,
+    centres: Array,
     workers: int,
     rounds: int,
     *,

@@ -9,14 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from asyncfl.claims.computed.anarchic import BIASED, CENTRES, normal_optima
 from asyncfl.claims.computed.slack import slack
 from asyncfl.claims.theory import anarchic
 from asyncfl.claims.theory.anarchic import AnarchicBound, AnarchicSetting
-from fl_core.streams import stream
 from fl_core.theory.jackson import Array
 
-CENTRES, NOISE, FIRST = np.array([[1.0], [-2.0], [3.0], [-1.0], [0.5]]), 0.5, 4.0
-BIASED = (0.9, 0.04, 0.03, 0.02, 0.01)  # arrival probabilities
+NOISE, FIRST = 0.5, 4.0
 THEOREMS: dict[str, Callable[[AnarchicSetting], AnarchicBound]] = {
     "general": anarchic.general,  # Theorem 2: AFA-CD, any arrivals
     "uniform": anarchic.uniform,  # Theorem 3: AFA-CD, uniform arrivals
@@ -97,9 +96,7 @@ def bound_slack(
     run = _setting(theorem, rounds, steps=steps, delay=delay, noise=noise)
     models, _ = _of_theorem(theorem, run, arrivals)
     slopes = ((models - CENTRES.mean()) ** 2).sum(-1).mean(1)
-    measured = np.cumsum(slopes) / np.arange(1, rounds + 1)
-    bounds = [THEOREMS[theorem](replace(run, rounds=t)).value for t in range(1, rounds + 1)]
-    return slack(bounds, measured)
+    return slack(lambda t: THEOREMS[theorem](replace(run, rounds=t)).value, slopes)
 
 
 def condition_7(*, first: int, last: int, rounds: int = 4000) -> float:
@@ -133,12 +130,11 @@ def speed_up(*, strategy: str, sizes: Sequence[int], horizons: Sequence[int], ta
 
 def _mean_slope(strategy: str, size: int, rounds: int) -> float:
     """(1/T) Σ E‖∇f(x_t)‖²; optima and gradient noise are normal, in ten dimensions."""
-    memory, d = strategy == "afa_cs", 10
+    memory = strategy == "afa_cs"
     workers, arrivals = (size, 2) if memory else (16, size)
-    centres = stream(0, "centres", workers).normal(size=(workers, d)) / d**0.5
-    centres -= centres.mean(0)  # from the same distance, whatever M is
+    centres = normal_optima(workers)
     lr, server_lr = anarchic.learning_rates(rounds, size)
-    first = np.full(d, 2.0)
+    first = np.full(centres.shape[1], 2.0)
     run = AnarchicSetting(
         lr=lr,
         server_lr=server_lr,
@@ -146,7 +142,7 @@ def _mean_slope(strategy: str, size: int, rounds: int) -> float:
         gap=float(first @ first) / 2,
         workers=workers,
         arrivals=arrivals,
-        noise=float(d),
+        noise=float(len(first)),
         dissimilarity=float((centres**2).sum(1).max()),
         delay=math.ceil(workers / arrivals) - 1 if memory else 0,
     )

@@ -67,16 +67,12 @@ def bound_slack(*, bound: str, p: Sequence[float], rounds: int = 1500, paths: in
         decrease.append(path.lengths * -np.diff((virtual - CENTRES.mean()) ** 2 / 2))
     noise = NOISE**2 + 2 * float(np.max((CENTRES - CENTRES.mean()) ** 2))  # B
     first = float((FIRST - CENTRES.mean()) ** 2) / 2  # f(w⁰) − f*
-    count = np.arange(1, rounds + 1)
     if bound == "G":
         vanishing = G(lr=lr, gap=first, noise=noise, rounds=0)
         floor = vanishing.value(network) - first / lr
-        bounds, measured = floor + first / (lr * count), np.mean(squares, 0)
-    else:
-        bare = H(lr=lr, gap=0.0, noise=noise).value(network)
-        gap = network.throughput * np.cumsum(np.mean(decrease, 0)) / count
-        bounds, measured = bare + gap / lr / network.throughput, np.mean(weighted, 0)
-    return slack(8 * bounds, np.cumsum(measured) / count)
+        return slack(lambda t: 8 * (floor + first / (lr * t)), np.mean(squares, 0))
+    bare, fallen = H(lr=lr, gap=0.0, noise=noise).value(network), np.cumsum(np.mean(decrease, 0))
+    return slack(lambda t: 8 * (bare + fallen[t - 1] / t / lr), np.mean(weighted, 0))
 
 
 def generalized_asyncsgd(

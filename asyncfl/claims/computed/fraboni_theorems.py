@@ -44,9 +44,9 @@ class Played:
         return fraboni.theorem_1(replace(self.run, rounds=rounds), FIRST - centre, residual, sigma1, sigma2)
 
     def wanted(self) -> Array:
-        """L(θ^{n,k}) − min L, a mean over the first N aggregations, for every N [N]."""
-        best = _client_losses(np.array(OPTIMUM)).mean()
-        return _running((_client_losses(self.models).mean(-1) - best).mean((0, 2)))
+        """L(θ^{n,k}) − min L of every aggregation [N]."""
+        excess: Array = _client_losses(self.models).mean(-1) - _client_losses(np.array(OPTIMUM)).mean()
+        return excess.mean((0, 2))
 
 
 def played(scheme: str, steps: int, period: str, rounds: int, seeds: int = 10) -> Played:
@@ -86,8 +86,7 @@ def theorem_1_slack(*, scheme: str, steps: int, period: str = "1/2", rounds: int
     here = played(scheme, steps, period, rounds)
     best = _losses(here.q, _optima(here.q))
     each = [_losses(here.q, here.models[:, :, k]) - best for k in range(steps)]
-    measured = _running(np.mean(each, axis=(0, 1)))
-    return slack([here.bound(n).value for n in range(1, rounds + 1)], measured)
+    return slack(lambda n: here.bound(n).value, np.mean(each, axis=(0, 1)))
 
 
 def theorem_2_slack(*, scheme: str, steps: int, period: str = "1/2", rounds: int = 500) -> float:
@@ -103,14 +102,14 @@ def theorem_2_slack(*, scheme: str, steps: int, period: str = "1/2", rounds: int
     unfair = (given * _client_losses(_optima(here.q))).sum(1)
     unseen = (np.where(given > 0, 0.0, 1 / CLIENTS) * _client_losses(here.models).mean((0, 2))).sum(1)
     slopes = (CURVATURE * (here.models[..., None] - np.array(CENTRES))).mean(-1) ** 2
-    measured = _running(slopes.mean((0, 2)))
-    bounds = [
-        fraboni.theorem_2(
-            1.0, here.bound(n).value, chi2=chi2[:n], totals=totals[:n], unfair=unfair[:n], unseen=unseen[:n]
+
+    def bound(n: int) -> float:
+        first = here.bound(n).value
+        return fraboni.theorem_2(
+            1.0, first, chi2=chi2[:n], totals=totals[:n], unfair=unfair[:n], unseen=unseen[:n]
         )
-        for n in range(1, rounds + 1)
-    ]
-    return slack(bounds, measured)
+
+    return slack(bound, slopes.mean((0, 2)))
 
 
 def theorem_4_slack(*, scheme: str, steps: int, windows: int, period: str = "1/2") -> float:
@@ -122,9 +121,9 @@ def theorem_4_slack(*, scheme: str, steps: int, windows: int, period: str = "1/2
     here = played(scheme, steps, period, windows * window)
     slopes = np.abs(CURVATURE * (here.models[..., None] - np.array(CENTRES)))
     largest = float(np.sqrt(slopes.max() ** 2 + NOISE**2))
-    ends = range(window, windows * window + 1, window)
-    bounds = [fraboni.theorem_4(here.run, here.bound(n), window, largest) for n in ends]
-    return slack(bounds, here.wanted()[np.array(ends) - 1])
+    return slack(
+        lambda n: fraboni.theorem_4(here.run, here.bound(n), window, largest), here.wanted(), every=window
+    )
 
 
 def bound_vanishes(*, window: float, delay: float, lr: float) -> bool:
@@ -207,7 +206,7 @@ def corollary_3_slack(*, sampling: str, size: int, steps: int, rounds: int = 100
             now = now - run.lr * weight * (counts * gradient).sum(1)
         model = now
     here = Played(q, run, models)
-    return slack([here.bound(n).vanishing for n in range(1, rounds + 1)], here.wanted())
+    return slack(lambda n: here.bound(n).vanishing, here.wanted())
 
 
 def biased_sampling_ends(
@@ -275,9 +274,3 @@ def _shares(q: Array) -> Array:
     totals = q.sum(1)
     shares: Array = q / np.where(totals > 0, totals, 1)[:, None]
     return shares
-
-
-def _running(values: Array) -> Array:
-    """Mean of the first N values, for every N [N]."""
-    means: Array = np.cumsum(values) / np.arange(1, len(values) + 1)
-    return means

@@ -170,6 +170,9 @@ def test_biased_sampling_ends_at_the_optimum_of_those_it_takes():
 
 
 def test_slack_is_that_of_the_tightest_place():
-    assert slack([4.0, 6.0, 9.0], [1.0, 3.0, 9.0]) == 1.0
-    assert slack([4.0, 6.0], [8.0, 3.0]) == 0.5  # a bound that does not hold
-    assert slack([4.0, 6.0], [0.0, 3.0]) == 2.0  # nothing is measured at first
+    """Means of the first values are 2, 4, 3."""
+    assert slack({1: 4.0, 2: 6.0, 3: 9.0}.__getitem__, [2.0, 6.0, 1.0]) == 1.5
+    assert slack({1: 1.0, 2: 6.0, 3: 9.0}.__getitem__, [2.0, 6.0, 1.0]) == 0.5  # a bound that does not hold
+    assert slack({1: 1.0, 2: 6.0, 3: 9.0}.__getitem__, [2.0, 6.0, 1.0], every=2) == 1.5
+    assert slack({1: 0.0, 2: 9.0}.__getitem__, [0.0, 6.0]) == 3  # nothing is measured at first
+    assert slack({1: 0.0}.__getitem__, [0.0]) == np.inf
