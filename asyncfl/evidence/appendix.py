@@ -12,7 +12,7 @@ from asyncfl.evidence.findings import Findings
 from reports import files, numbers
 from reports.leaderboard import charts
 from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.page import Printed, summary
+from reports.leaderboard.printed import Printed, summary
 from reports.leaderboard.standing import Standing
 from reports.sections.section import Section
 from reports.tables import PageTable, TableEntry, escaped, markdown, slug

@@ -107,7 +107,8 @@ def enter(
 )
 def score(*, folder: Path, more: tuple[Path, ...], ruleset: str, markdown: Path | None) -> None:
     """Score the entries of FOLDER, by default those kept with the package, and of MORE folders beside it."""
-    from reports.leaderboard.page import summary, write
+    from reports.leaderboard.page import write
+    from reports.leaderboard.printed import summary
     from reports.leaderboard.standing import standing, standing_table
 
     tables = _joined(folder, more)

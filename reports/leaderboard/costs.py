@@ -57,7 +57,7 @@ class Costs:
 
         at = {"point": range(rules.points), "seed": rules.design_seeds}
         cost = _cost(finals, tables, horizon)
-        reached = finals["time_hard"].to_numpy() <= horizon * _budget(finals, tables)
+        reached = finals["time_hard"].to_numpy() <= horizon * rules.budgets(finals)
         under = {"seed": rules.final_seeds}
         by_ruleset = {name: (finals["ruleset"] == name).to_numpy() for name in RULESETS}
         return cls(
@@ -98,8 +98,4 @@ class Costs:
 
 
 def _cost(runs: pd.DataFrame, tables: Tables, horizon: float) -> Array:
-    return np.log(np.minimum(runs["time_hard"].to_numpy(), horizon * _budget(runs, tables)))
-
-
-def _budget(runs: pd.DataFrame, tables: Tables) -> Array:
-    return tables.rules.frames["budget"].reindex(pd.MultiIndex.from_frame(runs[SCENARIO])).to_numpy()
+    return np.log(np.minimum(runs["time_hard"].to_numpy(), horizon * tables.rules.budgets(runs)))

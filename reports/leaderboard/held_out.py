@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.standing import spearman, standing
+from reports.leaderboard.standing import bound, spearman, standing
 from reports.leaderboard.tables import ONE_SETTING, RULESETS, Tables
 
 
@@ -19,7 +19,7 @@ def scores(tables: Tables) -> pd.Series:
     runs = tables.held_out
     if runs.empty:
         return pd.Series(dtype=float)
-    runs = runs.assign(cost=np.log(np.minimum(runs["time_hard"], _budgets(tables))))
+    runs = runs.assign(cost=np.log(np.minimum(runs["time_hard"], tables.rules.budgets(runs))))
     costs = runs.pivot(index=[*SCENARIO, "seed"], columns="strategy", values="cost").dropna(axis=1)
     if tables.rules.reference not in costs:
         return pd.Series(dtype=float)
@@ -30,16 +30,13 @@ def scores(tables: Tables) -> pd.Series:
 def missed(tables: Tables) -> pd.Series:
     """Return how many held-out runs of each entry missed the hard target."""
     runs = tables.held_out
-    return (runs["time_hard"] > _budgets(tables)).groupby(runs["strategy"]).sum()
+    return (runs["time_hard"] > tables.rules.budgets(runs)).groupby(runs["strategy"]).sum()
 
 
 def bounds(tables: Tables) -> dict[str, str]:
-    """Return of each entry's speed-up there: '≥' where only the reference missed, '≤' where only it did."""
-    count = missed(tables)
-    late = count[tables.rules.reference] > 0
-    return {
-        str(name): "≥" if late and not own else "≤" if own and not late else "" for name, own in count.items()
-    }
+    """Return what each entry's speed-up there is a bound of."""
+    late = missed(tables) > 0
+    return {str(name): bound(own, late[tables.rules.reference]) for name, own in late.items()}
 
 
 def correlations(tables: Tables) -> dict[str, float]:
@@ -58,9 +55,3 @@ def correlations(tables: Tables) -> dict[str, float]:
 
 def _in_order(names: tuple[str, ...], values: np.ndarray, shared: list[str]) -> np.ndarray:
     return pd.Series(values, index=list(names))[shared].to_numpy()
-
-
-def _budgets(tables: Tables) -> np.ndarray:
-    """Return the budget of each held-out run's scenario."""
-    scenarios = pd.MultiIndex.from_frame(tables.held_out[SCENARIO])
-    return tables.rules.frames["budget"].reindex(scenarios).to_numpy()

@@ -1,32 +1,25 @@
 """Version 1.0 as a page in Markdown: who leads, how much sooner, how sure, for whom, at what cost."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from fl_core.text import listed, many
-from reports import numbers
-from reports.leaderboard import charts
+from reports.leaderboard import charts, printed
 from reports.leaderboard.choice import budget_curves
 from reports.leaderboard.held_out import bounds, correlations, missed, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios, score
-from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.standing import BOLD, BOUNDS, Standing, interval, spearman, standing, standing_table
-from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
+from reports.leaderboard.standing import BOLD, BOUNDS, Standing, spearman, standing, standing_table
+from reports.leaderboard.tables import TUNED, Tables
 from reports.tables import markdown
 
 STEM = "leaderboard"
 COMMAND = "asyncfl leaderboard score --markdown docs"
 THIRD = 1 / 3  # the shorter horizon
 LEVEL = 0.8  # correlation between orders from which on they are said to agree
-STANDING = ("Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Missed")
-BESIDE = ("Strategy", "Sooner", "Easy target", "Updates", "Bytes", "At the end (%)", "Worst client (%)")
-COUNTS = (1, 4, 16)  # points of a budget curve in the table, and all
-
-Printed = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
 
 SPEEDUPS = (
     "Thick lines are 95 % over seeds, thin ones over scenarios; grey is shown to be behind the first. ≥: at "
@@ -105,73 +98,42 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
         *(said for agrees, said in agreement if not agrees),
         _lead(table, own),
         _lead_held_out(tables, table.index[0]),
-        _leaders(own),
+        printed.leaders(own),
         f"![Speed-up of each strategy with both intervals]({STEM}-speedups.svg)",
         SPEEDUPS.format(reference=rules.reference),
         f"{', '.join(size)}. Rules of {rules.date}. Made by `{COMMAND}`; nothing here is written by hand.",
-        markdown(*_columns(summary(table), STANDING)),
+        markdown(*printed.columns(printed.summary(table), printed.STANDING)),
         *(said for agrees, said in agreement if agrees),
         "## Time against bytes",
         f"![Speed-up against bytes]({STEM}-bytes.svg)",
         f"As multiples of tuned {rules.reference}; of updates and bytes less is better.",
-        markdown(*_columns(summary(table), BESIDE)),
+        markdown(*printed.columns(printed.summary(table), printed.BESIDE)),
         "## How much tuning it takes",
         "Tuned to each scenario, with one setting for all, and with the best of few random points.",
-        _sensitivity(tables, table, own, curves),
+        printed.sensitivity(tables, table, own, curves),
         f"![Budget curves]({STEM}-budget.svg)",
         *_profiles(times),
         "## In each scenario",
         f"How many times sooner than tuned {rules.reference}; in brackets the place.",
-        *_across(own, workloads),
+        *printed.across(own, workloads),
         *_held_out(tables, own),
         "## A third of the budget",
-        _horizon(own, third),
+        printed.horizon(own, third),
         *_marks(tables, own),
         HOW.format(reference=rules.reference, points=rules.points, seeds=len(rules.final_seeds), bold=BOLD),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def summary(table: pd.DataFrame) -> Printed:
-    """Return head and rows of the standing."""
-    head = (
-        "Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Easy target", "Updates", "Bytes",
-        "At the end (%)", "Worst client (%)", "Missed",
-    )  # fmt: skip
-    rows = [
-        (
-            f"**{name}**" if row["first"] >= BOLD else str(name),
-            _sooner(row["bound"], row["speedup"]),
-            _interval(row, "seeds"),
-            _interval(row, "scenarios"),
-            f"{row['first']:.2f}",
-            _times(row["easy"]),
-            _times(row["updates"]),
-            _times(row["bytes"]),
-            numbers.percent(row["accuracy"]),
-            numbers.percent(row["worst_client"]),
-            f"{row['missed']} of {row['runs']}",
-        )
-        for name, row in table.iterrows()
-    ]
-    return head, rows
-
-
-def _columns(printed: Printed, names: Sequence[str]) -> Printed:
-    """Return some columns of a printed table."""
-    head, rows = printed
-    at = [head.index(name) for name in names]
-    return names, [[row[place] for place in at] for row in rows]
-
-
 def _lead(table: pd.DataFrame, own: Standing) -> str:
     first, row = table.index[0], table.iloc[0]
     level = [name for name in table.index[~table["behind"]] if name != first]
-    speedup = f"{BOUNDS[row['bound']]}{_times(row['speedup'])}"
+    speedup = f"{BOUNDS[row['bound']]}{printed.times(row['speedup'])}"
+    seeds, scenarios = (printed.interval_over(row, over) for over in ("seeds", "scenarios"))
     said = (
         f"**{first}** reaches the hard target {speedup} sooner than tuned {own.reference} "
-        f"({_interval(row, 'seeds')} over seeds, {_interval(row, 'scenarios')} over scenarios), and is first "
-        f"with a probability of {row['first']:.2f}"
+        f"({seeds} over seeds, {scenarios} over scenarios), and is first with a probability of "
+        f"{row['first']:.2f}"
     )
     if not level:
         return f"{said}; every other strategy is shown to be behind it."
@@ -186,7 +148,7 @@ def _lead_held_out(tables: Tables, first: str) -> str:
     own, places = bounds(tables), {str(name): place for place, name in enumerate(there.index, 1)}
 
     def sooner(name: str) -> str:
-        return f"{BOUNDS[own[name]]}{_times(np.exp(there[name]))}"
+        return f"{BOUNDS[own[name]]}{printed.times(np.exp(there[name]))}"
 
     leader = str(there.index[0])
     said = (
@@ -196,55 +158,6 @@ def _lead_held_out(tables: Tables, first: str) -> str:
     if leader == first or first not in places:
         return f"{said}."
     return f"{said}; {first} has place {places[first]} of {len(places)} there, {sooner(first)}."
-
-
-def _leaders(own: Standing) -> str:
-    """Return who is first for which clients: a row for each workload and population."""
-    problems, _, timings = (np.asarray(own.costs.scenarios.get_level_values(name)) for name in SCENARIO)
-    rows = []
-    for problem, timing in dict.fromkeys(zip(problems, timings, strict=True)):
-        there = own.within((problems == problem) & (timings == timing))
-        first = there.order[0]
-        low, high = (np.exp(ends[first]) for ends in interval(there.over_seeds))
-        name, speedup = own.costs.strategies[first], np.exp(there.scores[first])
-        rows.append(
-            (
-                f"{problem} · {timing}",
-                f"**{name}**" if there.first[first] >= BOLD else name,
-                f"{_sooner(there.bounds[first], speedup)} {_between(low, high)}",
-                f"{there.first[first]:.2f}",
-                str(int((~there.behind).sum()) - 1),
-            )
-        )
-    head = ["Workload · clients", "First", "Sooner, 95 % seeds", "P(first)", "Not separated"]
-    return markdown(head, rows, left=2)
-
-
-def _across(own: Standing, workloads: Sequence[str]) -> list[str]:
-    """Return a table for each workload: strategies down, the best there first, and its scenarios across."""
-    scores, scenarios = own.by_scenario, own.costs.scenarios
-    places = (-scores).argsort(0).argsort(0) + 1
-    parts = []
-    for problem in workloads:
-        at = np.flatnonzero(scenarios.get_level_values(0) == problem).tolist()
-        heads = [" · ".join(map(str, scenarios[s][1:])) for s in at]
-        mean = scores[:, at].mean(1)
-        everywhere, *bounds = (
-            own.within(np.isin(np.arange(len(scenarios)), there)).bounds for there in [at, *([s] for s in at)]
-        )
-        rows = [
-            (
-                own.costs.strategies[a],
-                _sooner(everywhere[a], np.exp(mean[a])),
-                *(
-                    f"{_sooner(bound[a], np.exp(scores[a, s]))} ({places[a, s]})"
-                    for s, bound in zip(at, bounds, strict=True)
-                ),
-            )
-            for a in np.argsort(-mean, kind="stable")
-        ]
-        parts += [f"### {problem}", markdown(["Strategy", "All", *heads], rows)]
-    return parts
 
 
 def _profiles(times: pd.DataFrame) -> list[str]:
@@ -288,7 +201,7 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
     rows = [
         (
             str(name),
-            _sooner(marks[str(name)], np.exp(value)),
+            printed.sooner(marks[str(name)], np.exp(value)),
             str(place),
             f"{board[str(name)]:g}",
             f"{count[str(name)]} of {runs}",
@@ -306,32 +219,6 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
     ]
 
 
-def _sensitivity(tables: Tables, table: pd.DataFrame, own: Standing, curves: np.ndarray) -> str:
-    one_setting = standing_table(standing(tables, ONE_SETTING), tables).reindex(table.index)
-    head = ["Strategy", "Tuned", "One setting", "95 % scenarios", *(f"Best of {k}" for k in COUNTS)]
-    places = {name: place for place, name in enumerate(own.costs.strategies)}
-    rows = [
-        (
-            str(name),
-            _sooner(row["bound"], row["speedup"]),
-            _sooner(single["bound"], single["speedup"]),
-            _interval(single, "scenarios"),
-            *(_times(curves[places[str(name)], min(k, curves.shape[1]) - 1]) for k in COUNTS),
-        )
-        for (name, row), (_, single) in zip(table.iterrows(), one_setting.iterrows(), strict=True)
-    ]
-    return markdown(head, rows)
-
-
-def _horizon(own: Standing, third: Standing) -> str:
-    both = [(-standing_.scores).argsort(kind="stable").argsort() + 1 for standing_ in (own, third)]
-    rows = [
-        (own.costs.strategies[a], str(both[0][a]), str(both[1][a]))
-        for a in np.argsort(-own.scores, kind="stable")
-    ]
-    return markdown(["Strategy", "Place", "At a third"], rows)
-
-
 def _marks(tables: Tables, own: Standing) -> list[str]:
     """Return what sets entries apart, and signs that an entry was not tuned."""
     apart = [(name, "; ".join(unequal(tables, name))) for name in tables.entries]
@@ -347,20 +234,3 @@ def _marks(tables: Tables, own: Standing) -> list[str]:
     if signs := [(name, why) for name, why in signs if why]:
         parts += ["## Signs of too little tuning", markdown(["Strategy", "Sign"], signs, left=2)]
     return parts
-
-
-def _interval(row: pd.Series, over: str) -> str:
-    return _between(row[f"{over}_low"], row[f"{over}_high"])
-
-
-def _between(low: float, high: float) -> str:
-    return f"[{numbers.number(float(low), 2)},\u00a0{numbers.number(float(high), 2)}]"
-
-
-def _sooner(bound: str, speedup: float) -> str:
-    """Return a speed-up, and whether it is at least or at most that."""
-    return f"{bound}\u00a0{_times(speedup)}".strip("\u00a0")
-
-
-def _times(factor: float) -> str:
-    return f"{numbers.number(float(factor), 2)}\u00a0×"

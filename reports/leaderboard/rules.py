@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, ValidationError
 
@@ -71,6 +72,10 @@ class Rules(Frozen):
         return pd.DataFrame([own.model_dump() for own in (*self.scenarios, *self.held_out)]).set_index(
             SCENARIO
         )
+
+    def budgets(self, runs: pd.DataFrame) -> np.ndarray:
+        """Return the budget of each run's scenario."""
+        return self.frames["budget"].reindex(pd.MultiIndex.from_frame(runs[SCENARIO])).to_numpy()
 
 
 def digest(path: Path) -> str:

@@ -60,10 +60,10 @@ class Standing:
 
     @cached_property
     def bounds(self) -> list[str]:
-        """Of each speed-up: '≥' where only the reference missed the target, '≤' where only the entry did."""
+        """What each speed-up is a bound of (see `bound`)."""
         missed = (self.costs.reached[self.ruleset] == 0).any((1, 2))
         late = (self.costs.reached[TUNED][self.costs.strategies.index(self.reference)] == 0).any()
-        return ["≥" if late and not own else "≤" if own and not late else "" for own in missed]
+        return [bound(own, late) for own in missed]
 
     @cached_property
     def over_seeds(self) -> Array:
@@ -145,6 +145,11 @@ class Standing:
         return {TUNED: self.costs.design.mean(-1), ONE_SETTING: self.costs.design[..., 0]}
 
 
+def bound(missed: bool, reference_missed: bool) -> str:
+    """Return '≥' for a speed-up where only the reference missed the target, '≤' where only the entry did."""
+    return "" if missed == reference_missed else "≥" if reference_missed else "≤"
+
+
 def _at(table: Array, points: Array) -> Array:
     """Return the entries of a table [A, S, P] at one point for each strategy and scenario [A, S]."""
     return np.take_along_axis(table, points[..., None], -1)[..., 0]
@@ -183,9 +188,8 @@ def standing_table(standing: Standing, tables: Tables) -> pd.DataFrame:
 
 def _beside(standing: Standing, tables: Tables) -> pd.DataFrame:
     """What is shown beside the score: easy target, updates, bytes, accuracy, worst client."""
-    finals, frames = tables.finals, tables.rules.frames
-    budget = frames["budget"].reindex(pd.MultiIndex.from_frame(finals[SCENARIO])).to_numpy()
-    finals = finals.assign(time_easy=np.minimum(finals["time_easy"], budget))
+    finals = tables.finals
+    finals = finals.assign(time_easy=np.minimum(finals["time_easy"], tables.rules.budgets(finals)))
     own = finals[finals["ruleset"] == standing.ruleset].set_index([*SCENARIO, "seed"])
     is_reference = (finals["ruleset"] == TUNED) & (finals["strategy"] == standing.reference)
     reference = finals[is_reference].set_index([*SCENARIO, "seed"])
