@@ -50,8 +50,12 @@ class Local(Engine):
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """A process for each job at most."""
+        from benchmarks.pool.fork_server import prepare_for_networks
         from benchmarks.pool.local import LocalPool
+        from fl_core.problems.supervised import Supervised
 
+        if any(isinstance(problem, Supervised) for problem in worlds):
+            prepare_for_networks()
         return LocalPool(min(self.workers, jobs), log, parents=self.parents)
 
 

@@ -62,9 +62,10 @@ def store(tmp_path: Path, empty_database: Path) -> Store:
 @pytest.fixture(scope="session")
 def fork_server() -> None:
     """Workers are forked from a process that has imported everything."""
-    from benchmarks.pool.fork_server import warm_up
+    from benchmarks.pool.fork_server import prepare_for_networks, warm_up
 
     warm_up("benchmarks.runs.jobs", "tuning.trials_job")
+    prepare_for_networks()
 
 
 Done = subprocess.CompletedProcess[str]

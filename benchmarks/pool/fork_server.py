@@ -9,7 +9,7 @@ from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-TRAINING = "fl_core.problems.training.pooled"  # what worlds of data sets are built with: Lightning
+NETWORKS = signal.SIGURG  # a signal that no other fork server minds
 
 
 def warm_up(*modules: str) -> None:
@@ -22,14 +22,20 @@ def warm_up(*modules: str) -> None:
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
     forkserver.set_forkserver_preload([*first, "benchmarks.pool.preload", *modules])
     resource_tracker.ensure_running()  # by itself, the fork server starts it and unblocks the signal
-    with same_import_path(), _interrupts_blocked():
+    with same_import_path(), _signals_blocked():
         forkserver.ensure_running()
 
 
+def prepare_for_networks() -> None:
+    """Have it import Lightning, too, before the next worker begins; other problems need not wait for that."""
+    if pid := forkserver._forkserver._forkserver_pid:  # type: ignore[attr-defined]
+        os.kill(pid, NETWORKS)
+
+
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Processes started meanwhile begin with Ctrl-C blocked; the preloaded module ignores it from then on."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+def _signals_blocked() -> Iterator[None]:
+    """Processes started meanwhile begin with our signals blocked, until the preloaded module handles them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, NETWORKS])
     try:
         yield
     finally:

@@ -8,9 +8,10 @@ import importlib
 import os
 import signal
 
-from benchmarks.pool.fork_server import TRAINING
+from benchmarks.pool.fork_server import NETWORKS
 
-MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker", TRAINING)
+MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
+LIGHTNING = "fl_core.problems.training.pooled"  # it, and what worlds of data sets are built with
 
 
 def _import_all() -> None:
@@ -22,6 +23,8 @@ def _import_all() -> None:
         importlib.import_module(module)
         if os.getppid() != driver:
             os._exit(1)  # the driver is gone; until all is imported nothing else would notice
+    signal.signal(NETWORKS, lambda *_: importlib.import_module(LIGHTNING))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [NETWORKS])
 
 
 _import_all()

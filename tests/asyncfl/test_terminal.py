@@ -68,6 +68,33 @@ def test_the_fork_server_ignores_ctrl_c_from_its_first_moment() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
 
 
+LIGHTNING = """
+import multiprocessing
+from benchmarks.pool.fork_server import prepare_for_networks, warm_up
+code = "import sys; sys.exit(7 if 'pytorch_lightning' in sys.modules else 0)"
+warm_up()
+for ask in (lambda: None, prepare_for_networks):
+    ask()
+    process = multiprocessing.get_context("forkserver").Process(target=exec, args=(code,))
+    process.start()
+    process.join()
+    print(process.exitcode)
+"""
+
+
+@pytest.mark.slow
+def test_the_fork_server_imports_lightning_when_asked_to() -> None:
+    done = asyncfl(program=LIGHTNING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n7\n", "")
+
+
+@pytest.mark.slow
+def test_asking_for_lightning_harms_no_other_fork_server() -> None:
+    other = FORK_SERVER.replace("warm_up()\nos.kill", "forkserver.ensure_running()\nos.kill", 1)
+    done = asyncfl(program=other.replace("SIGINT", "SIGURG"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
+
+
 def test_ctrl_c_in_a_command_ends_with_its_exit_code(
     typed: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
