@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fl_core.diagnostics.shadow import Content, Shadow
+from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
@@ -19,7 +20,7 @@ from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder, run, surrogate_weights
+from fl_core.recording.recorder import Record, Recorder, run, surrogate_weights
 from fl_core.schema import Reason, Status
 from fl_core.server.jobs import Job
 from fl_core.strategies.strategy import Strategy
@@ -101,23 +102,26 @@ def is_the_same_when_resumed(strategy: Strategy) -> None:
     described = experiment(scenario(availability=away), strategy)
     whole = run(described, execution=AllInFlight())
     for stop in STOPS:
-        must(_resumed(described, stop) == whole, f"resumed after {stop} events, a run ended otherwise")
+        begun, fresh = Recorder(Simulation(described)), Recorder(Simulation(described))
+        must(
+            resumed(begun, fresh, stop, AllInFlight()) == whole,
+            f"resumed after {stop} events, a run ended otherwise",
+        )
 
 
-def _resumed(described: Experiment, stop: int) -> Any:
-    recorder = Recorder(Simulation(described))
-    recorder.start()
-    for number, event in enumerate(simulate(recorder.simulation, AllInFlight())):
-        recorder.see(event)
+def resumed(begun: Recorder, fresh: Recorder, stop: int, execution: Execution | None = None) -> Record:
+    """Return the record of a run that one recorder leaves after event number `stop`, and another ends."""
+    begun.start()
+    for number, event in enumerate(simulate(begun.simulation, execution)):
+        begun.see(event)
         if number == stop:
             break
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint.save(recorder, Path(folder) / "run.pt")
-        recorder = Recorder(Simulation(described))
-        checkpoint.load(recorder, Path(folder) / "run.pt")
-    for event in simulate(recorder.simulation, AllInFlight()):
-        recorder.see(event)
-    return recorder.finish()
+        checkpoint.save(begun, Path(folder) / "run.pt")
+        checkpoint.load(fresh, Path(folder) / "run.pt")
+    for event in simulate(fresh.simulation, execution):
+        fresh.see(event)
+    return fresh.finish()
 
 
 def lost_clients_end_nothing_early(strategy: Strategy) -> None:

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from types import SimpleNamespace
-from typing import Any
-
-import numpy as np
 from worlds import Everyone, play, scenario
 
 from fl_core.arrangements.rounds import Rounds
-from fl_core.server.jobs import Send
 from fl_core.strategies.buffered.afa_cd import AFACD
-
-
-def test_dynamic_steps_of_a_round_reach_from_one_to_2c() -> None:
-    """600 draws of 1 … 6: one of the six is missing with a chance below 6 (5/6)^600 = 10^−46."""
-    arrangement = Rounds(workers=600, most_steps=6)
-    server: Any = SimpleNamespace(
-        version=0,
-        in_flight=0,
-        stream=lambda *name: np.random.default_rng(0),
-        draw=lambda count, p, replace: [0] * count,
-    )
-    drawn = [send.steps for send in arrangement.next(server) if isinstance(send, Send)]
-    assert Counter(drawn).keys() == {1, 2, 3, 4, 5, 6}
-    assert len(drawn) == 600
 
 
 def test_no_more_versions_are_kept_than_an_arrangement_asks_for() -> None:

@@ -25,15 +25,15 @@ from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
-from fl_core.loop.simulation import Simulation, simulate
+from fl_core.loop.simulation import Simulation
 from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
-from fl_core.recording import checkpoint
 from fl_core.recording.interleave import interleave
 from fl_core.recording.recorder import Record, Recorder, run
 from fl_core.strategies.strategy import Strategy
+from fl_core.testing.of_strategies import resumed
 
 GPU = torch.device("cuda", 0)
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
@@ -262,26 +262,18 @@ def test_diagnostics(device: torch.device) -> None:
 
 @pytest.mark.parametrize("name", [*quick_for_one_of_each_kind(Strategy.members()), "logistic"])
 def test_a_run_saved_on_the_cpu_goes_on(
-    name: str, device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that a checkpoint holds follows the model; with the simulations in lock step."""
     experiment = digits(name) if name == "logistic" else quadratics(name, "scaffold")
     asked = Diagnostics(errors=3).possible(experiment) or None
     saved = Recorder(Simulation(experiment), asked)
-    saved.start()
-    for number, event in enumerate(simulate(saved.simulation, AllInFlight())):
-        saved.see(event)
-        if number == 11:
-            break
-    checkpoint.save(saved, tmp_path / "run.pt")
     if device == stand_in.THERE:
         monkeypatch.setattr(torch, "load", loaded_there)
     loaded = Recorder(Simulation(experiment, placed(experiment, device)), asked)
-    checkpoint.load(loaded, tmp_path / "run.pt")
+    record = resumed(saved, loaded, 11, AllInFlight())
     assert loaded.simulation.server.model.device == device
-    for event in simulate(loaded.simulation, AllInFlight()):
-        loaded.see(event)
-    assert_same(loaded.finish(), run(experiment, diagnostics=asked))
+    assert_same(record, run(experiment, diagnostics=asked))
 
 
 LOAD = torch.load
@@ -295,21 +287,12 @@ def loaded_there(path: Path, map_location: torch.device, *, weights_only: bool) 
 
 @needs_gpu
 @pytest.mark.parametrize("name", ["fedbuff", "ace", "malenia"])
-def test_a_run_saved_on_a_gpu_goes_on_here(name: str, tmp_path: Path) -> None:
+def test_a_run_saved_on_a_gpu_goes_on_here(name: str) -> None:
     """The other way round."""
     experiment = quadratics(name, "scaffold")
     saved = Recorder(Simulation(experiment, placed(experiment, GPU)))
-    saved.start()
-    for number, event in enumerate(simulate(saved.simulation, AllInFlight())):
-        saved.see(event)
-        if number == 11:
-            break
-    checkpoint.save(saved, tmp_path / "run.pt")
-    loaded = Recorder(Simulation(experiment))
-    checkpoint.load(loaded, tmp_path / "run.pt")
-    for event in simulate(loaded.simulation, AllInFlight()):
-        loaded.see(event)
-    assert_same(loaded.finish(), run(experiment))
+    record = resumed(saved, Recorder(Simulation(experiment)), 11, AllInFlight())
+    assert_same(record, run(experiment))
 
 
 @needs_gpu

@@ -35,6 +35,7 @@ from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.strategies.tables.aced import ACED
+from fl_core.testing.of_strategies import resumed
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
@@ -325,18 +326,9 @@ def test_resume_with_diagnostics(name: str, tmp_path: Path) -> None:
     described = experiment(with_steps(name, 2), updates=60)
     whole = run(described, diagnostics=asked)
     for stop in (0, 30):
-        recorder = Recorder(Simulation(described), asked)
-        recorder.start()
-        for number, event in enumerate(simulate(recorder.simulation)):
-            recorder.see(event)
-            if number == stop:
-                break
-        checkpoint.save(recorder, tmp_path / "run.pt")
-        recorder = Recorder(Simulation(described), asked)
-        checkpoint.load(recorder, tmp_path / "run.pt")
-        for event in simulate(recorder.simulation):
-            recorder.see(event)
-        assert recorder.finish() == whole
+        begun, fresh = (Recorder(Simulation(described), asked) for _ in range(2))
+        assert resumed(begun, fresh, stop) == whole
+    checkpoint.save(Recorder(Simulation(described), asked), tmp_path / "run.pt")
     with pytest.raises(ValueError, match="other diagnostics"):
         checkpoint.load(Recorder(Simulation(described)), tmp_path / "run.pt")
 

@@ -6,7 +6,6 @@ import heapq
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -20,8 +19,7 @@ from fl_core.experiment import Experiment
 from fl_core.local.sgd import SGD
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
-from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Record, Recorder, run
+from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job
 from fl_core.strategies.buffered.asgrad import AsGrad
@@ -34,6 +32,7 @@ from fl_core.strategies.rounds.quafl import QuAFL
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.strategies.tables.mifa import MIFA
+from fl_core.testing.of_strategies import resumed
 
 LR = 0.1
 CENTRES = [1.0, -2.0, 4.0]
@@ -245,29 +244,14 @@ def test_it_ends_the_run_unless_refused() -> None:
     assert run(experiment(ASGD(), [1, 2, 3], good=99)).non_finite == 0
 
 
-def resumed(described: Experiment, folder: Path, stop: int) -> Record:
-    """A run that was saved after so many events, and resumed."""
-    recorder = Recorder(Simulation(described))
-    recorder.start()
-    for number, event in enumerate(simulate(recorder.simulation)):
-        recorder.see(event)
-        if number == stop:
-            break
-    checkpoint.save(recorder, folder / "run.pt")
-    recorder = Recorder(Simulation(described))
-    checkpoint.load(recorder, folder / "run.pt")
-    for event in simulate(recorder.simulation):
-        recorder.see(event)
-    return recorder.finish()
-
-
 @pytest.mark.parametrize("strategy", [ASGD(), ACE(), FedAvg(), QuAFL()], ids=lambda one: one.title)
-def test_stacked_beside_others_and_resumed_it_is_the_same_run(strategy: Strategy, tmp_path: Path) -> None:
+def test_stacked_beside_others_and_resumed_it_is_the_same_run(strategy: Strategy) -> None:
     """A NaN in a stack stays in its row, and the count survives a checkpoint."""
     described = experiment(strategy, [1, 2, 3])
     wanted = run(described)
     assert wanted.non_finite > 1 and wanted.status == "done"
-    whole = [run(described, execution=AllInFlight()), resumed(described, tmp_path, 12)]
+    recorders = Recorder(Simulation(described)), Recorder(Simulation(described))
+    whole = [run(described, execution=AllInFlight()), resumed(*recorders, stop=12)]
     whole += [record for _, record in run_together([described, described])]
     for record in whole:
         assert (record.arrivals, record.non_finite) == (wanted.arrivals, wanted.non_finite)

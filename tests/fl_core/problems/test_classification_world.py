@@ -73,30 +73,6 @@ def test_gradients_are_those_of_a_plain_module(model: str) -> None:
     torch.testing.assert_close(w.gradient(y, 3, sample), expected, rtol=1e-9, atol=1e-11)
 
 
-def test_gradients_are_finite_differences_of_the_loss() -> None:
-    w = world()
-    y, sample = somewhere(w), w.samples(1, 2, 1, 32)[0]
-    g = w.gradient(y, 1, sample)
-    x, labels = rest(w.data)[sample], w.data.y_train[sample]
-    for coordinate in (0, 77, 400, 645):
-        step = torch.zeros_like(y)
-        step[coordinate] = 1e-5
-        ahead, behind = (plain_loss(w, y + s, x, labels) for s in (step, -step))
-        assert float(g[coordinate]) == pytest.approx((ahead - behind) / 2e-5, rel=1e-6, abs=1e-9)
-
-
-@pytest.mark.parametrize("model", ["logistic", "cnn"])
-def test_stacked_is_one_by_one(model: str) -> None:
-    w = world(model=model)
-    clients = torch.tensor([0, 5, 5, 11])
-    models = torch.stack([somewhere(w, job) for job in range(4)])
-    samples = torch.stack([w.samples(int(client), job, 1, 8)[0] for job, client in enumerate(clients)])
-    stacked = w.gradients(models, clients, samples)
-    for row, client in enumerate(clients):
-        single = w.gradient(models[row], int(client), samples[row])
-        torch.testing.assert_close(stacked[row], single, rtol=1e-9, atol=1e-11)
-
-
 @pytest.mark.parametrize("model", ["logistic", "cnn"])
 def test_single_precision_stays_near_double(model: str) -> None:
     """Relative error of a gradient ≤ 1e-5: some hundred roundings of 6e-8."""

@@ -68,18 +68,6 @@ def test_fraboni_without_alpha_gives_one_class_each() -> None:
     assert held(labels, parts) == [{client % 4: 6} for client in range(6)]
 
 
-def test_fraboni_shares_have_the_dirichlet_moments() -> None:
-    """Share of class 0: mean 1/C, variance (C−1)/(C²(Cα+1)); 4 standard errors and the rounding."""
-    classes, alpha, clients = 4, 0.5, 4000
-    labels = np.repeat(np.arange(classes), 100 * clients)
-    parts = FraboniDirichlet(alpha=alpha).split(labels, clients, 0)
-    share = np.array([np.mean(labels[part] == 0) for part in parts])
-    variance = (classes - 1) / (classes**2 * (classes * alpha + 1))
-    assert abs(share.mean() - 1 / classes) < 4 * np.sqrt(variance / clients) + 1 / 400
-    fourth = np.mean((share - share.mean()) ** 4)
-    assert abs(share.var() - variance) < 4 * np.sqrt((fourth - variance**2) / clients) + 2 / 400
-
-
 # -- Anarchic FL -----------------------------------------------------------------------------------
 
 

@@ -105,18 +105,6 @@ def test_balancing_gives_nothing_more_to_those_who_have_their_share() -> None:
     assert max(held_before_last(False)) > 100
 
 
-def test_class_dirichlet_shares_have_the_dirichlet_moments() -> None:
-    """Of one class client i gets a share of mean 1/n and variance (n−1)/(n²(nα+1)); 4 standard errors."""
-    n, alpha, draws, size = 5, 0.5, 3000, 1000
-    labels = np.zeros(size, int)
-    partition = ClassDirichlet(alpha=alpha, min_size=0)
-    first = np.array([len(partition.split(labels, n, seed)[0]) for seed in range(draws)]) / size
-    variance = (n - 1) / (n**2 * (n * alpha + 1))
-    assert abs(first.mean() - 1 / n) < 4 * np.sqrt(variance / draws) + 1 / size
-    fourth = np.mean((first - first.mean()) ** 4)
-    assert abs(first.var() - variance) < 4 * np.sqrt((fourth - variance**2) / draws) + 2 / size
-
-
 def test_drawing_in_bulk_has_the_law_of_drawing_one_by_one() -> None:
     """Class counts of 4 draws without replacement from a mix, against the plain loop; chi-square, 0.1 %."""
     from scipy.stats import chi2_contingency
