@@ -164,7 +164,8 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
         where = f"{here}: claims.{entry.get('id', number)}"
         try:
             for member in members(entry, path.parent, head.words):
-                seen = next((said for id_, said in head.seen.items() if _means(id_, member)), None)
+                own = str(member.get("id", ""))
+                seen = next((said for id_, said in head.seen.items() if fnmatch.fnmatchcase(own, id_)), None)
                 claim = _placed(_claim(member if seen is None else {**member, "seen": seen}), paper)
                 yield from (f"{here}: claims.{claim.id}: {why}" for why in _mistakes(claim, paper, known))
                 known.add(claim.id)
@@ -184,10 +185,6 @@ def _without_readings(paper: Paper, folder: Path) -> Iterator[str]:
         for pattern in (*result.readings, *inner):
             if not fnmatch.filter(paper.claims, pattern):
                 yield f"{folder}: {paper.name}: main.{result.id}: no claim has the id {pattern}"
-
-
-def _means(pattern: str, entry: Mapping[str, Any]) -> bool:
-    return fnmatch.fnmatchcase(str(entry.get("id", "")), pattern)
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim:

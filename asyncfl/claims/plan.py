@@ -142,14 +142,14 @@ class ClaimScenario:
     @cached_property
     def _runs(self) -> list[list[list[PlannedRun]]]:
         """The runs by point of the grid, strategy and seed."""
-        runs = iter(self.suite.runs())
+        runs = (
+            replace(run, suite=self.recorded, scenario=f"{self.name}{JOINT}{run.scenario}")
+            for run in self.suite.runs()
+        )
         return [
-            [[self._recorded(next(runs)) for _ in point.spec.seeds] for _ in point.spec.strategies]
+            [[next(runs) for _ in point.spec.seeds] for _ in point.spec.strategies]
             for point in self.suite.points
         ]
-
-    def _recorded(self, run: PlannedRun) -> PlannedRun:
-        return replace(run, suite=self.recorded, scenario=f"{self.name}{JOINT}{run.scenario}")
 
     def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
         there = self._said[point]["strategies"]

@@ -87,8 +87,8 @@ def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[
 
 def changed(paper: Paper, results: Path = kept.RESULTS) -> list[str]:
     """The entries with numbers that are not judged as their last digest has it."""
-    past = history(paper, results)
-    return [id_ for id_ in _with_numbers(paper, results) if _last(past, id_) != digest(paper.claims[id_])]
+    last = {id_: digests[-1][0] for id_, digests in history(paper, results).items()}
+    return [id_ for id_ in _with_numbers(paper, results) if last.get(id_) != digest(paper.claims[id_])]
 
 
 def record(paper: Paper, results: Path = kept.RESULTS) -> int:
@@ -121,10 +121,6 @@ def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
     _write(
         _path(paper, results, "csv"), {**past, **{id_: [(digest(paper.claims[id_]), "")] for id_ in first}}
     )
-
-
-def _last(past: dict[str, list[tuple[str, str]]], id_: str) -> str:
-    return past[id_][-1][0] if id_ in past else ""
 
 
 def _with_numbers(paper: Paper, results: Path) -> Iterator[str]:

@@ -48,10 +48,8 @@ def correlations(tables: Tables) -> dict[str, float]:
     boards = {ruleset: standing(tables.on(*problems), ruleset) for ruleset in RULESETS}
     shared = [name for name in boards[ONE_SETTING].costs.strategies if name in there.index]
     return {
-        ruleset: spearman(_in_order(board.costs.strategies, board.scores, shared), there[shared].to_numpy())
+        ruleset: spearman(
+            pd.Series(board.scores, index=board.costs.strategies)[shared].to_numpy(), there[shared].to_numpy()
+        )
         for ruleset, board in boards.items()
     }
-
-
-def _in_order(names: tuple[str, ...], values: np.ndarray, shared: list[str]) -> np.ndarray:
-    return pd.Series(values, index=list(names))[shared].to_numpy()

@@ -80,7 +80,10 @@ def _in_the_end(scenario: RecordedScenario) -> Iterator[Contrast]:
     """Yield the contrasts of final values."""
     metric = scenario.columns[0]
     whole = [cell for cell in scenario.cells if not cell.having(Status.DIVERGED)]
-    cells = [(cell, _finals(cell, metric.name)) for cell in whole]
+    cells = [
+        (cell, {run.seed: value for run in cell.finite if not isnan(value := run.final(metric.name))})
+        for cell in whole
+    ]
     for (first, ours), (second, theirs) in combinations(cells, 2):
         pairs = [(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
         yield from _contrast(Question.FINAL, scenario, (first, second), pairs, 1 if metric.higher else -1)
@@ -98,10 +101,6 @@ def _times(cell: Cell, target: float) -> dict[int, Pair]:
 def end(run: RecordedRun) -> float:
     """Return the virtual time at which a run with a curve ended."""
     return float(run.files.curve[Clock.TIME].iloc[-1])
-
-
-def _finals(cell: Cell, metric: str) -> dict[int, float]:
-    return {run.seed: value for run in cell.finite if not isnan(value := run.final(metric))}
 
 
 def _restricted(first: Pair, second: Pair) -> Pair:
