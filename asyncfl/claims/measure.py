@@ -18,7 +18,7 @@ from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
 from fl_core.keys import digest
 from fl_core.schema import BY_BUDGET, Clock, Status
-from reports.records.records import RecordedRun
+from reports.records.runs import RecordedRun
 from reports.records.steps import first_reach, value_at
 
 # Of several runs; one that diverged has no number, and is never the best.

@@ -25,7 +25,7 @@ from fl_core.schema import ARRIVALS, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
 from reports.records.measures import Measure, measure
-from reports.records.records import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun, time_to_target
 from reports.records.store import load
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.errors import UserError
 from fl_core.schema import ITERATION, STRATEGY_NAME, TIME
-from reports.records.records import RecordedRun
+from reports.records.runs import RecordedRun
 from reports.records.steps import first_reach, value_at
 
 REFERENCE = "fedavg"  # strategy by name

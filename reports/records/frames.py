@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fl_core.schema import SEED, TO_TARGET, Clock
-from reports.records.records import RecordedRun, RecordedSuite, time_to_target
+from reports.records.records import RecordedSuite
+from reports.records.runs import RecordedRun, time_to_target
 
 READ_OFF = {*TO_TARGET, *(clock.metric for clock in Clock)}  # totals that are read off the curve
 LABELS = ("scenario", "strategy", "seed")

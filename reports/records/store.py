@@ -31,7 +31,8 @@ from fl_core.schema import (
     TrialMetric,
 )
 from fl_core.text import many
-from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
+from reports.records.records import Pooled, RecordedSuite, latest
+from reports.records.runs import Files, RecordedRun
 from reports.records.studies import read_studies
 from reports.records.values import clean, number, parsed
 

@@ -9,8 +9,9 @@ from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.figures import look, svg
+from reports.records.cells import Cell
 from reports.records.measures import Measure
-from reports.records.records import Cell, RecordedScenario
+from reports.records.records import RecordedScenario
 from reports.sections.behind import effect_entry, seeds_text
 from reports.sections.curves import Plot, scale
 from reports.sections.rows import draw

@@ -9,7 +9,8 @@ import pandas as pd
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME, UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
-from reports.records.records import RecordedRun, RecordedScenario, time_to_target
+from reports.records.records import RecordedScenario
+from reports.records.runs import RecordedRun, time_to_target
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 

@@ -10,7 +10,8 @@ import pandas as pd
 
 from fl_core.schema import Clock, Status
 from fl_core.text import many
-from reports.records.records import Cell, RecordedScenario
+from reports.records.cells import Cell
+from reports.records.records import RecordedScenario
 from reports.sections.behind import seeds_text
 from reports.sections.ranking import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
 from reports.sections.section import Results, Section

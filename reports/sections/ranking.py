@@ -6,9 +6,9 @@ from math import inf, isnan
 
 from fl_core.schema import Clock
 from reports import numbers
+from reports.records.cells import Cell, Reach, Spread
 from reports.records.measures import Measure
-from reports.records.records import Cell, RecordedScenario
-from reports.records.summary import Reach, Spread
+from reports.records.records import RecordedScenario
 from reports.tables import TableEntry
 
 STALLED = "Stalled: waiting for clients that left permanently; its last model counts."

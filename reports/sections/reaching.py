@@ -11,7 +11,9 @@ import pandas as pd
 from fl_core.schema import TO_TARGET, Clock
 from reports import numbers
 from reports.figures import svg
-from reports.records.records import Cell, RecordedScenario, time_to_target
+from reports.records.cells import Cell
+from reports.records.records import RecordedScenario
+from reports.records.runs import time_to_target
 from reports.records.steps import Array
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section

@@ -12,7 +12,8 @@ from jinja2 import Template
 from fl_core.schema import Clock
 from reports.figures import look
 from reports.figures.svg import Drawing
-from reports.records.records import Cell, RecordedScenario, RecordedSuite
+from reports.records.cells import Cell
+from reports.records.records import RecordedScenario, RecordedSuite
 from reports.sections.ranking import Ranking, ranking
 from reports.statistics.contrasts import Contrast, contrasts
 from reports.statistics.differences import Difference, differences

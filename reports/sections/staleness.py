@@ -7,7 +7,7 @@ import pandas as pd
 
 from reports.figures import svg
 from reports.numbers import tick
-from reports.records.records import Cell
+from reports.records.cells import Cell
 from reports.records.steps import Array
 from reports.sections import rows
 from reports.sections.section import Results, Section

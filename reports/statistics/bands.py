@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from fl_core.schema import Status
-from reports.records.records import Cell, RecordedRun
+from reports.records.cells import Cell
+from reports.records.runs import RecordedRun
 from reports.records.steps import Array, common_grid, value_at
 
 

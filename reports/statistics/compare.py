@@ -8,8 +8,10 @@ import numpy as np
 from scipy import special
 
 from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
+from reports.records.cells import Cell
 from reports.records.measures import Measure
-from reports.records.records import Cell, RecordedRun, RecordedScenario, time_to_target
+from reports.records.records import RecordedScenario
+from reports.records.runs import RecordedRun, time_to_target
 from reports.records.steps import value_at
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 

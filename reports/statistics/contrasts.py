@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fl_core.schema import Clock, Status
-from reports.records.records import Cell, RecordedRun, RecordedScenario, time_to_target
+from reports.records.cells import Cell
+from reports.records.records import RecordedScenario
+from reports.records.runs import RecordedRun, time_to_target
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect

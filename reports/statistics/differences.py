@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
-from reports.records.records import Cell, RecordedScenario
+from reports.records.cells import Cell
+from reports.records.records import RecordedScenario
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect

@@ -17,7 +17,8 @@ import pandas as pd
 from benchmarks.tracking import database
 from benchmarks.tracking.reader import Entry
 from fl_core.keys import key
-from reports.records.records import Files, Pooled, RecordedRun, RecordedSuite, latest
+from reports.records.records import Pooled, RecordedSuite, latest
+from reports.records.runs import Files, RecordedRun
 
 START = 1_760_000_000_000  # milliseconds
 TWO_CLIENTS: dict[str, Any] = {

@@ -11,8 +11,8 @@ import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
 from fl_core.schema import Status
-from reports.records.records import Cell, Pooled, RecordedScenario, RecordedSuite, latest
-from reports.records.summary import Spread
+from reports.records.cells import Cell, Spread
+from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
 from reports.sections import fairness, participation, staleness
 from reports.sections.about.overview import remarks, who_leads
 from reports.sections.ranked import frame

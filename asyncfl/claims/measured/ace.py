@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fl_core.schema import Total
-from reports.records.records import RecordedRun
+from reports.records.runs import RecordedRun
 
 
 def kept_bytes(runs: Sequence[RecordedRun]) -> float:

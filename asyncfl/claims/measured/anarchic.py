@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fl_core.diagnostics.volatility import volatility
-from reports.records.records import RecordedRun
+from reports.records.runs import RecordedRun
 
 
 def zigzag(runs: Sequence[RecordedRun]) -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.tracking.store import Store
-    from reports.records.records import RecordedRun
+    from reports.records.runs import RecordedRun
 
 COLUMNS = (
     "scenario",

@@ -6,7 +6,7 @@ from math import isfinite
 from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
-from reports.records.records import Cell
+from reports.records.cells import Cell
 from reports.sections.behind import about_seeds
 from reports.sections.section import Results
 from reports.statistics.contrasts import Contrast, Question, end, seeds_to_show

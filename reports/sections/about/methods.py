@@ -3,7 +3,7 @@
 from benchmarks.discrepancies import discrepancies
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
 from fl_core.text import natural
-from reports.records.records import RecordedRun
+from reports.records.runs import RecordedRun
 from reports.sections.section import Results, Section
 
 NOTE = (

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fl_core.schema import Status
 from fl_core.text import duration, listed, many
 from reports import numbers
-from reports.records.records import RecordedRun, RecordedSuite
+from reports.records.records import RecordedSuite
+from reports.records.runs import RecordedRun
 from reports.sections.behind import seeds_text
 from reports.sections.section import Results
 

@@ -6,7 +6,8 @@ import pandas as pd
 
 from fl_core.schema import TO_TARGET
 from fl_core.text import duration, many
-from reports.records.records import RecordedRun, RecordedSuite, time_to_target
+from reports.records.records import RecordedSuite
+from reports.records.runs import RecordedRun, time_to_target
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 

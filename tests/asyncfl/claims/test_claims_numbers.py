@@ -15,7 +15,7 @@ from asyncfl.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from fl_core.import_guard import ALLOWED
 from fl_core.schema import Status
-from reports.records.records import Files, RecordedRun
+from reports.records.runs import Files, RecordedRun
 
 CURVES: Mapping[str, Sequence[float]] = {"a": [0.9, 0.5, 0.7, 0.3], "b": [0.8, 0.6, 0.4]}
 

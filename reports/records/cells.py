@@ -1,0 +1,113 @@
+"""One strategy in one scenario: its seeds, and what they come to: means, deviations, medians of times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, nan
+
+import numpy as np
+
+from fl_core.schema import Status
+from reports.records.measures import Measure
+from reports.records.runs import RecordedRun, time_to_target
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and sample standard deviation over seeds; the latter is NaN for fewer than two."""
+
+    mean: float
+    std: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Return mean and deviation of the values that are present."""
+        known = [value for value in values if not np.isnan(value)]
+        mean = float(np.mean(known)) if known else nan
+        return cls(mean, float(np.std(known, ddof=1)) if len(known) > 1 else nan, len(known))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """When a target was reached: the median over seeds, in which never is ∞."""
+
+    median: float  # NaN if no run ended
+    reached: int  # seeds that did
+    of: int  # seeds that could
+
+    @classmethod
+    def of_times(cls, times: Sequence[float]) -> Reach:
+        """Return the median of one time per seed, ∞ where the target was never reached."""
+        return cls(float(np.median(times)) if times else nan, sum(time < inf for time in times), len(times))
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One strategy in one scenario: its seeds, and what they come to.
+
+    Final values are those of the runs that ended, and of those that stalled: their model would
+    not change any more. A run that diverged is counted apart; a target that it had not met until then
+    counts as never met. Runs that failed or are still running are neither.
+    """
+
+    strategy: str
+    index: int  # of the strategy in the suite: its colour, dash and marker
+    runs: tuple[RecordedRun, ...]
+    metrics: tuple[Measure, ...] = ()  # of the scenario
+    target: float | None = None
+
+    @property
+    def finite(self) -> tuple[RecordedRun, ...]:
+        """The runs that ended with a model, stalled ones included."""
+        return tuple(run for run in self.runs if run.status.finite)
+
+    def having(self, status: Status) -> tuple[RecordedRun, ...]:
+        """Return the runs of a status."""
+        return tuple(run for run in self.runs if run.status is status)
+
+    @property
+    def diverged(self) -> int:
+        """How many seeds diverged."""
+        return len(self.having(Status.DIVERGED))
+
+    @property
+    def stalled(self) -> int:
+        """How many seeds stalled."""
+        return len(self.having(Status.STALLED))
+
+    @property
+    def seeds(self) -> str:
+        """The number of runs, and what is special of some: '3', or '3 (1 diverged)'."""
+        counts = {
+            "diverged": self.diverged,
+            "stalled": self.stalled,
+            "unfinished": sum(run.status.unfinished for run in self.runs),
+            "unreadable": len(self.having(Status.UNREADABLE)),
+        }
+        exceptions = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        return f"{len(self.runs)} ({exceptions})" if exceptions else str(len(self.runs))
+
+    @cached_property
+    def final(self) -> dict[str, Spread]:
+        """Final values by metric."""
+        return {
+            metric.name: Spread.of([run.final(metric.name) for run in self.finite]) for metric in self.metrics
+        }
+
+    def reach(self, clock: str) -> Reach:
+        """Return when the ended runs met the scenario's target."""
+        ended = [run for run in self.runs if run.status.terminated]
+        return Reach.of_times([time_to_target(run, clock, self.target) for run in ended])
+
+    @cached_property
+    def staleness(self) -> tuple[float, float]:
+        """The mean, over updates and then over seeds, and the greatest; NaN without an update."""
+        met = [run.files.staleness for run in self.runs if run.status.terminated]
+        met = [counts for counts in met if counts.sum()]
+        if not met:
+            return nan, nan
+        means = [np.average(counts.index, weights=counts) for counts in met]
+        return float(np.mean(means)), float(max(counts.index[-1] for counts in met))

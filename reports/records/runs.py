@@ -1,0 +1,178 @@
+"""A run as MLflow holds it: its tags, and the contents of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import inf, isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.tracking.reader import Entry
+from fl_core.keys import is_older
+from fl_core.metrics import Metric, from_text
+from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Status, Tag
+from reports.records.measures import Measure, measure
+from reports.records.steps import first_reach
+from reports.records.values import clean, moment, number, parsed
+
+# Shared by all runs without files: each takes a tenth of a millisecond to make
+NO_ROWS, NO_UPDATES, NO_COUNTS = pd.DataFrame(), pd.Series(dtype=int), np.zeros(0, int)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Files:
+    """The contents of a run's artifacts; missing ones are empty."""
+
+    curve: (
+        pd.DataFrame
+    )  # one row per evaluation: iteration, updates, time, uploads_bytes, …, then metrics by name
+    clients: pd.DataFrame  # one row per client: client, importance, mean_time, size, loss, accuracy
+    staleness: pd.Series  # updates of each staleness that occurred, by staleness
+    participation: np.ndarray  # [client], updates of each client
+    unread: str = ""  # why a file that should be there could not be read
+    diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row per diagnosed server iteration
+
+    @classmethod
+    def none(cls, unread: str = "") -> Files:
+        """Return no files at all."""
+        return cls(NO_ROWS, NO_ROWS, NO_UPDATES, NO_COUNTS, unread, NO_ROWS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedRun:
+    """One seed of one strategy in one scenario."""
+
+    id: str  # MLflow's
+    key: str
+    scenario: str
+    problem: str
+    partition: str
+    timing: str
+    strategy: str
+    paper: str
+    seed: int
+    status: Status
+    reason: str
+    metric: str
+    higher_is_better: bool
+    target: float | None
+    show: tuple[str, ...]  # metrics that the suite shows first
+    params: Mapping[str, str]
+    totals: Mapping[str, float]  # metrics of the whole run by name: kept_bytes/server, staleness/mean, …
+    started: datetime | None
+    ended: datetime | None
+    wall_seconds: float
+    version: str
+    commit: str
+    versions: Mapping[str, str]
+    data: Mapping[str, str]
+    execution: str
+    machine: str
+    repository: str = ""  # commit of the repository in which the run was started
+    processor: str = ""
+    device: str = ""
+    code: Mapping[str, str] = field(default_factory=dict)  # user's own classes → file and its digest
+    superseded: bool = False  # the runner marked it as replaced by other runs of the same names
+    metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
+    folder: str = ""  # where its files lie, by MLflow's address
+    files: Files = field(default_factory=Files.none)
+
+    @classmethod
+    def of_entry(cls, entry: Entry) -> RecordedRun:
+        """Return a run from what MLflow says of it, of which much may be invalid; files come later."""
+
+        def read(tag: Tag, otherwise: str = "") -> str:
+            return clean(entry.tags.get(tag, "")) or otherwise
+
+        def texts(tag: Tag) -> dict[str, str]:
+            return {name: str(value) for name, value in parsed(read(tag), {}).items()}
+
+        return cls(
+            id=entry.run_id,
+            key=read(Tag.KEY),
+            scenario=read(Tag.SCENARIO),
+            problem=read(Tag.PROBLEM),
+            partition=read(Tag.PARTITION),
+            timing=read(Tag.TIMING),
+            strategy=read(Tag.STRATEGY),
+            paper=read(Tag.PAPER),
+            seed=int(read(Tag.SEED)),
+            status=Status(read(Tag.STATUS)),
+            reason=read(Tag.REASON),
+            metric=read(Tag.METRIC),
+            higher_is_better=read(Tag.HIGHER_IS_BETTER, "true").lower() != "false",
+            target=number(read(Tag.TARGET)),
+            show=tuple(name for part in read(Tag.SHOW).split(",") if (name := part.strip())),
+            params={name: clean(value) for name, value in entry.params.items()},
+            totals=dict(entry.metrics),
+            started=moment(entry.start_time),
+            ended=moment(entry.end_time),
+            wall_seconds=number(read(Tag.WALL_SECONDS)) or 0.0,
+            version=read(Tag.VERSION),
+            commit=read(Tag.COMMIT),
+            versions=texts(Tag.VERSIONS),
+            data=texts(Tag.DATA),
+            code=texts(Tag.CODE),
+            execution=read(Tag.EXECUTION),
+            machine=read(Tag.MACHINE),
+            repository=read(Tag.REPOSITORY),
+            processor=read(Tag.PROCESSOR),
+            device=read(Tag.DEVICE),
+            superseded=bool(read(Tag.SUPERSEDED)),
+            metrics=from_text(read(Tag.METRICS)),
+            folder=entry.artifact_uri,
+        )
+
+    def measure(self, name: str) -> Measure:
+        """Return a metric of the run."""
+        return measure(name, self.metrics, self.higher_is_better if name == self.metric else None)
+
+    @property
+    def budget_clock(self) -> Clock | None:
+        """The clock of its budget, at whose marks it was evaluated; None if the budget has several."""
+        clocks = [clock for clock in Clock if f"{OF_BUDGET}{clock.budget}" in self.params]
+        return clocks[0] if len(clocks) == 1 else None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it was recorded by an earlier version with different results."""
+        return is_older(self.key)
+
+    def with_files(self, files: Files) -> RecordedRun:
+        """Return the run with its files; unreadable if it ended with a model, and its curve is not there."""
+        lost = self.status.finite and files.curve.empty
+        return replace(self, files=files, status=Status.UNREADABLE if lost else self.status)
+
+    @property
+    def whole(self) -> bool:
+        """Whether its outcome is known and all of its files were read."""
+        return self.status.terminated and not self.files.unread
+
+    @property
+    def diagnosed(self) -> bool:
+        """Whether it left diagnostics beside its curve."""
+        return any(name.startswith(DIAGNOSED) for name in self.totals)
+
+    def final(self, metric: str) -> float:
+        """Return the metric at the last evaluation; NaN where it was not recorded, or is not finite."""
+        curve = self.files.curve
+        last = float(curve[metric].iloc[-1]) if metric in curve and len(curve) else nan
+        return last if isfinite(last) else nan
+
+
+def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
+    """Return the clock when a run's metric first reached the target; ∞ if never, or without a target.
+
+    NaN where the clock was not recorded.
+    """
+    curve = run.files.curve
+    if target is None or run.metric not in curve:
+        return inf
+    if clock not in curve:
+        return nan  # recorded before there was this clock
+    return first_reach(
+        curve[clock].to_numpy(), curve[run.metric].to_numpy(), target, higher=run.higher_is_better
+    )
