@@ -104,16 +104,16 @@ def _of_unit_length(counts: Tensor, dtype: torch.dtype) -> Tensor:
     return UnitLength()(counts.to(dtype))
 
 
-def sparse_inputs(task: Task, stored: Tensor) -> Tensor | None:
-    """Return a linear layer's inputs for stored bytes as a sparse matrix [N, D]; None if no gain.
+def sparse_inputs(task: Task, stored: Tensor) -> Tensor:
+    """Return a linear layer's inputs for stored bytes as a sparse matrix [N, D]; if no gain, what is stored.
 
     The layer may follow one without parameters, such as a scaling, whose outputs are computed once.
     """
     layers = list(task.network) if type(task) is Classifier and type(task.network) is nn.Sequential else []
     if len(layers) != 2 or not isinstance(layers[1], nn.Linear) or layers[0].state_dict():
-        return None
+        return stored
     if stored.dtype is not torch.uint8 or stored.count_nonzero() > MOSTLY_ZERO * stored.numel():
-        return None
+        return stored
     first, dtype = layers[0].eval(), layers[1].weight.dtype
     parts = [first(part.to(dtype)).to_sparse() for part in torch.split(stored, 128)]
     with warnings.catch_warnings():

@@ -78,10 +78,12 @@ class SupervisedWorld(World):
         fast = self.task.channels_last and device.type == "cpu" and self.first.dtype is torch.float32
         self._format = torch.channels_last if fast else torch.preserve_format
         self.memory_format = "channels last" if fast else "contiguous"
-        # The stored test data, or the sparse inputs that a linear layer gets of them
-        dense = device.type != "cpu" or self.data.mean
-        sparse = None if dense else sparse_inputs(self.task, self.data.x_test)
-        self._test_inputs = self.data.x_test if sparse is None else sparse
+        # Stored data, or the sparse inputs that a linear layer gets of them
+        dense = device.type != "cpu" or bool(self.data.mean)
+        self._train_inputs, self._test_inputs = (
+            stored if dense else sparse_inputs(self.task, stored)
+            for stored in (self.data.x_train, self.data.x_test)
+        )
         self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data set, and first or last model
 
     def at(self, model: Tensor) -> Task:
@@ -214,7 +216,7 @@ class SupervisedWorld(World):
         """Return L_i [n] on each client's training data."""
         data, task = self.data, self.at(model)
         with torch.inference_mode():
-            train = self._judge(task, data.x_train, data.y_train, {})
+            train = self._judge(task, self._train_inputs, data.y_train, {})
         return self.shares.on_training(train["loss"])
 
     def _on_sample(self, model: Tensor, points: int) -> tuple[np.ndarray, np.ndarray]:

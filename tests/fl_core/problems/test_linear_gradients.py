@@ -130,7 +130,7 @@ def test_sparse_inputs_give_the_logits_of_dense_ones() -> None:
     assert (stored.sum(1) == 0).any()
     layer = nn.Linear(50, 4).double()
     inputs = sparse_inputs(Classifier(nn.Sequential(UnitLength(), layer), 0.1), stored)
-    assert inputs is not None and inputs.layout is torch.sparse_csr
+    assert inputs.layout is torch.sparse_csr
     x = np.log1p(stored.numpy().astype(float))
     x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     expected = x @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
@@ -140,10 +140,12 @@ def test_sparse_inputs_give_the_logits_of_dense_ones() -> None:
 def test_inputs_that_are_no_gain_stay_dense() -> None:
     linear = nn.Linear(50, 4)
     scaled = Classifier(nn.Sequential(UnitLength(), linear), 0.1)
-    assert sparse_inputs(scaled, counts(0.2)) is None
-    assert sparse_inputs(scaled, counts(0.05).int()) is None
+    many, wide = counts(0.2), counts(0.05).int()
+    assert sparse_inputs(scaled, many) is many
+    assert sparse_inputs(scaled, wide) is wide
+    few = counts(0.05)
     for layers in ([linear], [nn.Linear(50, 50), linear], [UnitLength(), linear, nn.ReLU()]):
-        assert sparse_inputs(Classifier(nn.Sequential(*layers), 0.1), counts(0.05)) is None
+        assert sparse_inputs(Classifier(nn.Sequential(*layers), 0.1), few) is few
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-14), (torch.float32, 1e-6)])
