@@ -1,7 +1,7 @@
 """An entry of the leaderboard: from the studies of a design to its kept tables, final and held-out runs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -65,9 +65,7 @@ class Design:
             design_seeds=study.seeds + study.seeds_again,
             final_seeds=suite.spec.seeds,
             scenarios=(*kept, *frames),
-            held_out=tuple(
-                own for own in (earlier.held_out if earlier else ()) if own.problem not in problems
-            ),
+            held_out=elsewhere(earlier, problems),
         )
 
     def tables(self, rules: Rules) -> Tables:
@@ -154,7 +152,7 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
         for scenario, where in design.places.items()
         for strategy in tables.entries
     }
-    rows = list(_runs(design, plan(design.asked.finals.loaded), points, run))
+    rows = list(_runs(tables, plan(design.asked.finals.loaded), points, run))
     finals = [
         row | {"ruleset": ruleset}
         for row in rows
@@ -164,41 +162,59 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
     return replace(tables, finals=pd.DataFrame(finals, columns=FINALS))
 
 
-def with_held_out(design: Design, tables: Tables, run: Run) -> Tables:
+def kept(folder: Path, asked: Asked) -> Tables:
+    """Return the tables of a workload that a folder has already; UserError if it has none."""
+    problems = {place(planned)[0] for planned in asked.loaded.runs()}
+    tables = Tables.load(folder).on(*problems) if (folder / FILE).is_file() else None
+    if tables is None or tables.design.empty:
+        raise UserError(f"no scenario of {asked.loaded.name} is tuned to its end: asyncfl tune {asked.suite}")
+    return tables
+
+
+def with_held_out(asked: Asked, tables: Tables, run: Run) -> Tables:
     """Return the tables with runs in the held-out scenarios of a workload whose design is whole, if any."""
-    asked = design.asked.held_out
-    if asked is None or len(design.places) < len(scenarios(design.campaign.suite)):
+    if asked.held_out is None or {*map(frame, scenarios(asked.loaded))} - {*tables.rules.scenarios}:
         return tables
-    suite, picked = asked.finals.loaded, chosen_for_others(tables)
-    frames = [frame(planned) for planned in scenarios(suite)]
+    suite, picked = asked.held_out.finals.loaded, chosen_for_others(tables)
+    planned_runs = scenarios(suite)
     points = {
         (planned.scenario, strategy): {picked[place(planned)[0], strategy]}
-        for planned in scenarios(suite)
+        for planned in planned_runs
         for strategy in tables.entries
     }
-    rows = _runs(design, plan(suite), points, run)
+    rows = _runs(tables, plan(suite), points, run)
+    frames = [frame(planned) for planned in planned_runs]
+    others = elsewhere(tables.rules, {own.problem for own in frames})
+    update = {"held_out": (*others, *frames), "suite_digest": digest(suite.source)}
     held_out = pd.DataFrame((row | {"ruleset": ONE_SETTING} for row in rows), columns=FINALS)
-    rules = tables.rules.model_copy(update={"held_out": (*tables.rules.held_out, *frames)})
-    return replace(tables, rules=rules, held_out=held_out)
+    return replace(tables, rules=tables.rules.model_copy(update=update), held_out=held_out)
+
+
+def elsewhere(rules: Rules | None, problems: Collection[str]) -> tuple[Frame, ...]:
+    """Return the held-out scenarios of earlier rules that are not on these problems."""
+    return tuple(own for own in (rules.held_out if rules else ()) if own.problem not in problems)
 
 
 def _runs(
-    design: Design, campaign: Campaign, points: Mapping[tuple[str, str], set[int]], run: Run
+    tables: Tables, campaign: Campaign, points: Mapping[tuple[str, str], set[int]], run: Run
 ) -> Iterator[dict[str, Any]]:
     """Make the runs of points, and yield a row for each, with its point.
 
     Args:
-        design: What the points are of.
+        tables: With the parameters of the points.
         campaign: Of the suite of the scenarios, under the name that the runs are to have.
         points: (scenario, strategy) → points by number.
         run: Runs a campaign.
     """
-    values = {study.strategy: [own for _, own in study.first] for study in design.campaign.studies}
-    with_values = {
-        (scenario, strategy): {point: values[strategy][point] for point in sorted(own)}
-        for (scenario, strategy), own in points.items()
+    values = {
+        (row["problem"], row["strategy"], row["point"]): json.loads(row["values"])
+        for row in tables.points.to_dict("records")
     }
     places = {planned.scenario: place(planned) for planned in scenarios(campaign.suite)}
+    with_values = {
+        (scenario, strategy): {point: values[places[scenario][0], strategy, point] for point in sorted(own)}
+        for (scenario, strategy), own in points.items()
+    }
     ledgers = run(finals(campaign, with_values))
     by_name = {(ledger.plan.scenario, ledger.plan.strategy): ledger for ledger in ledgers}
     for (scenario, strategy), own in with_values.items():

@@ -58,7 +58,8 @@ def enter(
 ) -> None:
     """Make an entry of what asyncfl tune SUITE has tuned: final and held-out runs, then tables in a folder.
 
-    Scenarios of which a study is not finished are left out. Finished runs are not repeated.
+    Scenarios of which a study is not finished are left out. Finished runs are not repeated. Where DIR has the
+    tables of a workload of which nothing is tuned in the store, held-out runs alone are made.
     """
     from asyncfl.commands.tune import driver_of, ledgers
     from asyncfl.leaderboard import entry
@@ -73,15 +74,15 @@ def enter(
     campaign = plan(asked.loaded)
     campaign.check()
     design = entry.Design(asked, campaign, driver_of(campaign, computes, store, storage).ledgers)
-    if not design.places:
-        raise UserError(f"no scenario of {campaign.suite.name} is tuned to its end: asyncfl tune {suite}")
-
     run = partial(ledgers, computes=computes, store=store, storage=storage)
     interrupts.are_raised()
     earlier = Rules.load(out) if (out / FILE).is_file() else None
     try:
-        tables = entry.with_finals(design, design.rules(earlier), run)
-        tables = entry.with_held_out(design, tables, run)
+        if design.places:
+            tables = entry.with_finals(design, design.rules(earlier), run)
+        else:
+            tables = entry.kept(out, asked)
+        tables = entry.with_held_out(asked, tables, run)
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)

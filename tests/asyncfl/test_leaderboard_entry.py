@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from asyncfl.leaderboard.entry import strategies
 from asyncfl.leaderboard.group import command
 from benchmarks.engine import Local
+from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from fl_core.schema import ITERATION, TIME
@@ -92,6 +93,22 @@ def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
     assert text.startswith("# Leaderboard 1.0\n") and "## Held-out scenarios" in text
     figures = re.findall(r"\]\((leaderboard-\w+\.svg)\)", text)
     assert len(figures) >= 3 and all((page / name).is_file() for name in figures)
+
+
+def test_held_out_runs_are_made_for_what_was_entered_elsewhere(entered: Path, tmp_path: Path) -> None:
+    """Without the store of the design: points and parameters are those of the tables."""
+    out = shutil.copytree(entered, tmp_path / "out")
+    (out / "small-held_out.csv").unlink()
+    suite, store = str(entered.parent / "tiny.yaml"), str(tmp_path / "store")
+    said = called("enter", suite, "--store", store, "--workers", "1", "--out", str(out))
+    assert "1 scenario, 4 runs" in said and "2 scenarios" not in said
+    assert {path.name: digest(path) for path in out.iterdir()} == {
+        path.name: digest(path) for path in entered.iterdir()
+    }
+    with pytest.raises(
+        UserError, match=r"no scenario of tiny-small is tuned to its end: asyncfl tune .*tiny\.yaml"
+    ):
+        called("enter", suite, "--store", store, "--out", str(tmp_path / "new"))
 
 
 def test_its_runs_are_made_again_and_an_altered_number_is_found(entered: Path, tmp_path: Path) -> None:
