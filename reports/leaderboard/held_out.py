@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -25,6 +28,12 @@ def scores(tables: Tables) -> pd.Series:
         return pd.Series(dtype=float)
     ahead = -costs.sub(costs[tables.rules.reference], axis=0)
     return ahead.mean().sort_values(ascending=False, kind="stable")
+
+
+def each(tables: Tables) -> Iterator[tuple[str, Tables]]:
+    """Yield every held-out scenario, and the tables with its runs alone."""
+    for scenario, runs in tables.held_out.groupby(SCENARIO, sort=False):
+        yield " · ".join(map(str, scenario)), replace(tables, held_out=runs.reset_index(drop=True))
 
 
 def missed(tables: Tables) -> pd.Series:

@@ -9,11 +9,11 @@ import pandas as pd
 from fl_core.text import listed, many
 from reports.leaderboard import charts, printed
 from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.held_out import bounds, correlations, missed, scores
+from reports.leaderboard.held_out import bounds, correlations, each, missed, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios, score
 from reports.leaderboard.standing import BOLD, BOUNDS, Standing, spearman, standing, standing_table
-from reports.leaderboard.tables import TUNED, Tables
+from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 from reports.tables import markdown
 
 STEM = "leaderboard"
@@ -194,7 +194,6 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
     there = scores(tables)
     if there.empty:
         return []
-    frames = [" · ".join(scenario) for scenario in tables.held_out_scenarios]
     board = pd.Series(own.scores, index=own.costs.strategies).rank(ascending=False).reindex(there.index)
     marks, count = bounds(tables), missed(tables)
     runs = len(tables.held_out_scenarios) * len(tables.rules.final_seeds)
@@ -210,13 +209,33 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
     ]
     said = (
         "Never tuned in, run once with the one setting that is best over the board's scenarios of the "
-        f"workload: {listed(frames)}. Sooner than {tables.rules.reference}, which has one setting, too."
+        f"workload. Sooner than {tables.rules.reference}, which has one setting, too."
     )
     return [
         "## Held-out scenarios",
         said,
+        _each_held_out(tables, own.costs.strategies[own.order[0]]),
         markdown(["Strategy", "Sooner", "Place there", "On the board", "Missed"], rows),
     ]
+
+
+def _each_held_out(tables: Tables, first: str) -> str:
+    """Return a table of held-out scenarios: who is soonest, where the board's first is, how orders agree."""
+    rows = []
+    for scenario, there in each(tables):
+        ahead, marks = scores(there), bounds(there)
+        leader = str(ahead.index[0])
+        place = [*ahead.index].index(first) + 1 if first in ahead else "–"
+        rows.append(
+            (
+                scenario,
+                leader,
+                printed.sooner(marks[leader], np.exp(ahead[leader])),
+                str(place),
+                f"{correlations(there)[ONE_SETTING]:.2f}",
+            )
+        )
+    return markdown(["Scenario", "Soonest", "Sooner", f"Place of {first}", "Rank correlation"], rows, left=2)
 
 
 def _marks(tables: Tables, own: Standing) -> list[str]:

@@ -91,6 +91,7 @@ def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
     called("score", str(entered), "--markdown", str(page))
     text = (page / "leaderboard.md").read_text()
     assert text.startswith("# Leaderboard 1.0\n") and "## Held-out scenarios" in text
+    assert "| Scenario | Soonest | Sooner | Place of " in text and "two-speed" in text
     figures = re.findall(r"\]\((leaderboard-\w+\.svg)\)", text)
     assert len(figures) >= 3 and all((page / name).is_file() for name in figures)
 
