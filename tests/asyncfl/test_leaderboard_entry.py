@@ -150,7 +150,7 @@ def test_the_suites_strategies_come_back_and_populations_are_added_without_any_c
     before = plan(suite).studies
     other = ["budget.target=0.8", "problem.target=0.7", f"grid.timing={yaml.safe_dump(timings)}"]
     more = plan(load("leaderboard", other, tuned=False)).studies
-    assert len(more) == 1.5 * len(before)
+    assert len(more) == 2 * len(before)
     assert [(s.name, s.first, s.definition()) for s in more[: len(before)]] == [
         (s.name, s.first, s.definition()) for s in before
     ]
