@@ -1,25 +1,21 @@
 """From a suite to its campaign: a study for each strategy in each scenario, with equal shares for all."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
-
-from pydantic import ValidationError
 
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
-from benchmarks.suite.complaints import reason
 from benchmarks.suite.file import SuiteSpec
 from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario
-from fl_core.schema import TO_TARGET, Origin
-from fl_core.strategies.hyperparameters import Space, Values
+from fl_core.schema import TO_TARGET
 from fl_core.text import nearest, unknown
 from tuning import samplers
 from tuning.objective import Objective
-from tuning.space import space_of
+from tuning.space import first_points, must_fit, space_of
 from tuning.study import Campaign, Study
 
 APART = 1000  # tuning seeds begin so far above the largest seed of the suite
@@ -76,11 +72,11 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[in
     names = [strategy.reference() for strategy in suite.spec.strategies]
     try:
         space = space_of(strategy, names, spec.space, declared_too=spec.declared)
+        first = tuple(first_points(space, spec))
+        for values in (*space.ends(), *(values for _, values in first)):
+            must_fit(space, values, scenario, seeds[0])
     except ValueError as error:
         raise UserError(f"tuning.space: {error}") from None
-    first = list(_first(spec, space))
-    for values in (*space.ends(), *(values for _, values in first)):
-        _must_fit(space, values, scenario, seeds[0])
     trials = len(first) if spec.sampler in IN_QUEUE else spec.trials
     return Study(
         suite=suite.name,
@@ -95,7 +91,7 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[in
         repeated=ceil(spec.again.share * trials) if spec.again else 0,
         sampler=f"sobol {spec.scramble}" if spec.sampler == "sobol" else spec.sampler,
         pruner=spec.pruner,
-        first=tuple(first),
+        first=first,
         digest=tuned.digest(run.experiment.scenario, strategy, space.candidates),
     )
 
@@ -106,36 +102,6 @@ def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
     if "evaluate_on" in type(problem).model_fields:
         problem = problem.model_copy(update=VALIDATION)
     return scenario.model_copy(update={"problem": problem, "budget": spec.budget or scenario.budget})
-
-
-def _first(spec: Tuning, space: Space) -> Iterator[tuple[Origin, Values]]:
-    """What is tried before anything is sampled: all points, or the suite's values and then the paper's."""
-    if spec.sampler == "grid":
-        try:
-            yield from ((Origin.GRID, values) for values in space.grid())
-        except ValueError as error:
-            raise UserError(f"tuning.space: {error}") from None
-        return
-    if spec.sampler == "sobol":
-        yield from ((Origin.SAMPLER, values) for values in space.sobol(spec.trials, spec.scramble))
-        return
-    own, usual = space.own(), space.usual()
-    if space.holds(own):
-        yield Origin.PAPER, own
-    if space.holds(usual) and usual != own:
-        yield Origin.PAPER, usual
-
-
-def _must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> None:
-    """UserError if the strategy with these values cannot be simulated."""
-    parameters = ", ".join(f"{name} {value}" for name, value in values.items())
-    try:
-        Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
-    except ValidationError as error:
-        why = reason(error.errors(include_url=False)[0])
-        raise UserError(f"tuning.space: {space.strategy.label()} with {parameters}: {why}") from None
-    except ValueError as error:
-        raise UserError(f"tuning.space: {space.strategy.label()}: {error}") from None
 
 
 def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: int) -> Objective:

@@ -1,12 +1,19 @@
-"""What is searched for one strategy: what a suite writes of its parameters, and the space for Optuna."""
+"""What is searched for one strategy: its space, the points that are tried first, and the space for Optuna."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from benchmarks.suite.complaints import reason
+from benchmarks.suite.tuning_section import Tuning
+from fl_core.experiment import Experiment
 from fl_core.parts import Candidates, Tune
-from fl_core.strategies.hyperparameters import FACTOR, OPTIMIZER, Space, declared, must_be_parameter
+from fl_core.scenario import Scenario
+from fl_core.schema import Origin
+from fl_core.strategies.hyperparameters import FACTOR, OPTIMIZER, Space, Values, declared, must_be_parameter
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -54,6 +61,36 @@ def _stated(
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
     return chosen
+
+
+def first_points(space: Space, spec: Tuning) -> Iterator[tuple[Origin, Values]]:
+    """What is tried before anything is sampled: all points, or the suite's values and then the paper's.
+
+    ValueError where a grid is asked for and a parameter has a range.
+    """
+    if spec.sampler == "grid":
+        yield from ((Origin.GRID, values) for values in space.grid())
+        return
+    if spec.sampler == "sobol":
+        yield from ((Origin.SAMPLER, values) for values in space.sobol(spec.trials, spec.scramble))
+        return
+    own, usual = space.own(), space.usual()
+    if space.holds(own):
+        yield Origin.PAPER, own
+    if space.holds(usual) and usual != own:
+        yield Origin.PAPER, usual
+
+
+def must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> None:
+    """ValueError if the strategy with these values cannot be simulated."""
+    try:
+        Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
+    except ValidationError as error:
+        why = reason(error.errors(include_url=False)[0])
+        parameters = ", ".join(f"{name} {value}" for name, value in values.items())
+        raise ValueError(f"{space.strategy.label()} with {parameters}: {why}") from None
+    except ValueError as error:
+        raise ValueError(f"{space.strategy.label()}: {error}") from None
 
 
 def distributions(space: Space) -> dict[str, BaseDistribution]:
