@@ -64,7 +64,7 @@ class LinearGradients:
         by_weight, by_bias = self._parts(gradient)
         torch.sum(error, 2, out=by_bias)
         by_shift = by_bias[:, :, None].expand(by_weight.shape)
-        by_weight.copy_(torch.baddbmm(by_shift, error, u, alpha=self.scale, beta=self.shift))
+        torch.baddbmm(by_shift, error, u, alpha=self.scale, beta=self.shift, out=by_weight)
         return gradient, report
 
     def one(self, model: Tensor, sample: Tensor, *, reports: bool = False) -> tuple[Tensor, Report]:
