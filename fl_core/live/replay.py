@@ -9,13 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
 from fl_core.live.log import RunLog
 from fl_core.loop.events import Kind
 from fl_core.loop.service import Service
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.problems.problem import World
 from fl_core.schema import TIME, Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
@@ -109,9 +107,6 @@ def replay(
     jobs: Columns,
     events: Columns,
     model: Sequence[float],
-    *,
-    world: World | None = None,
-    execution: Execution | None = None,
 ) -> Comparison:
     """Simulate a run in real time once more by its log; return what differs.
 
@@ -120,12 +115,10 @@ def replay(
         jobs: Table JOBS of `fl_core.schema`, by column.
         events: Table EVENTS, by column.
         model: The last model [d].
-        world: Built from the problem if left out.
-        execution: What computes jobs; one by one if left out.
     """
-    simulation, again = Simulation(experiment, world, Recorded(jobs, events)), RunLog()
+    simulation, again = Simulation(experiment, service=Recorded(jobs, events)), RunLog()
     with suppress(EndOfLogError):  # then events are missing
-        for event in simulate(simulation, execution):
+        for event in simulate(simulation):
             again.see(event, simulation)
     length = float(np.linalg.norm(model))
     error = float(np.linalg.norm(simulation.server.model.double().numpy() - np.asarray(model)))

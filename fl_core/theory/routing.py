@@ -165,8 +165,8 @@ class _Terms:
         return -spread / p**2 + delay * (through - 2 * occupancy.mean / p**3)
 
 
-def step_limit(network: Network, smoothness: float = 1.0) -> float:
-    """Return η_max, the largest step size for which 8G holds.
+def step_limit(network: Network) -> float:
+    """Return L η_max, η_max being the largest step size for which 8G holds.
 
     The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
     η ≤ 1/(4L S₁) and 4η²L² S₂ ≤ 1/2, with S₁ = Σ 1/(n²p_i) and S₂ = m Σ E[X_i]/(n²p_i²).
@@ -175,4 +175,4 @@ def step_limit(network: Network, smoothness: float = 1.0) -> float:
     spread = np.sum(1 / p) / n**2
     delay = network.tasks * np.sum(network.left.mean / p**2) / n**2
     limit = 1 / (4 * spread)
-    return float(min(limit, 1 / np.sqrt(8 * delay)) if delay else limit) / smoothness
+    return float(min(limit, 1 / np.sqrt(8 * delay)) if delay else limit)

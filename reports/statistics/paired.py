@@ -118,20 +118,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def seeds_to_decide(
-    effect: Effect, power: float = 0.8, threshold: float = 0.0, level: float = LEVEL
-) -> int | None:
-    """Return how many seeds a paired t-test needs to tell an effect of a size from the threshold.
+def seeds_to_decide(effect: Effect, power: float = 0.8, level: float = LEVEL) -> int | None:
+    """Return how many seeds a paired t-test needs to tell an effect of a size from 0.
 
-    By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where they are equal, or the
-    spread is unknown.
+    By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where it is 0, or the spread
+    is unknown.
     """
-    distance = effect.mean - threshold
-    if distance == 0 or np.isnan(effect.std):
+    if effect.mean == 0 or np.isnan(effect.std):
         return None
     if effect.std == 0:
         return 2
-    size = abs(distance) / effect.std
+    size = abs(effect.mean) / effect.std
     z = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
     n = max(2, ceil((z / size) ** 2))  # its value if the spread were known
     while n < ENOUGH and 1 - special.nctdtr(n - 1, size * sqrt(n), _student(n, level)) < power:

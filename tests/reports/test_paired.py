@@ -66,12 +66,12 @@ def test_as_many_seeds_as_are_said_to_decide_do_and_no_fewer_would(size: float) 
     assert power_of_t(size, n) >= 0.8 > power_of_t(size, n - 1)
 
 
-def test_more_tests_need_more_seeds_and_an_edge_counts_from_itself() -> None:
+def test_more_tests_need_more_seeds_and_no_effect_has_no_number() -> None:
     found = Effect(0.5, 0, 0, 1, 1.0, 5)
     alone, among_fifty = seeds_to_decide(found), seeds_to_decide(found, level=1 - 0.05 / 50)
     assert alone is not None and among_fifty is not None and among_fifty > 2 * alone
-    assert seeds_to_decide(found, threshold=1.0) == alone
-    assert seeds_to_decide(found, threshold=0.5) is None
+    assert seeds_to_decide(Effect(-0.5, 0, 0, 1, 1.0, 5)) == alone
+    assert seeds_to_decide(Effect(0.0, 0, 0, 1, 1.0, 5)) is None
 
 
 def test_few_seeds_give_students_interval() -> None:

@@ -96,32 +96,32 @@ def uniform(run: AnarchicSetting) -> AnarchicBound:
     return _bound(run, alpha_noise, alpha_dissimilarity, conditions)
 
 
-def silo(run: AnarchicSetting, fresh: int = 0) -> AnarchicBound:
-    """Theorem 4: AFA-CS, arbitrary arrivals; `fresh` of the M slots are without delay.
+def silo(run: AnarchicSetting) -> AnarchicBound:
+    """Theorem 4: AFA-CS, arbitrary arrivals; none of the M slots is taken to be without delay.
 
     Its series β is taken as small as (5) and (6) allow, β_u = (τ−u) β. Condition (7) is on the iterates,
     not on the step sizes: see `loud`. Checked here is its part independent of them, β_0 ηη_L < 1/2.
     """
     M, K, tau, step, local = run.workers, run.steps, run.delay, run.step, run.local
-    stale = 9 * (M - fresh) ** 2 / M**2 * (1 + step)
+    stale = 9 * (1 + step)
     spread = stale + 3 / 2 + 3 * step
     alpha_noise = 3 * step / (2 * M) + 5 * K * local * spread
     alpha_dissimilarity = 30 * K**2 * local * spread
     slack = 12 * step + 60 * stale * K**2 * local * (1 + tau) + (180 + 360 * step) * K**2 * local
     conditions = {
         "(4)": slack < 1,
-        "(7): β_0 ηη_L < 1/2": _first_beta(run, fresh) < 1 / 2,
+        "(7): β_0 ηη_L < 1/2": _first_beta(run) < 1 / 2,
     }
     return _bound(run, alpha_noise, alpha_dissimilarity, conditions)
 
 
-def loud(run: AnarchicSetting, updates: Array, fresh: int = 0) -> float:
+def loud(run: AnarchicSetting, updates: Array) -> float:
     """Share of rounds that meet (7), 3σ_L²/(2M) ≤ (1/2 − β_0 ηη_L) E‖G_t‖², from E‖G_t‖² [T].
 
     Near a stationary point G_t is small and noise is not: a bound that requires 1 there says little.
     """
     needed = 3 * run.noise / (2 * run.workers)
-    return float(np.mean(needed <= (1 / 2 - _first_beta(run, fresh)) * updates))
+    return float(np.mean(needed <= (1 / 2 - _first_beta(run)) * updates))
 
 
 def learning_rates(rounds: int, clients: int) -> tuple[float, float]:
@@ -129,10 +129,9 @@ def learning_rates(rounds: int, clients: int) -> tuple[float, float]:
     return rounds**-0.5, clients**0.5
 
 
-def _first_beta(run: AnarchicSetting, fresh: int) -> float:
+def _first_beta(run: AnarchicSetting) -> float:
     """ηη_L β_0, with the smallest series that meets (5) and (6)."""
-    share = 9 * (run.workers - fresh) ** 2 / (2 * run.workers**2) * (1 + run.step)
-    return 3 * share * (run.delay * run.step) ** 2
+    return 27 * (1 + run.step) * (run.delay * run.step) ** 2 / 2
 
 
 def _bound(

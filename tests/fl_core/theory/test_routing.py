@@ -206,4 +206,3 @@ def test_bounds_worked_by_hand():
 def test_step_limit_worked_by_hand(tasks, limit):
     network = Network(WORKED.p, WORKED.speeds, tasks)
     assert step_limit(network) == pytest.approx(limit)
-    assert step_limit(network, smoothness=5.0) == pytest.approx(limit / 5)

@@ -123,10 +123,8 @@ WORKED = AnarchicSetting(  # Lηη_L = 1/5, L²η_L² = 1/100
         (anarchic.uniform, 0.606, 8.454, [False, False, True]),
         # stale 9·6/5 = 10.8, spread 12.9: .06 + .2·12.9; 4.8·12.9
         (anarchic.silo, 2.64, 61.92, [False, False]),
-        # stale 9·16/25·6/5 = 6.912, spread 9.012: .06 + .2·9.012; 4.8·9.012
-        (lambda run: anarchic.silo(run, fresh=1), 1.8624, 43.2576, [False, False]),
     ],
-    ids=["theorem 2", "theorem 3", "theorem 4", "theorem 4, one of them fresh"],
+    ids=["theorem 2", "theorem 3", "theorem 4"],
 )
 def test_bounds_worked_by_hand(theorem, alpha_noise, alpha_dissimilarity, conditions):
     bound = theorem(WORKED)
@@ -160,19 +158,17 @@ def test_theorem_3_of_one_arrival(workers, alpha_noise, alpha_dissimilarity):
 
 
 @pytest.mark.parametrize(
-    ("fresh", "squares", "share"),
+    ("delay", "squares"),
     [
         # 3·2/(2·3) = 1 against 1/2 − 27/2·7/6·(1/6)² = 1/16
-        ({}, (15.99, 16.01, 17.0, 40.0), 3 / 4),
-        # against 1/2 − 4/9·7/16 = 11/36
-        ({"fresh": 1}, (3.272, 3.273, 17.0, 40.0), 3 / 4),
+        (1, (15.99, 16.01, 17.0, 40.0)),
         # against 1/2
-        ({"fresh": 3}, (1.99, 2.0, 17.0, 40.0), 3 / 4),
+        (0, (1.99, 2.0, 17.0, 40.0)),
     ],
 )
-def test_share_of_loud_rounds(fresh, squares, share):
-    run = replace(WORKED, workers=3, noise=2.0, delay=1, smoothness=1.0, lr=1 / 12)  # Lηη_L = 1/6
-    assert anarchic.loud(run, np.array(squares), **fresh) == share
+def test_share_of_loud_rounds(delay, squares):
+    run = replace(WORKED, workers=3, noise=2.0, delay=delay, smoothness=1.0, lr=1 / 12)  # Lηη_L = 1/6
+    assert anarchic.loud(run, np.array(squares)) == 3 / 4
 
 
 def exact(local, step, **fields):
@@ -204,12 +200,12 @@ HAIR = 1 + Fraction(1, 10**9)
         (anarchic.uniform, 2, "1/99", "9/16", {"delay": 0, "workers": 4, "arrivals": 3}),
         # all take part: 1/4 + 4/16 = 1/2
         (anarchic.uniform, 2, "1/99", "1/4", {"delay": 2, "arrivals": 5}),
-        # none is stale: 12/68 + (180 + 360/68)/15² = 1
-        (lambda run: anarchic.silo(run, fresh=5), 0, "1/15", "1/68", {}),
-        # stale 9·4/25·825/793: 12·32/793 + (60·1.44·825/793·3 + 180 + 360·32/793)/30² = 1
-        (lambda run: anarchic.silo(run, fresh=3), 0, "1/30", "32/793", {"delay": 2}),
-        # 27/2/36² (1+2) (2·2)² = 1/2
-        (lambda run: anarchic.silo(run, fresh=35), 1, "1/99", "2", {"delay": 2, "workers": 36}),
+        # 12/65 + (60·9·66/65 + 180 + 360/65)/30² = 1
+        (anarchic.silo, 0, "1/30", "1/65", {"delay": 0}),
+        # 120/251 + (60·9·261/251·3 + 180 + 3600/251)/60² = 1
+        (anarchic.silo, 0, "1/60", "10/251", {"delay": 2}),
+        # 27/2 (1+1/48) (64/7/48)² = 1/2
+        (anarchic.silo, 1, "1/99", "1/48", {"delay": Fraction(64, 7)}),
     ],
 )
 def test_where_a_condition_ends(theorem, which, local, step, fields):
@@ -226,9 +222,8 @@ def test_where_a_condition_ends(theorem, which, local, step, fields):
         (anarchic.uniform, exact("25/84", "1/4", delay=2, steps=25, arrivals=5), [True, False, True]),
         (anarchic.uniform, exact("1/60", "1/2", delay=1, workers=4), [True, False, True]),
         (anarchic.uniform, exact("1/60", "1/99", delay=29, arrivals=5), [True, False, True]),
-        (lambda run: anarchic.silo(run, fresh=5), exact("1/15", "1/68"), [False, True]),
-        # 27/2/2² (1 + 1/3)/9 = 1/2
-        (lambda run: anarchic.silo(run, fresh=1), exact("1/99", "1/3", delay=1, workers=2), [False, False]),
+        (anarchic.silo, exact("1/30", "1/65", delay=0), [False, True]),
+        (anarchic.silo, exact("1/300", "1/48", delay=Fraction(64, 7)), [True, False]),
     ],
 )
 def test_at_the_bound(theorem, run, conditions):
