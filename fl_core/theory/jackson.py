@@ -63,11 +63,6 @@ class Occupancy:
         return float(1 / (self._buzen[-1, -1] * self._scale)) if self.tasks else 0.0
 
     @cached_property
-    def log_normalizer(self) -> float:
-        """The logarithm of Z_K."""
-        return float(np.log(self._buzen[:, -1]).sum() + self.tasks * np.log(self._scale))
-
-    @cached_property
     def tail(self) -> Array:
         """P(N_i ≥ k) [n, K] for k = 1, …, K."""
         return self._powers * self._share
@@ -90,18 +85,12 @@ class Occupancy:
         padded = np.concatenate([self._share[1:], np.zeros(self.tasks)])
         return np.lib.stride_tricks.sliding_window_view(padded, self.tasks)
 
-    @cached_property
-    def covariance(self) -> Array:
-        """Cov(N_i, N_j) [n, n].
+    def covariance_with(self, weight: Array) -> Array:
+        """Return Cov(N_j, Σ_i w_i N_i) [n], without the matrix: O(K (n + K)).
 
         E[N_i N_j] = Σ_{k,l} ρ_i^k ρ_j^l Z_{K−k−l}/Z_K for i ≠ j (eq. 9). The paper prints it for all i and j,
         but E[N_i²] = Σ_k (2k − 1) P(N_i ≥ k).
         """
-        mixed = self._powers @ self._mixed @ self._powers.T
-        return mixed + np.diag(self._own) - np.outer(self.mean, self.mean)
-
-    def covariance_with(self, weight: Array) -> Array:
-        """Return Cov(N_j, Σ_i w_i N_i) [n], without the matrix: O(K (n + K))."""
         mixed = self._powers @ (self._mixed @ (weight @ self._powers))
         return mixed + self._own * weight - self.mean * (self.mean @ weight)
 

@@ -81,10 +81,11 @@ def test_counted_formulas_give_what_the_library_computes(tasks):
     counted = [costs.CountedNumber(load, tally) for load in loads]
     law = Occupancy(loads, tasks)
     z = costs.normalizers(counted, tasks)
-    assert np.log(z[-1].value) == pytest.approx(law.log_normalizer)
+    assert z[-2].value / z[-1].value == pytest.approx(law.throughput)
     found = np.array([one.value for one in costs.means(counted, tasks)]) / z[-1].value
     np.testing.assert_allclose(found, law.mean, rtol=1e-12)
-    mixed = law.covariance + np.outer(law.mean, law.mean)  # E[N_i N_j]
+    covariance = np.array([law.covariance_with(unit) for unit in np.eye(3)])
+    mixed = covariance + np.outer(law.mean, law.mean)  # E[N_i N_j]
     pairs = np.array([one.value for one in costs.products(counted, tasks)]) / z[-1].value
     np.testing.assert_allclose(pairs, mixed[~np.eye(3, dtype=bool)], rtol=1e-12)
 
