@@ -31,11 +31,11 @@ def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(_digest(seed, purpose, ids), "little")))
 
 
-def torch_stream(seed: int, purpose: str, *ids: int, device: str = "cpu") -> torch.Generator:
+def torch_stream(seed: int, purpose: str, *ids: int) -> torch.Generator:
     """Return a torch generator for one purpose: initial weights, dropout, augmentation."""
     import torch  # takes 1.5 s, which code without torch is spared
 
-    generator = torch.Generator(device)
+    generator = torch.Generator()
     generator.manual_seed(int.from_bytes(_digest(seed, purpose, ids)[:8], "little", signed=True))
     return generator
 

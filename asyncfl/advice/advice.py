@@ -55,9 +55,9 @@ class Candidate:
     why: str
 
 
-def of_timing(timing: Timing, clients: int, horizon: float, seeds: Sequence[int] = SEEDS) -> Characteristics:
+def of_timing(timing: Timing, clients: int, horizon: float) -> Characteristics:
     """The characteristics of a timing; ValueError where it does not fit the clients."""
-    return characteristics(timing.durations, timing.availability, clients, seeds, horizon)
+    return characteristics(timing.durations, timing.availability, clients, SEEDS, horizon)
 
 
 def neighbours(own: Characteristics, suites: Iterable[Suite], measured: Iterable[str]) -> list[Neighbour]:

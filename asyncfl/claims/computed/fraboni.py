@@ -49,16 +49,14 @@ def _within_printed(name: str, times: Sequence[Fraction], period: str) -> bool:
     )
 
 
-def aggregations(*, scheme: str, clients: int, spread: int, duration: int, period: str = "1/2") -> int:
-    """N: how many aggregations fit into this time."""
-    return scheme_of(scheme, hardware(clients, spread), period)[0].aggregations(Fraction(duration))
-
-
 def as_often_as_clients(*, clients: list[int], spreads: list[int], duration: int) -> bool:
     """Whether asynchronous FedAvg always aggregates at least M times as often as the synchronous one."""
+
+    def aggregations(name: str, m: int, x: int) -> int:
+        return scheme_of(name, hardware(m, x))[0].aggregations(Fraction(duration))
+
     return all(
-        aggregations(scheme="asynchronous", clients=m, spread=x, duration=duration)
-        >= m * aggregations(scheme="synchronous", clients=m, spread=x, duration=duration)
+        aggregations("asynchronous", m, x) >= m * aggregations("synchronous", m, x)
         for m in clients
         for x in spreads
     )

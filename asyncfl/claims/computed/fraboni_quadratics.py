@@ -21,6 +21,7 @@ from fl_core.theory import weights
 from fl_core.theory.jackson import Array
 
 CENTRES = (1.0, -2.0, 3.0, 0.5)  # θ_i* of the four clients
+ROUNDS = 12_000  # of theirs
 
 # -- examples and quadratics ----------------------------------------------------------------------
 
@@ -56,19 +57,19 @@ def _models(
         yield models[-1]
 
 
-def four_clients(*, scheme: str, phi: float, rounds: int = 12_000) -> Array:
-    """Models of four quadratics under F80 [rounds]; weights by the names of the published code."""
+def four_clients(*, scheme: str, phi: float) -> Array:
+    """Models of four quadratics under F80 [ROUNDS]; weights by the names of the published code."""
     times = hardware(4, 80)
     p, half = equal(4), Fraction(1, 2)
-    counts = weights.fedbuff_participations(times, 2, rounds)
+    counts = weights.fedbuff_participations(times, 2, ROUNDS)
     schedule, d = {
         "identical": (one_by_one(times), [Fraction(1)] * 4),
         "time_based": (one_by_one(times), weights.time_based(p, times)),
         "fedfix": (ticks(times, half), weights.fedfix(p, times, half)),
         "fedbuff identical": (buffers(times, 2), [half] * 4),
-        "fedbuff weight": (buffers(times, 2), weights.by_participation(p, counts, rounds)),
+        "fedbuff weight": (buffers(times, 2), weights.by_participation(p, counts, ROUNDS)),
     }[scheme]
-    played = islice(schedule, rounds)
+    played = islice(schedule, ROUNDS)
     return np.array(list(_models(played, [float(each) for each in d], phi, CENTRES)))
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fl_core.problems import cifar, newsgroups, shakespeare
 from fl_core.problems.cifar import CIFAR10, CIFAR100
-from fl_core.problems.data import files
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, DataMissingError
 from fl_core.problems.models.model import Model
@@ -24,21 +23,6 @@ from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
 from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip
 from fl_core.problems.training.world import SupervisedWorld
-
-
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data folder, an empty cache, no network."""
-
-    def no_network(name: str, folder: str, root: Path) -> None:
-        raise RuntimeError("Error downloading:\n<urlopen error no network in tests>")
-
-    monkeypatch.setattr(files, "download", no_network)
-    monkeypatch.setenv("ASYNCFL_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "data").mkdir()
-    return tmp_path / "data"
-
 
 # -- small made-up data: each class has its own colour, each text its own letters ------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fl_core.problems.data import files, idx
+from fl_core.problems.data import idx
 from fl_core.problems.data.data import stratified
 from fl_core.problems.data.files import DataDamagedError, DataMissingError, data_dir, places
 from fl_core.problems.digits import Digits
@@ -19,19 +19,6 @@ from fl_core.problems.mnist import KMNIST, MNIST, FashionMNIST, KMNIST10k
 REAL = data_dir() or Path(os.devnull)
 KMNIST_RAW = REAL / "KMNIST/raw"
 needs_kmnist = pytest.mark.data("KMNIST/raw")
-
-
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data folder, an empty cache, no network."""
-
-    def no_network(name: str, folder: str, root: Path) -> None:
-        raise RuntimeError("Error downloading:\n<urlopen error no network in tests>")
-
-    monkeypatch.setattr(files, "download", no_network)
-    monkeypatch.setenv("ASYNCFL_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "data"
 
 
 def write(folder: Path, half: tuple[str, str], images: np.ndarray, labels: np.ndarray) -> None:
