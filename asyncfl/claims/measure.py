@@ -78,7 +78,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]])
 def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
     """The last clock value that all runs have reached, runs that diverged or stalled left out."""
     whole = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
-    return min((float(run.files.curve[_column(claim)].iloc[-1]) for run in whole), default=inf)
+    return min((float(run.files.curve[_column(claim)][-1]) for run in whole), default=inf)
 
 
 def _column(claim: Claim) -> str:
@@ -103,9 +103,9 @@ def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float
     if metric not in curve:
         if metric in run.totals:
             return run.totals[metric]
-        known = ", ".join([*curve.columns, *run.totals, "diverged"])
+        known = ", ".join([*curve, *run.totals, "diverged"])
         raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. There are: {known}")
-    clock, column = curve[_column(claim)].to_numpy(float), curve[metric].to_numpy(float)
+    clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
     if sample.reach is not None:
         higher = run.measure(metric).higher
         return first_reach(clock, column, sample.reach, claim.sign > 0 if higher is None else higher)

@@ -168,14 +168,14 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
         if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
             raise UserError(f"--metric {metric}: no run recorded its {clock.words}")
         return with_target
-    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve.columns}
+    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve}
     allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS})
     if metric != AREA and metric not in allowed:
         raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
     return [
         scenario
         for scenario in scenarios
-        if metric == AREA or any(metric in run.files.curve.columns for run in scenario.runs)
+        if metric == AREA or any(metric in run.files.curve for run in scenario.runs)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -177,12 +177,11 @@ def _goal(run: RecordedRun) -> GateGoal:
 
 
 def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
-    curve = run.files.curve
-    kept = sorted({round(part * (len(curve) - 1)) for part in GOLDEN_AT})
-    golden = curve.iloc[kept]
-    ends = golden.index == len(curve) - 1  # a suite may leave the loss out before
-    golden = golden[golden[FP_LOSS].notna() | ends]
-    losses = zip(golden[UPDATES], golden[FP_LOSS], strict=True)
+    updates, losses = run.files.curve[UPDATES], run.files.curve[FP_LOSS]
+    last = len(updates) - 1
+    kept = sorted({round(part * last) for part in GOLDEN_AT})
+    # A suite may leave the loss out before the end
+    golden = [at for at in kept if at == last or not isnan(losses[at])]
     return BaselineRun(
         scenario=run.scenario,
         strategy=run.strategy,
@@ -192,8 +191,8 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
         final=run.final(run.metric),
         updates_to_target=time_to_target(run, UPDATES, run.target),
         schedule=schedule,
-        evaluations=len(curve) - 1,
-        loss=tuple((int(updates), float(f"{loss:.{DIGITS}g}")) for updates, loss in losses),
+        evaluations=last,
+        loss=tuple((int(updates[at]), float(f"{losses[at]:.{DIGITS}g}")) for at in golden),
     )
 
 

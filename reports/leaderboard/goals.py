@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from math import ceil, floor, inf, log10
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.errors import UserError
 from fl_core.schema import ITERATION, STRATEGY_NAME, TIME
-from reports.records.runs import RecordedRun
+from reports.records.runs import Columns, RecordedRun
 from reports.records.steps import first_reach, value_at
 
 REFERENCE = "fedavg"  # strategy by name
@@ -30,14 +29,12 @@ class Goals:
 class Configuration:
     """A strategy with its parameters: a learning curve a seed, with columns time, iteration and metric."""
 
-    curves: Sequence[pd.DataFrame]
+    curves: Sequence[Columns]
     metric: str
 
     def reaches(self, time: float) -> float:
         """Return the metric at a time, median over seeds."""
-        at = [
-            value_at(np.array([time]), c[TIME].to_numpy(), c[self.metric].to_numpy())[0] for c in self.curves
-        ]
+        at = [value_at(np.array([time]), curve[TIME], curve[self.metric])[0] for curve in self.curves]
         return float(np.median(at))
 
     def time_to(self, target: float) -> float:
@@ -49,7 +46,7 @@ class Configuration:
         return self._median(ITERATION, rounds)
 
     def _median(self, column: str, value: float) -> float:
-        reach = [first_reach(c[TIME].to_numpy(), c[column].to_numpy(), value, True) for c in self.curves]
+        reach = [first_reach(curve[TIME], curve[column], value, True) for curve in self.curves]
         return float(np.median(reach))
 
 
@@ -98,7 +95,7 @@ def _of_scenario(scenario: str, by_strategy: Mapping[str, list[RecordedRun]]) ->
         raise UserError(
             f"{scenario}: the pilot has no run of {REFERENCE}, over whose time budgets are stated"
         )
-    every = [curve[TIME].iloc[-1] for own in (*reference, *others) for curve in own.curves]
+    every = [curve[TIME][-1] for own in (*reference, *others) for curve in own.curves]
     if (own := goals(reference, others, min(every, default=inf))) is None:
         raise UserError(
             f"{scenario}: runs of the pilot end before {ROUNDS} rounds of {REFERENCE}: make them longer"

@@ -106,8 +106,8 @@ class Cell:
     def staleness(self) -> tuple[float, float]:
         """The mean, over updates and then over seeds, and the greatest; NaN without an update."""
         met = [run.files.staleness for run in self.runs if run.status.terminated]
-        met = [counts for counts in met if counts.sum()]
+        met = [occurred for occurred in met if occurred.size]
         if not met:
             return nan, nan
-        means = [np.average(counts.index, weights=counts) for counts in met]
-        return float(np.mean(means)), float(max(counts.index[-1] for counts in met))
+        means = [np.average(values, weights=updates) for values, updates in met]
+        return float(np.mean(means)), float(max(values[-1] for values, _ in met))

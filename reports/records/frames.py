@@ -29,9 +29,9 @@ def curves(suite: RecordedSuite) -> pd.DataFrame:
     """Return one row an evaluation: labels of the run, the clocks, every evaluated metric."""
     first = [*LABELS, *(clock.value for clock in Clock)]
     parts = [
-        run.files.curve.assign(**{label: getattr(run, label) for label in LABELS})
+        pd.DataFrame({**run.files.curve, **{label: getattr(run, label) for label in LABELS}})
         for run in suite.runs
-        if not run.files.curve.empty
+        if run.files.curve
     ]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=first)
     first = [name for name in first if name in table]  # bytes were not always recorded
@@ -45,7 +45,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
     to_target = {
         name: time_to_target(run, clock, run.target)
         for name, clock in clocks.items()
-        if clock in curve or curve.empty
+        if clock in curve or not curve
     }
     return {
         "suite": suite.name,
@@ -55,7 +55,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
         "timing": run.timing,
         "status": str(run.status),
         "reason": run.reason,
-        **{str(name): value for row in curve.tail(1).to_dict("records") for name, value in row.items()},
+        **{name: values[-1].item() for name, values in curve.items()},
         **to_target,
         **{name: value for name, value in run.totals.items() if name not in curve and name not in READ_OFF},
         "key": run.key,

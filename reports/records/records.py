@@ -67,7 +67,7 @@ class RecordedScenario:
     @property
     def clocks(self) -> list[Clock]:
         """The clocks that figures have as axes; bytes where messages are coded, take time, or end a run."""
-        runs = [run for run in self.runs if not run.files.curve.empty]
+        runs = [run for run in self.runs if run.files.curve]
         bytes_matter = any(name.startswith(OF_BYTES) for run in runs for name in run.params)
         recorded = all(Clock.BYTES in run.files.curve for run in runs)
         return [clock for clock in Clock if clock is not Clock.BYTES or (bytes_matter and recorded)]
@@ -153,7 +153,7 @@ class RecordedSuite:
         runs = [run for run in self.runs if run.scenario == label]
         first = runs[0]
         seeds = sorted(runs, key=lambda run: run.seed)
-        recorded = {name for run in runs for name in run.files.curve.columns}
+        recorded = {name for run in runs for name in run.files.curve}
         own = first.measure(first.metric)
         wanted = [first.measure(name) for name in first.show]
         shown = tuple(metric for metric in wanted if metric.name in recorded) or (own,)

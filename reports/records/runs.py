@@ -8,7 +8,6 @@ from datetime import datetime
 from math import inf, isfinite, nan
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.tracking.reader import Entry
 from fl_core.keys import is_older
@@ -18,27 +17,23 @@ from reports.records.measures import Measure, measure
 from reports.records.steps import first_reach
 from reports.records.values import clean, moment, number, parsed
 
-# Shared by all runs without files: each takes a tenth of a millisecond to make
-NO_ROWS, NO_UPDATES, NO_COUNTS = pd.DataFrame(), pd.Series(dtype=int), np.zeros(0, int)
+Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes longer than to read it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
     """The contents of a run's artifacts; missing ones are empty."""
 
-    curve: (
-        pd.DataFrame
-    )  # one row per evaluation: iteration, updates, time, uploads_bytes, …, then metrics by name
-    clients: pd.DataFrame  # one row per client: client, importance, mean_time, size, loss, accuracy
-    staleness: pd.Series  # updates of each staleness that occurred, by staleness
-    participation: np.ndarray  # [client], updates of each client
+    # One row per evaluation: iteration, updates, time, uploads_bytes, …, then metrics by name
+    curve: Columns = field(default_factory=dict)
+    # One row per client: client, importance, mean_time, size, loss, accuracy
+    clients: Columns = field(default_factory=dict)
+    # [2, values]: each staleness that occurred, in increasing order, and its updates
+    staleness: np.ndarray = field(default_factory=lambda: np.zeros((2, 0), int))
+    # [client], updates of each client
+    participation: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     unread: str = ""  # why a file that should be there could not be read
-    diagnostics: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row per diagnosed server iteration
-
-    @classmethod
-    def none(cls, unread: str = "") -> Files:
-        """Return no files at all."""
-        return cls(NO_ROWS, NO_ROWS, NO_UPDATES, NO_COUNTS, unread, NO_ROWS)
+    diagnostics: Columns = field(default_factory=dict)  # one row per diagnosed server iteration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +73,7 @@ class RecordedRun:
     superseded: bool = False  # the runner marked it as replaced by other runs of the same names
     metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
     folder: str = ""  # where its files lie, by MLflow's address
-    files: Files = field(default_factory=Files.none)
+    files: Files = field(default_factory=Files)
 
     @classmethod
     def of_entry(cls, entry: Entry) -> RecordedRun:
@@ -143,7 +138,7 @@ class RecordedRun:
 
     def with_files(self, files: Files) -> RecordedRun:
         """Return the run with its files; unreadable if it ended with a model, and its curve is not there."""
-        lost = self.status.finite and files.curve.empty
+        lost = self.status.finite and not files.curve
         return replace(self, files=files, status=Status.UNREADABLE if lost else self.status)
 
     @property
@@ -159,7 +154,7 @@ class RecordedRun:
     def final(self, metric: str) -> float:
         """Return the metric at the last evaluation; NaN where it was not recorded, or is not finite."""
         curve = self.files.curve
-        last = float(curve[metric].iloc[-1]) if metric in curve and len(curve) else nan
+        last = float(curve[metric][-1]) if metric in curve else nan
         return last if isfinite(last) else nan
 
 
@@ -173,6 +168,4 @@ def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
         return inf
     if clock not in curve:
         return nan  # recorded before there was this clock
-    return first_reach(
-        curve[clock].to_numpy(), curve[run.metric].to_numpy(), target, higher=run.higher_is_better
-    )
+    return first_reach(curve[clock], curve[run.metric], target, higher=run.higher_is_better)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
@@ -128,30 +127,29 @@ def _with_files(
 
 def read(folder: Path, run: RecordedRun) -> Files:
     """Return the tables of a run; diagnostics are there only where the suite requested them."""
-    files = Files.none()
+    files = Files()
     try:
-        curve = parquet.read(folder, CURVE)
+        curve = parquet.arrays(folder, CURVE)
         if run.metric not in curve:
             raise UnreadableTableError(f"{CURVE.file}: no column {run.metric}")
         files = replace(files, curve=curve)
-        clients = parquet.read(folder, CLIENTS)
+        clients = parquet.arrays(folder, CLIENTS)
         arrivals = parquet.arrays(folder, ARRIVALS, [Name.CLIENT, Name.STALENESS, Name.VERSION])
         senders = arrivals[Name.CLIENT]
-        if len(senders) < (updates := curve[UPDATES].iloc[-1]):
+        if len(senders) < (updates := curve[UPDATES][-1]):
             raise UnreadableTableError(f"{ARRIVALS.file}: {many(len(senders), 'row')} of {updates:,}")
-        if (senders >= len(clients)).any():
+        if (senders >= len(clients[Name.CLIENT])).any():
             raise UnreadableTableError(
                 f"{ARRIVALS.file}: column {Name.CLIENT}: must be one in {CLIENTS.file}"
             )
-        there, counts = np.unique(arrivals[Name.STALENESS], return_counts=True)
         files = replace(
             files,
             clients=clients,
-            staleness=pd.Series(counts, index=there),
-            participation=np.bincount(senders, minlength=len(clients)),
+            staleness=np.stack(np.unique(arrivals[Name.STALENESS], return_counts=True)),
+            participation=np.bincount(senders, minlength=len(clients[Name.CLIENT])),
         )
         if run.diagnosed:
-            files = replace(files, diagnostics=parquet.read(folder, DIAGNOSTICS))
+            files = replace(files, diagnostics=parquet.arrays(folder, DIAGNOSTICS))
     except UnreadableTableError as fault:
         return replace(files, unread=str(fault))
     return files

@@ -27,7 +27,7 @@ NOTE = (
 def at_end(run: RecordedRun, column: str) -> float:
     """Return a column of the curve in its last row."""
     curve = run.files.curve
-    return float(curve[column].iloc[-1]) if column in curve and len(curve) else nan
+    return float(curve[column][-1]) if column in curve else nan
 
 
 def sent_to_target(run: RecordedRun) -> float:

@@ -57,8 +57,9 @@ Lines = Mapping[str, Sequence[ErrorLine]]  # by term
 
 def line(cell: Cell, term: str) -> ErrorLine | None:
     """Return a term of a strategy, over the runs that recorded it; None if none did."""
-    tables = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
-    rows = [rows for table in tables if len(rows := table[[ITERATION, term]].dropna())]
+    recorded = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
+    tables = [pd.DataFrame({name: columns[name] for name in (ITERATION, term)}) for columns in recorded]
+    rows = [rows for table in tables if len(rows := table.dropna())]
     if not rows:
         return None
     means = pd.concat(rows).groupby(ITERATION)[term].mean()

@@ -31,17 +31,16 @@ class Clients:
 
 def clients(cell: Cell, metric: Measure) -> Clients | None:
     """Return the metric or loss of every client, over the seeds that ended; None if there is none."""
-    recorded = [run.files.clients for run in cell.finite if metric.short in run.files.clients]
-    finite = [table[np.isfinite(table[metric.short])] for table in recorded]
-    tables = [table for table in finite if table[Name.IMPORTANCE].any()]
-    if not tables:
+    tables = [run.files.clients for run in cell.finite if metric.short in run.files.clients]
+    columns = [(table[metric.short].astype(float), table[Name.IMPORTANCE]) for table in tables]
+    finite = [(values[np.isfinite(values)], weights[np.isfinite(values)]) for values, weights in columns]
+    weighted = [(values, weights) for values, weights in finite if weights.any()]
+    if not weighted:
         return None
-    columns = [table[metric.short].to_numpy(float) for table in tables]
-    weights = [table[Name.IMPORTANCE] for table in tables]
-    means = [np.average(values, weights=weight) for values, weight in zip(columns, weights, strict=True)]
-    worst = [metric.worst(values) for values in columns]
-    every = np.sort(np.concatenate(columns))
-    return Clients(cell, every, float(np.mean(means)), float(np.mean(worst)), len(tables))
+    means = [np.average(values, weights=weights) for values, weights in weighted]
+    worst = [metric.worst(values) for values, _ in weighted]
+    every = np.sort(np.concatenate([values for values, _ in weighted]))
+    return Clients(cell, every, float(np.mean(means)), float(np.mean(worst)), len(weighted))
 
 
 def section(results: Results) -> Section | None:

@@ -26,7 +26,7 @@ def shares(cell: Cell) -> Array:
 def _of_run(run: RecordedRun) -> Array:
     counts, table = run.files.participation, run.files.clients
     slowness = np.zeros(len(counts))
-    slowness[table[Name.CLIENT].to_numpy(int)] = table[Name.MEAN_TIME].to_numpy(float)
+    slowness[table[Name.CLIENT].astype(int)] = table[Name.MEAN_TIME]
     return counts[np.argsort(slowness, kind="stable")] / counts.sum()
 
 

@@ -20,14 +20,14 @@ GAP = 0.0025  # between the parts of a bar, as a share of the axes
 
 def shares(cell: Cell) -> Array:
     """Return the shares of clients' time [4] in the order of `WORDS`, mean over seeds; none if unknown."""
-    of_seeds = [_of_run(run) for run in cell.finite if set(PHASES) <= set(run.files.clients)]
+    of_seeds = [_of_run(run) for run in cell.finite if run.files.clients.keys() >= set(PHASES)]
     return np.mean(of_seeds, axis=0) if of_seeds else np.zeros(0)
 
 
 def _of_run(run: RecordedRun) -> Array:
     clients = run.files.clients
-    spent = clients[[*PHASES]].to_numpy(float).sum(axis=0)
-    whole = float(run.files.curve[TIME].iloc[-1]) * len(clients) or 1.0  # a run may end at time 0
+    spent = np.array([clients[phase].sum() for phase in PHASES], float)
+    whole = float(run.files.curve[TIME][-1]) * len(clients[Name.CLIENT]) or 1.0  # a run may end at time 0
     return np.array([*spent, max(0.0, whole - spent.sum())]) / whole
 
 

@@ -50,7 +50,7 @@ def reached(cell: Cell, clock: str, target: float) -> Reached | None:
     if not runs:
         return None
     when = np.array([time_to_target(run, clock, target) for run in runs])
-    over = np.array([float(run.files.curve[clock].iloc[-1]) for run in runs])
+    over = np.array([float(run.files.curve[clock][-1]) for run in runs])
     return Reached(cell, np.sort(when), np.sort(over[~np.isfinite(when)]))
 
 

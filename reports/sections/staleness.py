@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from reports.figures import svg
 from reports.numbers import tick
@@ -17,15 +16,15 @@ ROOM = 8  # bins whose names have room side by side
 
 def shares(cell: Cell) -> Array:
     """Return the share of updates in each bin (0, 1, 2, 3–4, 5–8, 9–16, …), a mean over seeds."""
-    binned = [_binned(run.files.staleness) for run in cell.runs if run.files.staleness.sum()]
+    binned = [_binned(run.files.staleness) for run in cell.runs if run.files.staleness.size]
     longest = max(map(len, binned), default=0)
     padded = [np.pad(counts / counts.sum(), (0, longest - len(counts))) for counts in binned]
     return np.mean(padded, axis=0) if padded else np.zeros(0)
 
 
-def _binned(counts: pd.Series) -> Array:
+def _binned(occurred: Array) -> Array:
     """Return the updates in each bin, from those of each τ; bin b > 1 holds 2^(b−2) < τ ≤ 2^(b−1)."""
-    staleness = counts.index.to_numpy()
+    staleness, counts = occurred
     bins = np.where(staleness == 0, 0, 1 + np.ceil(np.log2(np.maximum(staleness, 1))).astype(int))
     return np.bincount(bins, weights=counts)
 

@@ -65,7 +65,7 @@ def _grid(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
     curve = run.files.curve
-    marks, values = curve[clock].to_numpy(float), curve[metric].to_numpy(float)
+    marks, values = curve[clock].astype(float), curve[metric].astype(float)
     if not run.status.finite:
         return marks, values
     there = np.isfinite(values)  # at the marks at which it was evaluated

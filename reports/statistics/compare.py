@@ -187,9 +187,9 @@ def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario,
 def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
     """Return the means of step functions over the client updates that both runs had, exactly."""
     curves = [run.files.curve for run in (first, second)]
-    if any(curve.empty or first.metric not in curve for curve in curves):
+    if any(first.metric not in curve for curve in curves):
         return nan, nan
-    steps = [(curve[UPDATES].to_numpy(float), curve[first.metric].to_numpy(float)) for curve in curves]
+    steps = [(curve[UPDATES].astype(float), curve[first.metric].astype(float)) for curve in curves]
     end = min(updates[-1] for updates, _ in steps)
     grid = np.unique(np.concatenate([updates for updates, _ in steps] + [[end]]))
     grid = grid[grid <= end]

@@ -102,7 +102,7 @@ def _times(cell: Cell, target: float) -> dict[int, Pair]:
 
 def end(run: RecordedRun) -> float:
     """Return the virtual time at which a run with a curve ended."""
-    return float(run.files.curve[Clock.TIME].iloc[-1])
+    return float(run.files.curve[Clock.TIME][-1])
 
 
 def _restricted(first: Pair, second: Pair) -> Pair:

@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -21,6 +22,7 @@ from reports.leaderboard.held_out import scores
 from reports.leaderboard.rules import FILE, Rules, digest
 from reports.leaderboard.tables import Tables
 from reports.leaderboard.workloads import place
+from reports.records.runs import Columns
 from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
@@ -156,10 +158,10 @@ def test_the_suites_strategies_come_back_and_populations_are_added_without_any_c
     ]
 
 
-def curve(*values: float, rounds: float = 1) -> pd.DataFrame:
+def curve(*values: float, rounds: float = 1) -> Columns:
     """A learning curve with an evaluation each unit of time."""
-    times = range(len(values))
-    return pd.DataFrame({TIME: times, ITERATION: [rounds * time for time in times], "a": values})
+    times = np.arange(len(values))
+    return {TIME: times, ITERATION: rounds * times, "a": np.array(values)}
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(1, 30), (10, 12), (0.1, None)])

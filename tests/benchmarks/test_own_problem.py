@@ -47,8 +47,8 @@ def test_the_runs_carry_the_declaration_and_learn(folder: Path) -> None:
         metric = run.measure(run.metric)
         assert (metric.heading, metric.higher) == ("Mean absolute error (minutes)", False)
         curve = run.files.curve
-        assert curve["test/mae"].iloc[-1] < curve["test/mae"].iloc[0]
-        assert curve["worst_client/mae"].iloc[-1] == run.files.clients["mae"].max()
+        assert curve["test/mae"][-1] < curve["test/mae"][0]
+        assert curve["worst_client/mae"][-1] == run.files.clients["mae"].max()
     (scenario,) = suite.scenarios()
     assert [one.name for one in scenario.columns] == ["test/mae", "worst_client/mae"]
     assert scenario.pooled["test/mae"]

@@ -104,15 +104,19 @@ class Fake:
     def files(self) -> Files:
         """Its artifacts, as they are read."""
         if self.curve is None:
-            return Files.none("curve.parquet: no such file")
-        clients = pd.DataFrame(dict(self.clients))
+            return Files(unread="curve.parquet: no such file")
+        curve, clients, diagnostics = map(_columns, (self.curve, self.clients, self.diagnostics or {}))
         return Files(
-            pd.DataFrame(dict(self.curve)),
+            curve,
             clients,
-            pd.Series(self.staleness).value_counts().sort_index(),
-            np.bincount(self.client, minlength=len(clients)),
-            diagnostics=pd.DataFrame(dict(self.diagnostics or {})),
+            np.stack(np.unique(np.asarray(self.staleness, int), return_counts=True)),
+            np.bincount(self.client, minlength=len(clients["client"])),
+            diagnostics=diagnostics,
         )
+
+
+def _columns(table: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(values) for name, values in table.items()}
 
 
 def _key(suite: str, fake: Fake) -> str:

@@ -39,7 +39,7 @@ def test_what_was_written_comes_back(store: str) -> None:
         and run.versions["torch"] == "2.13.0"
         and run.wall_seconds == 1.5
     )
-    assert run.files.participation.tolist() == [10, 10] and list(run.files.clients.accuracy) == [0.9, 0.7]
+    assert run.files.participation.tolist() == [10, 10] and list(run.files.clients["accuracy"]) == [0.9, 0.7]
     assert run.started is not None and run.started.isoformat().startswith("2025-10-09T08:53:20")
 
 
@@ -52,9 +52,9 @@ def test_files_are_read_of_the_wanted_runs(store: str) -> None:
     """How long a run took is known without its files."""
     first, *_ = load(store, "two").runs
     some = load(store, "two", files_of={first.key})
-    assert [not run.files.curve.empty for run in some.runs] == [run.key == first.key for run in some.runs]
+    assert [bool(run.files.curve) for run in some.runs] == [run.key == first.key for run in some.runs]
     none = load(store, "two", files_of=())
-    assert all(run.files.curve.empty for run in none.runs)
+    assert not any(run.files.curve for run in none.runs)
     assert {run.wall_seconds for run in none.runs if run.status.finite} == {1.5}
 
 
@@ -155,7 +155,7 @@ def test_a_server_that_keeps_the_artifacts(server: str, tmp_path: Path) -> None:
     write_store(server, None, "remote", fakes, POOLED)
     suite = load(server, "remote")
     assert [run.final("test/accuracy") for run in suite.runs] == [0.9, 0.9, 0.9]
-    assert suite.runs[0].files.staleness.to_dict() == {0: 5, 1: 10, 2: 5}
-    assert suite.runs[0].files.diagnostics.noise_sq.tolist() == [2.0, 1.0] and suite.runs[0].diagnosed
+    assert suite.runs[0].files.staleness.tolist() == [[0, 1, 2], [5, 10, 5]]
+    assert suite.runs[0].files.diagnostics["noise_sq"].tolist() == [2.0, 1.0] and suite.runs[0].diagnosed
     page = write_page(server, "remote", tmp_path / "page.html").read_text()
     assert f"{server}/#/experiments/{suite.experiment}/runs/{suite.runs[0].id}" in page

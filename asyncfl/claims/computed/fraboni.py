@@ -98,5 +98,5 @@ def step_limit_suffices(*, clients: int, spread: int, steps: int) -> bool:
 
 def unusable_share(runs: Sequence[Any]) -> float:
     """Share of recorded runs, one per pair of η_l and K, that diverge or end above twice their best loss."""
-    finals = [float(run.files.curve[FP_LOSS].iloc[-1]) if run.status.finite else math.inf for run in runs]
+    finals = [float(run.files.curve[FP_LOSS][-1]) if run.status.finite else math.inf for run in runs]
     return sum(final > 2 * min(finals) for final in finals) / len(finals)

@@ -74,7 +74,6 @@ def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
     """Return one row per run: identity, status, final metrics."""
     rows = []
     for run in runs:
-        names = [str(name) for name in run.files.curve.columns]
         reads = run.target is not None
         clocks = [clock for clock in TO_TARGET.values() if reads and clock in run.files.curve]
         rows.append(
@@ -83,7 +82,7 @@ def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
                 "strategy": run.strategy,
                 "seed": run.seed,
                 "status": str(run.status),
-                **{name: run.final(name) for name in names if "/" in name or name == run.metric},
+                **{name: run.final(name) for name in run.files.curve if "/" in name or name == run.metric},
                 **{f"{clock} to target": time_to_target(run, clock, run.target) for clock in clocks},
                 "wall seconds": run.wall_seconds,
                 "run": run.id,

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from asyncfl.claims.computed import asyncsgd as claims
@@ -69,7 +68,7 @@ def test_one_value_a_cluster_stands_for_its_clients():
 
 
 def test_accuracy_of_the_slowest_by_hand():
-    clients = pd.DataFrame({"mean_time": [1.0, 3.0, 2.0], "accuracy": [0.9, 0.5, 0.7]})
+    clients = {"mean_time": np.array([1.0, 3.0, 2.0]), "accuracy": np.array([0.9, 0.5, 0.7])}
     runs = [SimpleNamespace(files=SimpleNamespace(clients=clients))]
     assert claims.slowest_accuracy(runs) == 0.5
     assert claims.other_accuracy(runs) == pytest.approx(0.8)

@@ -6,7 +6,6 @@ from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from asyncfl.claims.computed import fraboni as claims
@@ -125,9 +124,7 @@ def test_exponential_participation_by_drawing():
 
 def test_unusable_share_by_hand():
     def run(loss: float, status: Status = Status.DONE) -> SimpleNamespace:
-        return SimpleNamespace(
-            status=status, files=SimpleNamespace(curve=pd.DataFrame({"fp/loss": [9.0, loss]}))
-        )
+        return SimpleNamespace(status=status, files=SimpleNamespace(curve={"fp/loss": np.array([9.0, loss])}))
 
     assert claims.unusable_share([run(1.0), run(2.0), run(2.1), run(0.9, Status.DIVERGED)]) == 0.5
 

@@ -1,12 +1,10 @@
 """How a claim's numbers are read off recorded runs, on runs whose curves are known."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from test_claims_files import CLAIM, written
 
@@ -31,7 +29,7 @@ def _code_is_allowed() -> Iterator[None]:
 def recorded(key: str, seed: int, distances: Sequence[float], status: str = "done") -> RecordedRun:
     """A run that was evaluated every 10 updates, an iteration every fifth update, time 2 an update."""
     at = np.arange(len(distances))
-    curve = pd.DataFrame({"iteration": 2 * at, "updates": 10 * at, "time": 20.0 * at, "distance": distances})
+    curve = {"iteration": 2 * at, "updates": 10 * at, "time": 20.0 * at, "distance": np.array(distances)}
     texts = dict.fromkeys(
         ("scenario", "problem", "partition", "timing", "strategy", "paper", "reason", "version"), ""
     )
@@ -39,7 +37,7 @@ def recorded(key: str, seed: int, distances: Sequence[float], status: str = "don
         id="r", key=key, seed=seed, status=Status(status), metric="distance", higher_is_better=False,
         target=None, show=(), params={}, totals={"staleness/mean": 1.5}, started=None, ended=None,
         wall_seconds=1.0, commit="abc", versions={"torch": "2"}, data={}, execution="", machine="", **texts,
-        files=replace(Files.none(), curve=curve),
+        files=Files(curve),
     )  # fmt: skip
 
 
