@@ -168,11 +168,6 @@ class Claim(Sample):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
     @property
-    def has_verdict(self) -> bool:
-        """Whether it is judged, and not only reported."""
-        return not self.unjudged
-
-    @property
     def holds(self) -> Band | None:
         """Where it holds: a band of the number that is found; None for a printed number, and a report."""
         return None

@@ -178,10 +178,6 @@ class Rank(Claim):
 class Report(Claim):
     """A statement without a measure: shown beside what was found, not judged."""
 
-    @property
-    def has_verdict(self) -> bool:
-        return False
-
 
 KINDS: dict[str, type[Claim]] = {
     kind.__name__.lower(): kind for kind in (Better, Same, Value, Exact, Contrast, Ratio, Rank, Report)
