@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.errors import UserError, warn
 from benchmarks.tracking.store import Store
@@ -241,12 +241,20 @@ class Simulated:
 def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
     """Run one experiment in this process; a mapping has the keys scenario, strategy and seed.
 
-    Raises pydantic's ValidationError for mistakes in it.
+    Raises UserError for mistakes in it.
     """
+    from pydantic import ValidationError
+
+    from benchmarks.suite.complaints import lines_of
     from fl_core.experiment import Experiment
     from fl_core.recording.recorder import run as record_run
 
-    valid = Experiment.model_validate(experiment)
+    try:
+        valid = Experiment.model_validate(experiment)
+    except ValidationError as error:
+        raise UserError(
+            *lines_of("experiment", error, Experiment, cast(dict[str, Any], experiment))
+        ) from None
     return Simulated(valid, record_run(valid))
 
 

@@ -166,3 +166,13 @@ def test_one_run_as_a_table_a_figure_and_a_cell() -> None:
     cell = one._repr_html_()
     assert cell.startswith("<p>FedBuff (buffer 3), seed 4: done (budget of client updates)</p><table")
     assert cell.count("<tr") == 2  # the header, and the last evaluation
+
+
+def test_a_mistake_in_an_experiment_is_one_line_as_in_suites() -> None:
+    with pytest.raises(UserError) as caught:
+        asyncfl.simulate({**EXPERIMENT, "strategy": {"name": "asgd", "bufer": 3}, "sed": 1})
+    strategys, own = caught.value.lines
+    assert strategys.startswith("experiment: strategy.bufer: no such key. Allowed: name, local_lr, ")
+    assert own == "experiment: sed: no such key; did you mean 'seed'? Allowed: scenario, strategy, seed"
+    with pytest.raises(UserError, match=r"^experiment: scenario: is missing$"):
+        asyncfl.simulate({"strategy": "asgd"})
