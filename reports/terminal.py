@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 GAP = 2  # blanks between columns
+STALENESS = 2  # its columns, the last before that of seeds
 
 Grid = list[list[str]]  # lines of cells, the first one of headings
 
@@ -46,8 +47,8 @@ def tables(suite: RecordedSuite) -> RenderableType:
 class Fitted:
     """A ranking that fits the terminal.
 
-    In a narrow one, the spread of a number stands below it; where that is not enough, the last columns are
-    left out.
+    In a narrow one, staleness is left out; where that is not enough, the spread of a number stands below it,
+    and as few of the last columns as need be are left out.
     """
 
     ranking: Ranking
@@ -58,7 +59,7 @@ class Fitted:
 
         grid = self._cells(" ")
         narrow = _width(grid) > options.max_width
-        if narrow:
+        if _width([[*cells[: -1 - STALENESS], cells[-1]] for cells in grid]) > options.max_width:
             grid = self._cells("\n")
         left_out = 0
         while len(grid[0]) > 3 and _width(grid) > options.max_width:

@@ -45,11 +45,14 @@ def scenarios(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) 
     said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
     base = [JOINT.join(filter(None, _words(scenario))) for scenario in planned]
     unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
-    for axes in (unsaid, places):  # where keys that are not shown do not tell them apart, all do
-        labels = [_with(label, place, keys) for label, place, keys in zip(base, places, axes, strict=True)]
-        if len(set(labels)) == len(labels):
-            break
-    return labels
+    labels = [_with(label, place, keys) for label, place, keys in zip(base, places, unsaid, strict=True)]
+    if len(set(labels)) == len(labels):
+        return labels
+    apart = [  # where keys that are not shown do not tell them apart, all do
+        {axis: _differing(written, [other[axis] for other in places]) for axis, written in place.items()}
+        for place in places
+    ]
+    return [_with(label, place, place) for label, place in zip(base, apart, strict=True)]
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:
@@ -63,13 +66,26 @@ def _with(label: str, place: Mapping[str, Any], axes: Iterable[str]) -> str:
     return JOINT.join([label, *(f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes)])
 
 
+def _differing(written: Any, others: Sequence[Any]) -> Any:
+    """Return the fields of a mapping that are not the same in all others; all of it where each is."""
+    mappings = [other for other in map(as_part, others) if isinstance(other, dict)]
+    if not isinstance(written, dict):
+        return written
+    differ = {
+        key: _differing(field, [other[key] for other in mappings if key in other])
+        for key, field in written.items()
+        if any(key not in other or other[key] != field for other in mappings)
+    }
+    return differ or written
+
+
 def value(written: Any) -> str:
     """A value of a grid's key in words."""
     if isinstance(as_part(written), dict):
         fields = dict(as_part(written))
         name = [str(fields.pop("name"))] if fields.get("name") else []
         return " ".join(
-            [*name, *(key if field is True else f"{key} {field}" for key, field in fields.items())]
+            [*name, *(key if field is True else f"{key} {value(field)}" for key, field in fields.items())]
         )
     return "none" if written is None else str(written)
 

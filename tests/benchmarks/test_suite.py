@@ -118,6 +118,21 @@ def test_grid_values_that_labels_do_not_show_are_told_nonetheless(write: Write) 
     assert "updates 60" in labels[-1] and "steps 4" in labels[-1]
 
 
+def test_whole_problems_are_told_apart_by_what_differs(write: Write) -> None:
+    split = "partition: {{name: class_dirichlet, alpha: {}}}, target: 0.9"
+    few, many, even = (
+        f"{{name: digits, clients: {n}, {split.format(alpha)}}}" for n, alpha in ((5, 1), (9, 1), (5, 2))
+    )
+    assert scenarios(load(write(BASE + f"grid: {{problem: [{few}, {many}]}}")).runs()) == [
+        "digits · Dirichlet 1 · F50 · problem clients 5",
+        "digits · Dirichlet 1 · F50 · problem clients 9",
+    ]
+    assert scenarios(load(write(BASE + f"grid: {{problem: [{few}, {many}, {even}]}}")).runs())[1:] == [
+        "digits · Dirichlet 1 · F50 · problem clients 9 partition alpha 1",
+        "digits · Dirichlet 2 · F50 · problem clients 5 partition alpha 2",
+    ]
+
+
 def test_an_arrangement_is_part_of_the_label(write: Write) -> None:
     (label,) = scenarios(load(write(BASE + "arrangement: {name: rounds, workers: 2}")).runs())
     assert label == "quadratic · F50 · rounds of 2 from the last 5 models"

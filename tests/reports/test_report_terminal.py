@@ -57,6 +57,12 @@ def test_what_it_says() -> None:
     assert " ".join(row.split()) == "FedBuff 85.0 ± 5.0 10 (2 of 3) 15 (2 of 3) 1.00 2 3"
 
 
+def test_staleness_is_left_out_before_a_row_takes_two_lines() -> None:
+    text = printed(SUITE, 80)
+    assert "more column" in text
+    assert "±" not in {line.split()[0] for line in text.splitlines() if line.strip()}
+
+
 def test_infinity_is_explained() -> None:
     text = printed(records(Fake(curve=curve([0.1, 0.2], [0, 10]))), 120)
     assert "∞ (0" in text and "∞: the median seed never met the target." in text
