@@ -196,9 +196,12 @@ def dot(
 
 
 def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float) -> None:
-    """Draw a vertical stroke at every value of a row."""
-    for value in values:
-        axes.plot([value, value], [y - 0.24, y + 0.24], linewidth=0.8, **style(index))
+    """Draw a vertical stroke at every value of a row, all of them as one path."""
+    from matplotlib import patches, path
+
+    ends = np.stack([np.repeat(values, 2), np.tile([y - 0.24, y + 0.24], len(values))], axis=1)
+    lines = path.Path(ends, [path.Path.MOVETO, path.Path.LINETO] * len(values))
+    axes.add_patch(patches.PathPatch(lines, fill=False, linewidth=0.8, **style(index)))
 
 
 def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[int] | np.ndarray) -> None:

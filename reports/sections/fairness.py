@@ -86,17 +86,12 @@ def _draw(scenario: RecordedScenario, metric: Measure, rows: Sequence[Clients]) 
 
 
 def _paint(axes: svg.Axes, metric: Measure, rows: Sequence[Clients]) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     for y, row in enumerate(rows):
         index, style = row.cell.index, svg.style(row.cell.index)
         shown = row.values
         if len(shown) > MOST:
             shown = np.quantile(shown, np.linspace(0, 1, MOST))
-        ends = np.stack([np.repeat(shown, 2), np.tile([y - 0.26, y + 0.26], len(shown))], axis=1)
-        path = Path(ends, [Path.MOVETO, Path.LINETO] * len(shown))
-        axes.add_patch(PathPatch(path, fill=False, linewidth=0.7, **style))
+        svg.strokes(axes, index, shown, y)
         axes.plot([row.worst, row.mean], [y, y], linewidth=1.4, **style)
         svg.dot(axes, index, (row.mean, y), 7)
         svg.dot(axes, index, (row.worst, y), 7, edge=1.6, hollow=True)

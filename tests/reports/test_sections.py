@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import inf, isnan
 from pathlib import Path
@@ -22,7 +23,7 @@ from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.drawn import Exponential
-from reports.figures import look
+from reports.figures import look, svg
 from reports.page import render
 from reports.records.store import load
 from reports.sections import cost, errors, heat, phases, reaching
@@ -67,6 +68,17 @@ def test_targets_that_nobody_met_are_named_and_not_drawn() -> None:
     assert set(section.tables[0].numbers["met at"]) == {10, 30, 15.0, 45.0}
     assert reaching.section(Results.of(records(*reach([NEVER, NEVER])))) is None
     assert reaching.section(Results.of(records(*reach([FAST])))) is None
+
+
+def test_all_strokes_of_a_row_are_one_path() -> None:
+    def paint(axes: svg.Axes) -> None:
+        axes.set_xlim(0, 4)
+        svg.strokes(axes, 2, [1, 2, 3], 0)
+        svg.strokes(axes, 3, [], 0)  # of a strategy that never met the target
+
+    text = svg.Drawing(paint, "three strokes").__html__()
+    (drawn,) = re.findall(r'<g data-s="2"><path d="([^"]*)"', text)
+    assert drawn.count("M") == drawn.count("L") == 3
 
 
 def grid(partitions: list[str], timings: list[str], value: Any) -> list[Fake]:
