@@ -14,7 +14,7 @@ from fl_core.metrics import DISTANCE, EXCESS_LOSS, Metric
 from fl_core.parts import FieldError, Rate
 from fl_core.problems.problem import CPU, Evaluation, Problem, World
 from fl_core.streams import Streams
-from fl_core.text import miscounted
+from fl_core.text import many, miscounted
 
 
 class Quadratic(Problem):
@@ -45,7 +45,10 @@ class Quadratic(Problem):
     def _shapes(self) -> Self:
         d = len(self.centres[0])
         if len(self.centres) != self.clients:
-            raise FieldError("centres", miscounted(self.centres, self.clients))
+            if "centres" in self.model_fields_set:
+                raise FieldError("centres", miscounted(self.centres, self.clients))
+            wanted = f"give one for each of {many(self.clients, 'client')}"
+            raise FieldError("centres", f"{wanted}; the default has {len(self.centres)}")
         if any(len(centre) != d for centre in self.centres):
             raise FieldError("centres", "all must have the same length")
         if self.curvature is not None and len(self.curvature) != self.clients:

@@ -110,6 +110,10 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             {"problem": "{name: quadratic, importance: [1, 2, 3]}"},
             "s.yaml: problem.importance: 3 given for 2 clients; give one for each",
         ),
+        (
+            {"problem": "{name: quadratic, clients: 5}"},
+            "s.yaml: problem.centres: give one for each of 5 clients; the default has 2",
+        ),
         ({"strategies": "[fedavg, ace, fedavg]"}, "s.yaml: strategies.2: the same as entry 0"),
         (
             {"strategies": "[{name: ace, local: {steps: 3}}]", "grid": "{local.steps: [1, 2]}"},
