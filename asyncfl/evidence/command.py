@@ -105,6 +105,6 @@ def command(
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)
-    digests = entry.write(findings.tables, out, asked.loaded.scale or asked.loaded.spec.name, asked.loaded)
+    digests = entry.write(findings.tables, out, asked.loaded)
     appendix.write(findings, asked.manifest(findings, digests), out)
     click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")

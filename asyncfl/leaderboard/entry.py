@@ -230,9 +230,9 @@ def _place(row: Mapping[str, Any]) -> Place:
     return problem, partition, timing
 
 
-def write(tables: Tables, folder: Path, workload: str, suite: Suite) -> dict[str, str]:
+def write(tables: Tables, folder: Path, suite: Suite) -> dict[str, str]:
     """Write tables, strategies and rules of a workload; return the digests of all tables in the folder."""
-    tables.save(folder, workload)
+    tables.save(folder, suite.scale or suite.spec.name)
     (folder / STRATEGIES).write_text(yaml_io.dump({"strategies": strategies(suite)}), encoding="utf-8")
     digests = {path.name: digest(path) for path in sorted(folder.glob("*.csv"))}
     rules = tables.rules.model_copy(update={"files": digests})

@@ -77,16 +77,17 @@ def enter(
     run = partial(ledgers, computes=computes, store=store, storage=storage)
     interrupts.are_raised()
     earlier = Rules.load(out) if (out / FILE).is_file() else None
+    keep = partial(entry.write, folder=out, suite=campaign.suite)
     try:
         if design.places:
             tables = entry.with_finals(design, design.rules(earlier), run)
+            keep(tables)  # held-out runs may take as long again
         else:
             tables = entry.kept(out, asked)
-        tables = entry.with_held_out(asked, tables, run)
+        keep(entry.with_held_out(asked, tables, run))
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)
-    entry.write(tables, out, campaign.suite.scale or campaign.suite.spec.name, campaign.suite)
     click.echo(f"Written: {out}")
 
 

@@ -54,10 +54,12 @@ class Tables:
         """Write the tables of a workload; none of held-out runs where there are none."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, columns in KINDS.items():
+            path = folder / f"{workload}-{name}.csv"
             if getattr(self, name).empty:
+                path.unlink(missing_ok=True)
                 continue
             table = getattr(self, name)[columns].sort_values([key for key in ORDER if key in columns])
-            table.to_csv(folder / f"{workload}-{name}.csv", index=False, float_format=f"%.{DIGITS}g")
+            table.to_csv(path, index=False, float_format=f"%.{DIGITS}g")
 
     def of(self, *strategies: str) -> Tables:
         """Return the tables of some strategies alone."""
