@@ -349,6 +349,23 @@ def test_a_quickstart_takes_few_sheets_of_paper(opened: Any, tmp_path: Path) -> 
     assert 3 <= len(sheets) <= 8
 
 
+def test_tables_fit_the_paper(opened: Any, tmp_path: Path) -> None:
+    """A4 within its margins, or browsers print all of it smaller; details are set smaller than values."""
+    two = [
+        replace(one, totals=dict.fromkeys(("kept_bytes/server", "kept_bytes/clients"), 52e3 * (1 + one.seed)))
+        for one in quickstart(6)
+        if "0.1" in one.scenario
+    ]
+    page = write(records(*two, pooled=POOLED), tmp_path / "page.html")
+    tab = opened(page.as_uri(), viewport={"width": 703, "height": 1000})
+    tab.emulate_media(media="print")
+    rights = tab.eval_on_selector_all("table", "all => all.map(one => one.getBoundingClientRect().right)")
+    assert len(rights) > 5 and max(rights) <= 703
+    size = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
+    details, values = (tab.eval_on_selector_all(one, size) for one in ("td small", "td:has(> small)"))
+    assert max(details) < min(values)
+
+
 def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> None:
     tab = opened(whole)
     tab.emulate_media(media="print")
