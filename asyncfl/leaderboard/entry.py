@@ -163,10 +163,10 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
 
 
 def kept(folder: Path, asked: Asked) -> Tables:
-    """Return the tables of a workload that a folder has already; UserError if it has none."""
+    """Return the tables of a workload that a folder has already; UserError if nothing can be added."""
     problems = {place(planned)[0] for planned in asked.loaded.runs()}
     tables = Tables.load(folder).on(*problems) if (folder / FILE).is_file() else None
-    if tables is None or tables.design.empty:
+    if tables is None or tables.design.empty or asked.held_out is None:
         raise UserError(f"no scenario of {asked.loaded.name} is tuned to its end: asyncfl tune {asked.suite}")
     return tables
 
