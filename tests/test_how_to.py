@@ -134,6 +134,15 @@ def test_a_metric_of_ones_own_has_a_column_and_is_compared(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_the_head_and_the_adapters_of_the_guide_learn(tmp_path: Path) -> None:
+    """Under both strategies, as the page says; guessing is right a third of the time."""
+    written("fine-tuning.md", tmp_path)
+    head, adapters = (asyncfl(tmp_path, line) for line in commands("fine-tuning.md"))
+    for said in (head, adapters):
+        assert re.findall(r"^(Fed\w+) +100\.0 ", said, re.MULTILINE) == ["FedAsync", "FedBuff"], said
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", ["suites.md", "trace.md", "choose.md", "evidence.md"])
 def test_the_commands_of_a_guide_succeed(tmp_path: Path, guide: str) -> None:
     """In the order in which they stand there, on the files that it shows."""

@@ -135,12 +135,12 @@ def test_a_frozen_resnet_sends_its_head_alone(page: dict[str, Any]) -> None:
 
 
 def test_adapters_alone_are_trained(page: dict[str, Any]) -> None:
-    described = Problem.model_validate({**page, "module": "tune:Adapted", "metric": "test/loss"})
+    described = Problem.model_validate({**page, "module": "tune:Adapted"})
     before = frozen(described.world(0))
-    simulation = run(described, 40)
+    simulation = run(described, 60)
     w: Any = simulation.world
     total = w.d + sum(value.numel() for value in before.values())
     assert f"{w.d:,} of {total:,}" in PAGE.read_text().replace("\n", " ")
     assert all(torch.equal(value, before[name]) for name, value in frozen(w).items())
-    first, last = (w.test(model).metrics["test/loss"] for model in (w.initial(), simulation.server.model))
-    assert last < first
+    reached = w.test(simulation.server.model).metrics
+    assert reached["test/accuracy"] > 0.9 and reached["test/loss"] < 0.5  # by guessing 1/3, and ln 3 = 1.099
