@@ -76,10 +76,10 @@ def enter(
     design = entry.Design(asked, campaign, driver_of(campaign, computes, store, storage).ledgers)
     run = partial(ledgers, computes=computes, store=store, storage=storage)
     interrupts.are_raised()
-    earlier = Rules.load(out) if (out / FILE).is_file() else None
     keep = partial(entry.write, folder=out, suite=campaign.suite)
     try:
         if design.places:
+            earlier = Rules.load(out) if (out / FILE).is_file() else None
             tables = entry.with_finals(design, design.rules(earlier), run)
             keep(tables)  # held-out runs may take as long again
         else:
