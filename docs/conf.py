@@ -20,7 +20,7 @@ except metadata.PackageNotFoundError:
     release = "not installed"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reference/generated/names.md"]  # included by another page
 html_theme = "furo"
 html_title = project
 smartquotes = False  # options in prose keep their two dashes
