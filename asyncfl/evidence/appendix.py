@@ -41,7 +41,8 @@ FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"  # no wi
 def sections(findings: Findings) -> list[Section]:
     """Return the parts of the evidence that have figures or tables."""
     own, reference = findings.tuned, findings.tables.rules.reference
-    curves = budget_curves(own.costs, reference)
+    curves = np.exp(budget_curves(own.costs, reference))
+    shown = charts.colours([*findings.table.index], reference)
     return [
         Section(
             "standing",
@@ -49,7 +50,7 @@ def sections(findings: Findings) -> list[Section]:
             "",
             f"Virtual time, client updates and bytes to the target, over those of tuned {reference}; of the "
             "last two less is better. Intervals of 95 % over seeds and over scenarios.",
-            figures=[("speed-ups", charts.speedup_figure(findings.table, reference))],
+            figures=[("speed-ups", charts.speedup_figure(findings.table, reference, shown))],
             tables=[_table("standing", *summary(findings.table))],
         ),
         Section(
@@ -75,15 +76,15 @@ def sections(findings: Findings) -> list[Section]:
             "Time against bytes",
             "",
             "Both to the target.",
-            figures=[("time against bytes", charts.cost_figure(findings.table, reference))],
+            figures=[("time against bytes", charts.cost_figure(findings.table, reference, shown))],
         ),
         Section(
             "tuning",
             "How much tuning it takes",
             "",
             "The expected speed-up of the best of k random points of the design.",
-            figures=[("budget curves", charts.budget_figure(own.costs.strategies, curves, reference))],
-            tables=[_table("budget curves", *_budget(own, np.exp(curves)))],
+            figures=[("budget curves", charts.budget_figure(own.costs.strategies, curves, reference, shown))],
+            tables=[_table("budget curves", *_budget(own, curves))],
         ),
         Section(
             "ablation",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,18 +23,32 @@ LEADERS = 8  # strategies whose curves are drawn; more cannot be told apart
 FACTORS = "Sooner than tuned {} (times)"
 
 
-def speedup_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
-    """Return a line for each strategy: speed-up, interval over seeds (thick) and over scenarios (thin)."""
+def colours(order: Sequence[str], reference: str) -> dict[str, int]:
+    """Return strategy → colour, in all figures: leaders' own, ink for the reference; others are grey.
+
+    Args:
+        order: All strategies, the first first.
+        reference: The strategy whose times are the unit.
+    """
+    return {name: at for at, name in enumerate(order[:LEADERS])} | {reference: look.OWN}
+
+
+def speedup_figure(table: pd.DataFrame, reference: str, shown: Mapping[str, int]) -> svg.Drawing:
+    """Return a line for each strategy: speed-up, interval over seeds (thick) and over scenarios (thin).
+
+    A hollow dot is shown to be behind the first.
+    """
     names = [svg.two_lines(name, LONGEST) for name in table.index]
     left = 12 + LETTER * max(len(line) for name in names for line in name.splitlines())
 
     def paint(axes: Axes) -> None:
-        for place, row in enumerate(table.to_dict("records")):
-            colour = svg.MUTED if row["behind"] else svg.series(0)
+        for place, (name, row) in enumerate(zip(table.index, table.to_dict("records"), strict=True)):
+            colour = svg.series(shown.get(name, look.QUIET))
             for over, width in (("scenarios", 1.0), ("seeds", 3.4)):
                 ends = [row[f"{over}_low"], row[f"{over}_high"]]
                 axes.plot(ends, [place, place], color=colour, linewidth=width, solid_capstyle="butt")
-            axes.plot(row["speedup"], place, "o", color=colour, markersize=6, markeredgewidth=0)
+            inside = svg.PAPER if row["behind"] else colour
+            axes.plot(row["speedup"], place, "o", color=colour, markersize=6, markerfacecolor=inside)
         axes.axvline(1, color=svg.MUTED, linewidth=0.8)
         axes.set_xscale("log")
         _plain(axes, "x")
@@ -48,14 +62,14 @@ def speedup_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
     return svg.Drawing(paint, said, (WIDTH, 60 + ROW * len(table)), (left, 12, 8, 44))
 
 
-def cost_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
+def cost_figure(table: pd.DataFrame, reference: str, shown: Mapping[str, int]) -> svg.Drawing:
     """Return speed-up against bytes, both as multiples of the reference's; leaders are named."""
-    shown = table.dropna(subset=["bytes", "speedup"])
-    names = {at: str(name) for at, name in enumerate(shown.index) if at < LEADERS or name == reference}
+    known = table.dropna(subset=["bytes", "speedup"])
+    names = {at: str(name) for at, name in enumerate(known.index) if name in shown}
 
     def paint(axes: Axes) -> None:
-        for place, row in enumerate(shown.to_dict("records")):
-            colour = svg.series(0) if place in names else svg.MUTED
+        for name, row in zip(known.index, known.to_dict("records"), strict=True):
+            colour = svg.series(shown.get(name, look.QUIET))
             axes.plot(row["bytes"], row["speedup"], "o", color=colour, markersize=6, markeredgewidth=0)
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -63,25 +77,21 @@ def cost_figure(table: pd.DataFrame, reference: str) -> svg.Drawing:
         _plain(axes, "y")
         axes.set_xlabel(f"Bytes uploaded to the target, as a multiple of {reference}’s")
         axes.set_ylabel(FACTORS.format(reference))
-        name_points(axes, shown["bytes"].to_numpy(), shown["speedup"].to_numpy(), names)
+        name_points(axes, known["bytes"].to_numpy(), known["speedup"].to_numpy(), names)
 
-    said = f"Speed-up against bytes of {len(shown)} strategies"
+    said = f"Speed-up against bytes of {len(known)} strategies"
     return svg.Drawing(paint, said, (WIDTH, 380), (56, 16, 12, 44))
 
 
-def budget_figure(strategies: Sequence[str], curves: Array, reference: str) -> svg.Drawing:
+def budget_figure(
+    strategies: Sequence[str], curves: Array, reference: str, shown: Mapping[str, int]
+) -> svg.Drawing:
     """Return the expected speed-up of the best of k random points, of the leaders and the reference."""
-    order = np.argsort(-curves[:, -1])[:LEADERS].tolist()
-    own = strategies.index(reference)
-    order += [] if own in order else [own]
 
     def paint(axes: Axes) -> None:
         points = np.arange(1, curves.shape[1] + 1)
-        for index, place in enumerate(order):
-            how = {"color": svg.series(index), "linestyle": svg.line_style(index), "linewidth": 1.8}
-            axes.plot(
-                points, np.exp(curves[place]), marker=look.marker(index), markevery=8, markersize=5, **how
-            )
+        for name, index in shown.items():
+            axes.plot(points, curves[strategies.index(name)], markevery=8, **_line(index))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         _plain(axes, "x")
@@ -90,25 +100,22 @@ def budget_figure(strategies: Sequence[str], curves: Array, reference: str) -> s
         axes.set_ylabel(FACTORS.format(reference))
 
     said = "Expected speed-up of the best of k random points of the design"
-    return svg.Drawing(
-        paint, said, (WIDTH, 360), (56, 12, 12, 44), [(i, strategies[p]) for i, p in enumerate(order)]
-    )
+    return svg.Drawing(paint, said, (WIDTH, 360), (56, 12, 12, 44), _key(shown))
 
 
-def profile_figure(ratios: pd.DataFrame, shown: Sequence[str]) -> svg.Drawing:
+def profile_figure(ratios: pd.DataFrame, shown: Mapping[str, int]) -> svg.Drawing:
     """Return the share of scenarios whose target a strategy meets within a factor of the best time.
 
     Args:
         ratios: Times to target as multiples of the fastest strategy's, [scenario, strategy].
-        shown: The strategies that are drawn.
+        shown: The strategies that are drawn, with their colours.
     """
 
     def paint(axes: Axes) -> None:
-        for index, strategy in enumerate(shown):
+        for strategy, index in shown.items():
             factors, shares = profile(ratios[strategy])
             x, y = [*factors, LATEST], [*shares, shares[-1]]
-            how = {"color": svg.series(index), "linestyle": svg.line_style(index), "linewidth": 1.8}
-            axes.step(x, y, where="post", marker=look.marker(index), markersize=5, markeredgewidth=0, **how)
+            axes.step(x, y, where="post", **_line(index))
         axes.set_xlim(1, LATEST)
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("Time to target, as a multiple of the fastest strategy’s")
@@ -116,7 +123,22 @@ def profile_figure(ratios: pd.DataFrame, shown: Sequence[str]) -> svg.Drawing:
         axes.yaxis.set_major_formatter(svg.tick_text(share=True))
 
     said = f"Performance profiles of {', '.join(shown)}"
-    return svg.Drawing(paint, said, (WIDTH, 360), (56, 12, 12, 44), list(enumerate(shown)))
+    return svg.Drawing(paint, said, (WIDTH, 360), (56, 12, 12, 44), _key(shown))
+
+
+def _line(index: int) -> dict[str, Any]:
+    return {
+        "color": svg.series(index),
+        "linestyle": svg.line_style(index),
+        "linewidth": 1.8,
+        "marker": look.marker(index),
+        "markersize": 5,
+        "markeredgewidth": 0,
+    }
+
+
+def _key(shown: Mapping[str, int]) -> list[tuple[int, str]]:
+    return [(index, name) for name, index in shown.items()]
 
 
 def _plain(axes: Axes, which: str) -> None:

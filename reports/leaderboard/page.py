@@ -11,7 +11,7 @@ from reports.leaderboard import charts, printed
 from reports.leaderboard.choice import budget_curves
 from reports.leaderboard.held_out import bounds, correlations, each, missed, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
-from reports.leaderboard.profiles import ratios, score
+from reports.leaderboard.profiles import ratios
 from reports.leaderboard.standing import BOLD, BOUNDS, Standing, spearman, standing, standing_table
 from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 from reports.tables import markdown
@@ -22,8 +22,9 @@ THIRD = 1 / 3  # the shorter horizon
 LEVEL = 0.8  # correlation between orders from which on they are said to agree
 
 SPEEDUPS = (
-    "Thick lines are 95 % over seeds, thin ones over scenarios; grey is shown to be behind the first. ≥: at "
-    "least that, since tuned {reference} missed a target that the strategy always met; ≤ is the reverse."
+    "Thick lines are 95 % over seeds, thin ones over scenarios; hollow dots are shown to be behind the "
+    "first. ≥: at least that, since tuned {reference} missed a target that the strategy always met; ≤ is the "
+    "reverse."
 )
 HOW = """\
 ## How it is measured
@@ -53,22 +54,22 @@ def write(tables: Tables, folder: Path) -> Path:
     own = standing(tables)
     table = standing_table(own, tables)
     reference = tables.rules.reference
-    curves = budget_curves(own.costs, reference)
+    curves = np.exp(budget_curves(own.costs, reference))
     tuned = tables.finals[tables.finals["ruleset"] == TUNED]
     times = ratios(tuned[tuned["strategy"].isin(table.index)])
+    shown = charts.colours([*table.index], reference)
     figures = {
-        "speedups": charts.speedup_figure(table, reference),
-        "bytes": charts.cost_figure(table, reference),
-        "budget": charts.budget_figure(own.costs.strategies, curves, reference),
+        "speedups": charts.speedup_figure(table, reference, shown),
+        "bytes": charts.cost_figure(table, reference, shown),
+        "budget": charts.budget_figure(own.costs.strategies, curves, reference, shown),
     }
     if len(times):
-        shown = times.apply(score).sort_values(ascending=False, kind="stable").index[: charts.LEADERS]
-        figures["profiles"] = charts.profile_figure(times, shown.tolist())
+        figures["profiles"] = charts.profile_figure(times, shown)
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         figure.save(folder / f"{STEM}-{name}.svg")
     path = folder / f"{STEM}.md"
-    path.write_text(page(tables, own, table, np.exp(curves), times), encoding="utf-8")
+    path.write_text(page(tables, own, table, curves, times), encoding="utf-8")
     return path
 
 

@@ -1,6 +1,6 @@
 """Performance profiles: in which share of the scenarios does a strategy meet the target in time?
 
-Dolan and Moré, Mathematical Programming 91, 2002; the score is AlgoPerf's (Dahl et al., 2023, §4.5).
+Dolan and Moré, Mathematical Programming 91, 2002; as in AlgoPerf (Dahl et al., 2023, §4.5).
 """
 
 import numpy as np
@@ -29,9 +29,3 @@ def profile(ratio: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     reached = np.sort(ratio[np.isfinite(ratio) & (ratio <= LATEST)].to_numpy())
     factors = np.unique(np.concatenate([[1.0], reached]))
     return factors, np.searchsorted(reached, factors, side="right") / len(ratio)
-
-
-def score(ratio: pd.Series) -> float:
-    """Return the mean of the share over τ from 1 to LATEST: 1 where a strategy is always the fastest."""
-    factors, shares = profile(ratio)
-    return float(np.diff(factors, append=LATEST) @ shares / (LATEST - 1))

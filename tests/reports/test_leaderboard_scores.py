@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.errors import UserError
-from reports.leaderboard import profiles
+from reports.figures import look
+from reports.leaderboard import charts, profiles
 from reports.leaderboard import standing as standing_module
 from reports.leaderboard.choice import best_of, budget_curves, for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
@@ -274,9 +275,7 @@ def test_profiles_by_hand() -> None:
     assert found.to_dict("list") == {"X": [1, 2], "Y": [2, 1], "Z": [inf, inf]}
     factors, shares = profiles.profile(found["X"])
     assert factors.tolist() == [1, 2] and shares.tolist() == [0.5, 1]
-    assert (
-        profiles.score(found["X"]) == pytest.approx((1 * 0.5 + 2 * 1) / 3) and profiles.score(found["Z"]) == 0
-    )
+    assert profiles.profile(found["Z"])[1].tolist() == [0]
     assert profiles.ratios(runs.assign(time_hard=inf)).empty
 
 
@@ -344,7 +343,18 @@ def test_the_page_begins_with_an_order_that_does_not_hold(
     there = {20: "FedAvg is soonest: 1.0", 80: "FedBuff is soonest: 4.0"}.get(times.get("FedAvg", 0), "")
     assert any(part.startswith("In the held-out scenarios") and there in part for part in rest) is bool(times)
     figures = re.findall(r"\]\((leaderboard-\w+\.svg)\)", text)
-    assert len(figures) == 4 and all((tmp_path / name).is_file() for name in figures)
+    assert len(figures) == 4
+    drawn = [(tmp_path / name).read_text() for name in figures]
+    assert all(look.palette()["s0"] in figure for figure in drawn)  # the first's colour
+
+
+def test_a_strategy_has_one_colour_and_the_reference_ink() -> None:
+    order = [f"strategy {place}" for place in range(20)]
+    shown = charts.colours(order, "strategy 12")
+    assert [*shown] == [*order[: charts.LEADERS], "strategy 12"]
+    assert len({look.colour(index) for index in shown.values()}) == charts.LEADERS + 1
+    assert look.colour(shown["strategy 12"]) == "ink"
+    assert look.colour(charts.colours(order, order[1])[order[1]]) == "ink"
 
 
 def test_the_standing_of_one_workload_is_that_of_its_tables_alone(three: Tables) -> None:
