@@ -200,12 +200,11 @@ def suite_to_check(
     strategies: Sequence[Candidate],
     neighbours: Sequence[Neighbour],
 ) -> dict[str, Any]:
-    """A suite that compares strategies under a timing; the problem is for the user to replace."""
+    """A suite, but for its name, that compares strategies; its problem is for the user to replace."""
     is_near = neighbours and neighbours[0].near
     nearest = f"Nearest population measured: {neighbours[0].timing}. " if is_near else f"{NOTHING}. "
     reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
     return {
-        "name": "advised",
         "description": "What asyncfl advise suggests; put your own problem in place of digits, "
         "and leave out the grid if your data are given per client. "
         f"{nearest}{reasons}.",

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from asyncfl.advice.logs import JobLog, write_once
 from benchmarks.errors import UserError, warn
 from fl_core import reading
 from fl_core.text import many
-
-if TYPE_CHECKING:
-    from asyncfl.advice.logs import JobLog
 
 # What damaged bytes raise in an unpickler
 DAMAGED = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, TypeError, ValueError)
@@ -75,10 +73,12 @@ class Presence:
 
     def write(self, trace: Path) -> None:
         """Write the trace, rows of client, from, to and period."""
-        with trace.open("w", encoding="utf-8") as file:
-            file.write("client,from,to,period\n")
-            for client, (period, spells) in enumerate(self.clients):
-                file.writelines(f"{client},{begin},{end},{period}\n" for begin, end in spells)
+        rows = (
+            f"{client},{begin},{end},{period}\n"
+            for client, (period, spells) in enumerate(self.clients)
+            for begin, end in spells
+        )
+        write_once(trace, f"client,from,to,period\n{''.join(rows)}")
 
     def timing(self, trace: Path) -> dict[str, Any]:
         """Return the timing as a suite writes it, with a trace that was written."""
@@ -101,8 +101,6 @@ class DeviceCapacity:
         """
         import pandas as pd
 
-        from asyncfl.advice.logs import JobLog
-
         seconds = [BACKWARD * batch * computation / 1000 for computation in self.computation]
         return JobLog(
             rows=len(seconds) + self.left_out,
@@ -115,7 +113,7 @@ class DeviceCapacity:
     def write_links(self, links: Path) -> None:
         """Write the rate of each client's link, down and up; a kbit has 1024 bits in FedScale's rule."""
         rates = (f"{rate * 1024 / 1e6:.6g}\n" for rate in self.communication)
-        links.write_text(f"{RATE}\n{''.join(rates)}", encoding="utf-8")
+        write_once(links, f"{RATE}\n{''.join(rates)}")
 
     def timing(self, trace: Path, links: Path) -> dict[str, Any]:
         """Return the timing as a suite writes it, with a trace and links that were written."""

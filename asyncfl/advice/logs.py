@@ -83,9 +83,16 @@ class JobLog:
         return {"name": "trace", "path": str(trace), "clients": "random"}
 
     def write(self, trace: Path) -> None:
-        """Write the jobs as a trace, rows of client and length."""
+        """Write the jobs as a trace, rows of client and length; UserError in place of another file."""
         lengths = self.jobs["length"].map(lambda length: f"{length:.{DIGITS}f}".rstrip("0").rstrip("."))
-        self.jobs.assign(length=lengths).to_csv(trace, index=False)
+        write_once(trace, self.jobs.assign(length=lengths).to_csv(index=False))
+
+
+def write_once(path: Path, text: str) -> None:
+    """Write a file, unless it is there already; UserError where another of its name is."""
+    if path.exists() and path.read_bytes() != text.encode():
+        raise UserError(f"{path}: another file of this name exists; delete it, or give --out FILE")
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from math import exp
 from pathlib import Path
@@ -79,7 +80,7 @@ def command(
     if trace and slow is not None:
         raise UserError("--slow: the trace says how fast the clients are; leave out either")
     if out.exists():
-        raise UserError(f"--out: {out} exists already; name another file")
+        raise UserError(f"{out}: exists already; delete it, or give --out FILE")
     if gap or any(named.values()):
         count, written = _imported(trace, clients, away, out, gap, **named)
     else:
@@ -105,8 +106,9 @@ def command(
     taken = min(count, advice.MOST)
     if taken < count:
         print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
+    name = re.sub(r"[^\w.-]", "-", out.stem).lstrip("-.") or "advised"
     own_suite = advice.suite_to_check(written, taken, time, strategies, neighbours)
-    out.write_text(dump(own_suite), encoding="utf-8")
+    out.write_text(dump({"name": name, **own_suite}), encoding="utf-8")
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "
         f"asyncfl tune {out}, then asyncfl run {out} --tuned"
@@ -143,8 +145,6 @@ def _imported(
     if trace is None:
         raise UserError("--trace: name the log whose columns these are")
     to = out.with_name(f"{out.stem}-trace.csv")
-    if to.exists():
-        raise UserError(f"--out: {to} exists already; name another file")
     log = logs.read(trace, columns(**named), gap)
     for line in described(trace, log, gap):
         print_text(line)

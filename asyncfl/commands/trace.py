@@ -107,9 +107,6 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
         raise UserError(f"--{given[0]}: {log} is a public trace of phones, whose columns are known")
     if isinstance(phones, devices.DeviceCapacity) != (batch is not None):
         raise UserError("--batch: give the size of a mini-batch with FedScale's client_device_capacity only")
-    for path in (trace, figure, links):
-        if path.exists():
-            raise UserError(f"{path}: exists already; name another trace with --out FILE")
     if isinstance(phones, devices.Presence):
         for line in phones.described(log):
             click.echo(line)

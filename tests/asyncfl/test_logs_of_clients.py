@@ -177,14 +177,18 @@ def test_the_command_shows_what_it_found_and_how_a_suite_uses_it(log: Path) -> N
     durations = {"name": "trace", "path": str(log.with_name("jobs-trace.csv")), "clients": "random"}
     assert read_yaml(made) == {"problem": {"clients": 2}, "timing": {"durations": durations}}
     assert "</svg>" in log.with_name("jobs-trace.svg").read_text()
+    same = CliRunner().invoke(trace.command, [*words, "--status", "state"], catch_exceptions=False)
+    assert same.output == done.output  # it may be repeated
+    kept = log.with_name("jobs-trace.csv").read_text()
     for wrong, said in (
-        (words, "exists already; name another trace"),
+        (words, "another file of this name exists; delete it, or give --out"),
         (words[:4], "give --start COL and --end COL"),
         (words[:2], "--client: name the column"),
         ([*words, "--done", "ok"], "--done: name the column of the status"),
     ):
         with pytest.raises(UserError, match=said):
             CliRunner().invoke(trace.command, wrong, catch_exceptions=False)
+    assert log.with_name("jobs-trace.csv").read_text() == kept
 
 
 def test_advice_takes_a_log(log: Path, tmp_path: Path) -> None:
@@ -206,7 +210,7 @@ def test_advice_takes_a_log(log: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert done.output.index("4 jobs of 2 clients") < done.output.index("Your clients")
     suite = read_yaml(out)
-    assert suite["problem"]["clients"] == 2
+    assert suite["name"] == "mine" and suite["problem"]["clients"] == 2
     assert suite["timing"]["durations"]["path"] == str(tmp_path / "mine-trace.csv")
     assert suite["timing"]["availability"]["name"] == "spells"
     with pytest.raises(UserError, match="--trace: name the log"):
