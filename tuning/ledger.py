@@ -110,6 +110,11 @@ class Ledger:
         """The counted trials that are complete, pruned or failed."""
         return [trial for trial in self.counted() if trial.state.is_finished()]
 
+    def errors(self) -> list[str]:
+        """Return the error of each ended trial that has one."""
+        results = (trial.user_attrs.get(RESULT, {}) for trial in self.ended())
+        return [result["error"] for result in results if result.get("error")]
+
     def best(self) -> FrozenTrial | None:
         """The trial with the best value, if any is repeated one of these; None if no trial is complete."""
         complete = self._best_first()

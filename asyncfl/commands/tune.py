@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -165,7 +166,7 @@ def _what_happened(driver: Driver, seconds: float) -> str:
 
 
 def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
-    """Run a campaign, with a bar where there is a terminal; else with a line for each tenth of the trials."""
+    """Run a campaign, with a bar where there is a terminal, else a line for each tenth; warn of errors."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -184,6 +185,9 @@ def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
                 click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
 
         driver.run(computes, show)
+    errors = Counter((ledger.plan.strategy, error) for ledger in driver.ledgers for error in ledger.errors())
+    for (strategy, error), count in errors.items():
+        warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
 
 
 def _write_page(name: str, store: Store) -> None:

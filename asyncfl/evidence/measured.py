@@ -87,7 +87,10 @@ class Evidence:
         Args:
             run: Runs what is left of a campaign; returns its ledgers.
         """
-        made = entry.Design(self.asked, self.campaign, run(self.campaign))
+        ledgers = run(self.campaign)
+        if any(own.errors() for own in ledgers if own.plan.strategy == self.strategy):
+            raise UserError(f"{self.strategy}: trials ended in error; mend it, and give another --storage")
+        made = entry.Design(self.asked, self.campaign, ledgers)
         tables = entry.with_finals(made, made.rules(), run)
         if incomplete(tables, self.strategy):
             raise UserError(f"{self.strategy}: {'; '.join(unequal(tables, self.strategy))}")

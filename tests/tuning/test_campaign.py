@@ -218,6 +218,7 @@ def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: St
     reasons = {run.data.tags.get("asyncfl.reason") for run in recorded(store, "trial")}
     (reason,) = reasons - {None}
     assert re.fullmatch(r"RuntimeError: it is broken \(\S*broken\.py:\d+\)", reason)
+    assert [ledger.errors() for ledger in driver.ledgers] == [[], [reason] * 3]
 
 
 def test_a_trial_that_kills_its_workers_fails_alone(make: Make, store: Store) -> None:

@@ -1,12 +1,14 @@
 """`asyncfl tune` as a user types it: the plan, what came out, and mistakes in one line with exit code 2."""
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import broken
 import pytest
 from shell import asyncfl
-from small import Write
+from small import SUITE, Write
 
 from benchmarks.tracking.store import Store
 
@@ -74,6 +76,25 @@ def test_progress_is_written_where_there_is_no_terminal(write: Write, store: Sto
     told = [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")]
     assert told[-1] == "[6/6" and len(told) >= 2
     assert f"--tuned-from {out} --set budget.updates=9" in done.stdout
+
+
+@pytest.mark.slow
+def test_what_failed_in_trials_is_said_once(write: Write, store: Store, tmp_path: Path) -> None:
+    """By `tune`, and by `evidence`, which starts no final runs then."""
+    (tmp_path / "mine.py").write_text(Path(broken.__file__).read_text())
+    design = {"trials": 2, "seeds": 1, "sampler": "sobol"}
+    problem = {**SUITE["problem"], "target": 0.5}
+    suite = str(write(problem=problem, budget={"time": 20}, strategies=["fedavg"], tuning=design))
+    words = ("--store", str(store.folder))
+    done = asyncfl(tmp_path, "evidence", "mine:Broken", "--suite", suite, "--out", "evidence", *words)
+    assert done.returncode == 2 and "final" not in done.stdout and not (tmp_path / "evidence").exists()
+    failed, refused = done.stderr.strip().splitlines()[-2:]
+    assert re.fullmatch(
+        r"Warning: Broken: 2 trials ended in error: RuntimeError: it is broken \(mine\.py:\d+\)", failed
+    )
+    assert refused.startswith("Error: Broken: trials ended in error; mend it")
+    done = asyncfl(tmp_path, "tune", suite, "--set", "strategies=[mine:Broken]", *words)
+    assert done.returncode == 0 and done.stderr.count(failed) == 1
 
 
 @pytest.mark.parametrize(
