@@ -1,7 +1,7 @@
 """Learning curves: every shown metric against every clock, mean and range over seeds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -103,15 +103,18 @@ def levels(scenario: RecordedScenario, metric: Measure) -> list[tuple[str, float
 def scale(metric: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequence[CurveBand]) -> Scale:
     """Return the vertical axis, shared by all scenarios of one problem.
 
-    It has room for results, baseline and target. The untrained model may lie outside: the curves are cut
-    there, not compressed.
+    It has room for results, baseline and target, and for the name of one of these below all. The untrained
+    model may lie outside: the curves are cut there, not compressed.
     """
     seen = [edge[1:] if len(edge) > 2 else edge for line in drawn for edge in (line.low, line.high)]
     if not any(len(edge) for edge in seen):
         seen = [values[:1] for line in drawn for _, values in line.lost]
     lines = [level for scenario in scenarios for _, level in levels(scenario, metric)]
     values = np.concatenate([*seen, np.array(lines, float)])
-    return Scale.around(values, higher=metric.higher, share=metric.share)
+    axis = Scale.around(values, higher=metric.higher, share=metric.share)
+    if axis.kind == "linear" and lines and min(lines) <= np.nanmin(values):
+        axis = replace(axis, low=axis.low - TEXT * (axis.high - axis.low))
+    return axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)

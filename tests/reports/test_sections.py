@@ -19,15 +19,18 @@ from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run
 from fl_core.scenario import Budget, Scenario, Timing
+from fl_core.schema import Clock
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
 from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.drawn import Exponential
 from reports.figures import look, svg
 from reports.page import render
+from reports.records.records import Pooled
 from reports.records.store import load
-from reports.sections import cost, errors, heat, phases, reaching
+from reports.sections import cost, curves, errors, heat, phases, reaching
 from reports.sections.section import Results
+from reports.statistics.bands import band
 
 QUADRATIC = Scenario(
     problem=Quadratic(clients=4, centres=((1, 0), (-2, 1), (3, 3), (0.5, -1)), noise=0.1),
@@ -285,3 +288,13 @@ def test_bytes_are_an_axis_where_they_matter_and_are_known(params: Any, sent: bo
     suite = records(*fakes)
     assert len(suite.scenarios()[0].clocks) == axes
     assert ("Bytes sent" in render(suite)) == (axes == 4)
+
+
+def test_a_level_below_all_curves_has_room_for_its_name() -> None:
+    """Less is better, and the centralised baseline is the least: its name stays above the axis."""
+    loss = {"metric": "test/loss", "higher": False, "target": None}
+    suite = records(*reach([FAST, SLOW], **loss), pooled=[Pooled("digits", 0, {"test/loss": 0.05})])
+    (scenario,) = suite.scenarios()
+    bands = [band(cell, "test/loss", Clock.UPDATES) for cell in scenario.cells]
+    axis = curves.scale(scenario.metric, [scenario], bands)
+    assert axis.kind == "linear" and 0.05 - axis.low > 0.1 * (axis.high - axis.low)
