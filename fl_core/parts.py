@@ -295,7 +295,11 @@ def find(cls: type[P], name: Any) -> type[P]:
         return _imported(cls, kind, name)
     if name not in known:
         hint = nearest(name, known)
-        raise PydanticCustomError("name", f"no {kind} is called '{name}'{hint} Known: {', '.join(known)}")
+        raise PydanticCustomError(
+            "name",
+            f"no {kind} is called '{name}'{hint} Known: {', '.join(known)}; "
+            "or a class of your own, 'package.module:Class'",
+        )
     member = known[name]
     if not issubclass(member, cls):
         raise PydanticCustomError("name", f"'{name}' is a {kind}, but a {cls.__name__} is wanted here")
