@@ -73,6 +73,11 @@ class Scenario(Frozen):
     # An update that is not finite ends the run as diverged, or is refused: the strategy does not see it
     non_finite: Literal["end", "refuse"] = "end"
 
+    @property
+    def target(self) -> float | None:
+        """The target of runs: the budget's, at which they end, or else the problem's."""
+        return self.problem.target if self.budget.target is None else self.budget.target
+
     @model_validator(mode="after")
     def _times_fit_the_clients(self) -> Self:
         timing, n = self.timing, self.problem.clients

@@ -115,7 +115,7 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
         )
     if lacking := experiment.lacks(metric.name):
         raise UserError(f"tuning.metric: {experiment.strategy.label()}: {lacking}")
-    target = problem.target if scenario.budget.target is None else scenario.budget.target
+    target = scenario.target
     if spec.objective in TO_TARGET:
         clock = TO_TARGET[spec.objective]
         if target is None or metric.name != problem.metric:

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from benchmarks.suite import labels, tuned
 from benchmarks.suite.suite import PlannedRun, Suite
@@ -62,6 +62,11 @@ class Study:
     def budget(self) -> str:
         """Where each simulation ends, in words."""
         return self.tried_on.budget.label()
+
+    def on(self, scenario: Scenario) -> Self:
+        """The study with trials on another scenario, whose budget and target take the place of tuning's."""
+        objective = replace(self.objective, target=scenario.target, budget=scenario.budget)
+        return replace(self, tried_on=scenario, objective=objective)
 
     def strategy_with(self, values: Mapping[str, Any]) -> Strategy:
         """The strategy that a trial simulates."""

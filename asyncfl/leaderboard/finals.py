@@ -21,11 +21,14 @@ def finals(campaign: Campaign, chosen: Mapping[tuple[str, str], Mapping[int, Val
     """
     runs = {(run.scenario, run.strategy): run.experiment.scenario for run in campaign.suite.runs()}
     seeds = campaign.suite.spec.seeds
+    on_test_data = {
+        (study.scenario, study.strategy): study.on(runs[study.scenario, study.strategy])
+        for study in campaign.studies
+    }
     studies = [
         replace(
             study,
             strategy=label(study.strategy, point),
-            tried_on=runs[study.scenario, study.strategy],
             seeds=seeds,
             objective=replace(study.objective, seeds=len(seeds)),
             trials=1,
@@ -34,8 +37,8 @@ def finals(campaign: Campaign, chosen: Mapping[tuple[str, str], Mapping[int, Val
             sampler="chosen",
             first=((Origin.SAMPLER, values),),
         )
-        for study in campaign.studies
-        for point, values in chosen.get((study.scenario, study.strategy), {}).items()
+        for where, study in on_test_data.items()
+        for point, values in chosen.get(where, {}).items()
     ]
     return replace(campaign, studies=tuple(studies), reused=())
 

@@ -113,8 +113,9 @@ def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _faults(
     row: Mapping[str, Any], study: Study, planned: PlannedRun, parameters: Mapping[str, Any]
 ) -> Iterator[str]:
-    final = "ruleset" in row
-    scenario = planned.experiment.scenario if final else study.tried_on
+    if "ruleset" in row:  # a final run
+        study = study.on(planned.experiment.scenario)
+    scenario = study.tried_on
     fits = {name: int(value) if study.space.whole(name) else value for name, value in parameters.items()}
     again = measures(measured(scenario, study.space.apply(fits, scenario), row["seed"], study.objective))
     mark = float(scenario.budget.time or 0) / scenario.evaluations

@@ -45,6 +45,7 @@ SUITE = {
         "again": {"share": 0.25, "seeds": 1},
         "sampler": "sobol",
         "objective": "time_to_target",
+        "budget": {"time": 12, "target": 0.6},  # final runs have their own
         "declared": True,
         "space": {"local.steps": [1, 4]},
     },
@@ -84,6 +85,9 @@ def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
     assert len(tables.design) == 2 * 2 * (4 + 1) and len(tables.finals) == 2 * 2 * 2 * 2
     assert tables.finals[["accuracy", "worst_client", "updates"]].notna().all(axis=None)
     assert (tables.finals["worst_client"] <= tables.finals["accuracy"]).all()
+    for runs, target in ((tables.design, 0.6), (tables.finals, 0.4)):  # runs end where they meet it
+        met = runs["accuracy"] >= target
+        assert met.any() and (np.isfinite(runs["time_hard"]) == met).all()
     assert [*tables.scenarios] == [place(run) for run in suite.runs()[:: 2 * 2]]
     suite = load(str(entered.parent / "tiny.yaml"), (), "small_held_out", tuned=False)
     assert [*tables.held_out_scenarios] == [place(suite.runs()[0])] and len(tables.held_out) == 2 * 2
