@@ -142,11 +142,14 @@ def _lead(table: pd.DataFrame, own: Standing) -> str:
 
 
 def _lead_held_out(tables: Tables, first: str) -> str:
-    """Return who is first in the held-out scenarios, and where the board's first is; empty without them."""
+    """Return who is first in the held-out scenarios, and where the board's first is, at worst, too.
+
+    Empty without them.
+    """
     there = scores(tables)
     if there.empty:
         return ""
-    own, places = bounds(tables), {str(name): place for place, name in enumerate(there.index, 1)}
+    own, places = bounds(tables), _places(there)
 
     def sooner(name: str) -> str:
         return f"{BOUNDS[own[name]]}{printed.times(np.exp(there[name]))}"
@@ -156,9 +159,20 @@ def _lead_held_out(tables: Tables, first: str) -> str:
         f"In the held-out scenarios, where nothing was tuned, {leader} is soonest: "
         f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting"
     )
-    if leader == first or first not in places:
+    if first not in places:
         return f"{said}."
-    return f"{said}; {first} has place {places[first]} of {len(places)} there, {sooner(first)}."
+    if leader != first:
+        said += f"; {first} has place {places[first]} of {len(places)} there, {sooner(first)}"
+    single = {scenario: _places(scores(alone)).get(first, 0) for scenario, alone in each(tables)}
+    worst = max(single, key=lambda scenario: single[scenario])
+    if single[worst] <= places[first]:
+        return f"{said}."
+    return f"{said}. **In one of them {first} has place {single[worst]} of {len(places)}**: {worst}."
+
+
+def _places(scored: pd.Series) -> dict[str, int]:
+    """Return the place of each entry, 1 for the first."""
+    return {str(name): place for place, name in enumerate(scored.index, 1)}
 
 
 def _profiles(times: pd.DataFrame) -> list[str]:
@@ -226,13 +240,12 @@ def _each_held_out(tables: Tables, first: str) -> str:
     for scenario, there in each(tables):
         ahead, marks = scores(there), bounds(there)
         leader = str(ahead.index[0])
-        place = [*ahead.index].index(first) + 1 if first in ahead else "–"
         rows.append(
             (
                 scenario,
                 leader,
                 printed.sooner(marks[leader], np.exp(ahead[leader])),
-                str(place),
+                str(_places(ahead).get(first, "–")),
                 f"{correlations(there)[ONE_SETTING]:.2f}",
             )
         )

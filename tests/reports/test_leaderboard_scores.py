@@ -325,6 +325,17 @@ def test_held_out_scores_and_their_rank_correlation_by_hand() -> None:
     assert correlations(board(**ENTRIES)) == {}
 
 
+def test_the_first_screen_names_the_held_out_scenario_where_the_boards_first_is_last(tmp_path: Path) -> None:
+    tables = held_out({"FedBuff": 5, "ACE": 40, "FedAvg": 80})
+    assert "In one of them" not in write(tables, tmp_path).read_text()
+    own = tables.held_out
+    late = own.assign(
+        time_hard=own["time_hard"].mask((own["problem"] == "b") & (own["strategy"] == "FedBuff"), 90)
+    )
+    text = write(replace(tables, held_out=late), tmp_path).read_text()
+    assert "**In one of them FedBuff has place 3 of 3**: b · skew 2 · slow." in text
+
+
 @pytest.mark.parametrize(
     ("times", "said"),
     [
