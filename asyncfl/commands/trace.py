@@ -116,6 +116,8 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     jobs = phones.steps(batch) if phones and batch else logs.read(log, of_log, gap)
     for line in described(log, jobs, gap):
         click.echo(line)
+    if figure.exists() and not trace.exists():
+        raise UserError(f"{figure}: another file of this name exists; delete it, or give --out FILE")
     jobs.write(trace)
     _figure(jobs).save(figure)
     written = f"Trace: {trace}. Figure: {figure}"

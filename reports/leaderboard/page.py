@@ -167,7 +167,8 @@ def _lead_held_out(tables: Tables, first: str) -> str:
     worst = max(single, key=lambda scenario: single[scenario])
     if single[worst] <= places[first]:
         return f"{said}."
-    return f"{said}. **In one of them {first} has place {single[worst]} of {len(places)}**: {worst}."
+    place = f"**In one of them {first} has place {single[worst]} of {len(places)}**: {worst}"
+    return f"{said}. {place} ([what the board does not say](how-to/leaderboard.md))."
 
 
 def _places(scored: pd.Series) -> dict[str, int]:

@@ -189,6 +189,12 @@ def test_the_command_shows_what_it_found_and_how_a_suite_uses_it(log: Path) -> N
         with pytest.raises(UserError, match=said):
             CliRunner().invoke(trace.command, wrong, catch_exceptions=False)
     assert log.with_name("jobs-trace.csv").read_text() == kept
+    log.with_name("other.svg").write_text("of the user's own")
+    with pytest.raises(UserError, match=r"other\.svg: another file of this name exists"):
+        CliRunner().invoke(
+            trace.command, [*words, "--out", str(log.with_name("other.csv"))], catch_exceptions=False
+        )
+    assert not log.with_name("other.csv").exists()
 
 
 def test_advice_takes_a_log(log: Path, tmp_path: Path) -> None:

@@ -333,7 +333,7 @@ def test_the_first_screen_names_the_held_out_scenario_where_the_boards_first_is_
         time_hard=own["time_hard"].mask((own["problem"] == "b") & (own["strategy"] == "FedBuff"), 90)
     )
     text = write(replace(tables, held_out=late), tmp_path).read_text()
-    assert "**In one of them FedBuff has place 3 of 3**: b · skew 2 · slow." in text
+    assert "**In one of them FedBuff has place 3 of 3**: b · skew 2 · slow (" in text
 
 
 @pytest.mark.parametrize(
