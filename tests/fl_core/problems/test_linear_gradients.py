@@ -14,16 +14,24 @@ from fl_core.problems.models.linear import UnitLength
 from fl_core.problems.training.linear import LinearGradients, sparse_inputs
 from fl_core.problems.training.tasks import Classifier
 
-MEAN, STD = 33.3, 78.6  # MNIST's, in units of the stored bytes
+# MNIST's and CIFAR-10's, in units of the stored bytes
+NORMAL = {1: ((33.3,), (78.6,)), 3: ((125.3, 123.0, 113.9), (63.0, 62.1, 66.7))}
 
 
-@pytest.fixture(scope="module")
-def data() -> Data:
-    """Noise in MNIST's shape."""
+@pytest.fixture(scope="module", params=[1, 3], ids=["grey", "colour"])
+def data(request: pytest.FixtureRequest) -> Data:
+    """Noise of 784 pixels, or 16 × 16 pixels in three colours."""
+    channels, side = request.param, {1: 28, 3: 16}[request.param]
     random = torch.Generator().manual_seed(0)
-    x = torch.randint(0, 256, (500, 1, 28, 28), dtype=torch.uint8, generator=random)
+    x = torch.randint(0, 256, (500, channels, side, side), dtype=torch.uint8, generator=random)
     y = torch.randint(0, 10, (500,), generator=random)
-    return Data(x, y, x[:20], y[:20], classes=10, mean=(MEAN,), std=(STD,))
+    mean, std = NORMAL[channels]
+    return Data(x, y, x[:20], y[:20], classes=10, mean=mean, std=std)
+
+
+def linear(data: Data, dtype: torch.dtype = torch.float32) -> nn.Linear:
+    """A layer for such images."""
+    return nn.Linear(data.x_train[0].numel(), 10, dtype=dtype)
 
 
 def classifier(*layers: nn.Module) -> Classifier:
@@ -33,11 +41,12 @@ def classifier(*layers: nn.Module) -> Classifier:
 
 def by_autograd(data: Data, model: Tensor, sample: Tensor) -> Tensor:
     """Gradient [d] of the mean cross-entropy of nn.Linear on normalised inputs."""
-    layer = nn.Linear(784, 10).to(model.dtype)
-    weight, bias = model.split([7840, 10])
-    layer.load_state_dict({"weight": weight.view(10, 784), "bias": bias})
-    inputs = (data.x_train[sample].flatten(1).to(model.dtype) - MEAN) / STD
-    cross_entropy(layer(inputs), data.y_train[sample]).backward()
+    layer = linear(data, model.dtype)
+    weight, bias = model.split([model.numel() - 10, 10])
+    layer.load_state_dict({"weight": weight.view(10, -1), "bias": bias})
+    mean, std = (torch.tensor(values, dtype=model.dtype)[:, None, None] for values in (data.mean, data.std))
+    inputs = (data.x_train[sample].to(model.dtype) - mean) / std
+    cross_entropy(layer(inputs.flatten(1)), data.y_train[sample]).backward()
     return torch.cat([layer.weight.grad.reshape(-1), layer.bias.grad])
 
 
@@ -46,10 +55,11 @@ def by_autograd(data: Data, model: Tensor, sample: Tensor) -> Tensor:
 def test_the_gradient_is_that_of_autograd(data: Data, dtype: torch.dtype, bound: float, jobs: int) -> None:
     """For each of J models on a mini-batch of its own; entries are of order 0.1."""
     random = torch.Generator().manual_seed(jobs)
-    models = 0.1 * torch.randn(jobs, 7850, dtype=dtype, generator=random)
+    layer = linear(data, dtype)
+    models = 0.1 * torch.randn(jobs, layer.weight.numel() + 10, dtype=dtype, generator=random)
     samples = torch.randint(0, 500, (jobs, 64), generator=random)
     expected = torch.stack([by_autograd(data, *pair) for pair in zip(models, samples, strict=True)])
-    by_hand = LinearGradients(classifier(nn.Flatten(), nn.Linear(784, 10, dtype=dtype)), data)
+    by_hand = LinearGradients(classifier(nn.Flatten(), layer), data)
     alone = torch.stack([by_hand.one(*pair)[0] for pair in zip(models, samples, strict=True)])
     for found in (by_hand(models, samples)[0], alone):
         torch.testing.assert_close(found, expected, rtol=0, atol=bound)
@@ -58,12 +68,22 @@ def test_the_gradient_is_that_of_autograd(data: Data, dtype: torch.dtype, bound:
 
 def test_large_logits_do_not_overflow(data: Data) -> None:
     """A diverging model: gradients stay finite and equal to autograd's."""
-    models = 50 * torch.randn(2, 7850, generator=torch.Generator().manual_seed(1))
+    layer = linear(data)
+    models = 50 * torch.randn(2, layer.weight.numel() + 10, generator=torch.Generator().manual_seed(1))
     samples = torch.arange(8).reshape(2, 4)
     expected = torch.stack([by_autograd(data, *pair) for pair in zip(models, samples, strict=True)])
-    found = LinearGradients(classifier(nn.Flatten(), nn.Linear(784, 10)), data)(models, samples)[0]
+    found = LinearGradients(classifier(nn.Flatten(), layer), data)(models, samples)[0]
     assert bool(found.isfinite().all())
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
+def test_logits_are_those_of_the_layer(data: Data) -> None:
+    """On stored images, which the layer gets normalised."""
+    layer = linear(data, torch.float64)
+    model = torch.cat([layer.weight.reshape(-1), layer.bias]).detach()
+    found = LinearGradients(classifier(nn.Flatten(), layer), data).logits(model, data.x_test)
+    inputs = torch.stack([(data.x_test[:, c] - data.mean[c]) / data.std[c] for c in range(len(data.mean))], 1)
+    torch.testing.assert_close(found, layer(inputs.flatten(1).double()), rtol=0, atol=1e-5)
 
 
 def test_it_serves_the_world_where_it_fits_only(data: Data) -> None:
@@ -72,9 +92,9 @@ def test_it_serves_the_world_where_it_fits_only(data: Data) -> None:
     def fits(*layers: nn.Module) -> bool:
         return LinearGradients.fits(classifier(*layers), data)
 
-    layer = nn.Linear(784, 10)
+    layer = linear(data)
     assert fits(nn.Flatten(), layer)
-    assert not fits(nn.Flatten(), nn.Linear(784, 10, bias=False))
+    assert not fits(nn.Flatten(), nn.Linear(layer.in_features, 10, bias=False))
     assert not fits(nn.Flatten(), layer, nn.ReLU())
     assert not fits(UnitLength(), layer)  # of images
     layer.bias.requires_grad_(False)
