@@ -52,8 +52,11 @@ class Evidence:
 
     @property
     def loaded(self) -> Suite:
-        """The suite with these strategies."""
-        return self.asked.loaded
+        """The suite with these strategies; UserError if the author's is not one that it can have."""
+        try:
+            return self.asked.loaded
+        except UserError as error:
+            raise UserError(str(error).replace("--set strategies.0", "STRATEGY")) from None
 
     @cached_property
     def campaign(self) -> Campaign:

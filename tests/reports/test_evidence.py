@@ -134,6 +134,11 @@ def test_scenarios_that_the_strategy_refuses_are_listed_and_the_rest_goes_on(tmp
         Evidence(f"{__name__}:Fussy", str(path), None, ()).campaign.check()
 
 
+def test_a_strategy_that_is_none_is_told_by_the_argument_it_was_given_as() -> None:
+    with pytest.raises(UserError, match="STRATEGY: no strategy is called 'fedbufff'"):
+        Evidence("fedbufff", "ci", None, ()).campaign.check()
+
+
 def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
     """Without the part all runs take 1.5 times as long, whatever their seeds."""
     tables = board(**ENTRIES, Mine=entry("Mine", 15, RATES))
