@@ -27,7 +27,6 @@ class KeyedWorld(SupervisedWorld):
         super().__init__(task, shares, p, seed)
         self.keyed, self.drops = task.keyed, task.takes_keys or task.drops
         self.kind = (self.kind, task.augments)
-        self._by_hand = None  # it takes no keys
         self._keys = Streams(seed, "keys")
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:

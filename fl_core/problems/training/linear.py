@@ -38,12 +38,12 @@ class LinearGradients:
 
     @staticmethod
     def fits(task: Task, data: Data) -> bool:
-        """Return whether a task is the cross-entropy of a linear layer on images or word counts."""
+        """Return whether a task is the cross-entropy of a linear layer on images or word counts, no keys."""
         layers = [type(layer) for layer in task.modules()]
         trained = [name for name, p in task.named_parameters() if p.requires_grad]
         first = nn.Flatten if data.mean else UnitLength
         linear = layers == [Classifier, nn.Sequential, first, nn.Linear]
-        return linear and trained == ["network.1.weight", "network.1.bias"]
+        return linear and not task.keyed and trained == ["network.1.weight", "network.1.bias"]
 
     def __call__(self, models: Tensor, samples: Tensor, *, reports: bool = False) -> tuple[Tensor, Report]:
         """Return gradients [J, d] at models [J, d], each on its mini-batch of indices [J, B]."""
@@ -105,7 +105,7 @@ def _inputs(stored: Tensor, dtype: torch.dtype, mean: tuple[float, ...], std: tu
     if not mean:
         return UnitLength()(x)
     if len(mean) > 1:
-        x = (x - x.new_tensor(mean)[:, None, None]) / x.new_tensor(std)[:, None, None]
+        x = (x - x.new_tensor(mean)[:, None, None]).div_(x.new_tensor(std)[:, None, None])
     return x.flatten(1)
 
 

@@ -82,8 +82,9 @@ def test_logits_are_those_of_the_layer(data: Data) -> None:
     layer = linear(data, torch.float64)
     model = torch.cat([layer.weight.reshape(-1), layer.bias]).detach()
     found = LinearGradients(classifier(nn.Flatten(), layer), data).logits(model, data.x_test)
-    inputs = torch.stack([(data.x_test[:, c] - data.mean[c]) / data.std[c] for c in range(len(data.mean))], 1)
-    torch.testing.assert_close(found, layer(inputs.flatten(1).double()), rtol=0, atol=1e-5)
+    colours = zip(data.x_test.double().unbind(1), data.mean, data.std, strict=True)
+    inputs = torch.stack([(values - mean) / std for values, mean, std in colours], 1)
+    torch.testing.assert_close(found, layer(inputs.flatten(1)), rtol=0, atol=1e-12)
 
 
 def test_it_serves_the_world_where_it_fits_only(data: Data) -> None:
@@ -97,6 +98,9 @@ def test_it_serves_the_world_where_it_fits_only(data: Data) -> None:
     assert not fits(nn.Flatten(), nn.Linear(layer.in_features, 10, bias=False))
     assert not fits(nn.Flatten(), layer, nn.ReLU())
     assert not fits(UnitLength(), layer)  # of images
+    cropped = classifier(nn.Flatten(), layer)
+    cropped.augments = True
+    assert not LinearGradients.fits(cropped, data)
     layer.bias.requires_grad_(False)
     assert not fits(nn.Flatten(), layer)
 
