@@ -1,11 +1,11 @@
 """How long a campaign will take: the first batch of some studies is begun here, and the rest extrapolated."""
 
 from itertools import product
-from statistics import mean
 
 import torch
 
-from benchmarks.runs.estimate import extrapolated
+from benchmarks.runs.estimate import done, extrapolated, length
+from fl_core.experiment import Experiment
 from fl_core.recording.interleave import interleave
 from tuning.study import Campaign, Study
 from tuning.trials_job import AT_ONCE, SeedOfTrial, TrialsJob, TrialWorlds
@@ -39,9 +39,11 @@ def _batch(study: Study, size: int, patience: float) -> float:
         worlds.of(study.tried_on.problem, seed)
     places = product(range(len(study.seeds)), trials)
     slots = [SeedOfTrial(job, trial, seed, worlds, set()) for seed, trial in places]
+    whole = length(Experiment(scenario=study.tried_on, strategy=trials[0], seed=0))
 
     def share() -> float:
-        """The share of all budgets that is used."""
-        return mean(min(1.0, slot.recorder.simulation.share) if slot.recorder else 0.0 for slot in slots)
+        """The share of all simulations that is done."""
+        begun = [slot.recorder.simulation for slot in slots if slot.recorder]
+        return sum(min(1.0, done(simulation, whole)) for simulation in begun) / len(slots)
 
     return extrapolated(interleave(slots, AT_ONCE), share, patience)

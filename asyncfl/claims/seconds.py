@@ -17,21 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from asyncfl.claims import kept
 from benchmarks.runs.estimate import judged, unit
+from benchmarks.runs.schedule import schedule, updates
 from benchmarks.suite import labels
 from benchmarks.suite.suite import NOT_IN_POOLED_TRAINING, PlannedRun
-from fl_core.execution.schedule_only import ScheduleOnly
-from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.data.files import DataDamagedError
 from fl_core.problems.problem import InvalidProblemError, World
-from fl_core.problems.quadratic import Quadratic
 from fl_core.text import many
 
 if TYPE_CHECKING:
     from fl_core.problems.training.world import SupervisedWorld
 
-ARRIVALS, STEPS = 400, 10  # of a schedule that are looked at, after the server's first step
 MEASURED = 1.0  # seconds of a workload's jobs that are measured
 JUDGED = 2.0  # seconds of an evaluation; a longer one is taken for a third of a gradient a data point
 # A GPU's speed in cores: 10 TFLOP/s, and 60 GFLOP/s as measured with a CNN of seven layers
@@ -96,11 +93,11 @@ class Costs:
         budget = run.experiment.scenario.budget
         if budget.time is None and budget.iterations is None:
             return float(budget.updates or 0)
-        schedule = _schedule(run.experiment)
-        if schedule.key not in self.counted:
-            self.counted[schedule.key] = updates(schedule)
+        key = schedule(run.experiment).key
+        if key not in self.counted:
+            self.counted[key] = updates(run.experiment)
             _write(self._updates, ["schedule", "updates"], sorted(self.counted.items()))
-        return self.counted[schedule.key]
+        return self.counted[key]
 
 
 def _read(file: Path) -> Iterator[Any]:
@@ -120,30 +117,6 @@ def workload(run: PlannedRun) -> str:
     own = {key: value for key, value in problem.items() if key not in NOT_IN_POOLED_TRAINING | {"clients"}}
     parts = [labels.value(part) for part in (own.pop("model", None), own) if part]
     return ", ".join([*parts, f"{many(local.usual(0, 0), 'step')} with {local.batch}"])
-
-
-def _schedule(experiment: Experiment) -> Experiment:
-    """The experiment as far as it tells who works when: a problem of one number a client, and seed 0."""
-    scenario = experiment.scenario
-    problem = Quadratic(centres=((0.0,),) * scenario.problem.clients)
-    scenario = scenario.model_copy(update={"problem": problem})
-    return experiment.model_copy(update={"scenario": scenario, "seed": 0})
-
-
-def updates(experiment: Experiment) -> float:
-    """Return the client updates of a run, extrapolated from the beginning of its schedule."""
-    simulation = Simulation(experiment)
-    arrivals = steps = 0
-    until_first = 0, 0.0  # arrivals and share of the budget at the first step, after ACE's first pass
-    for event in simulate(simulation, ScheduleOnly()):
-        arrivals += event.kind is Kind.ARRIVAL
-        steps += event.stepped
-        if steps == 1 and event.stepped:
-            until_first = arrivals, simulation.share
-        before, used = until_first
-        if steps > STEPS and arrivals > before + ARRIVALS:
-            return before + (arrivals - before) * (1 - used) / (simulation.share - used)
-    return arrivals
 
 
 def measured(run: PlannedRun) -> Seconds:

@@ -14,7 +14,9 @@ import torch
 from benchmarks import device
 from benchmarks.pool.fork_server import cores
 from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.runs.schedule import updates
 from benchmarks.suite.suite import PlannedRun, PooledTask, tasks
+from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import Sample
@@ -141,13 +143,26 @@ def _training(baseline: PooledTask) -> float:
 
 
 def _simulating(run: PlannedRun, world: World, patience: float) -> float:
-    simulation = Simulation(run.experiment, world)
+    simulation, whole = Simulation(run.experiment, world), length(run.experiment)
     events = simulate(simulation, EXECUTIONS[run.execution]())
-    return extrapolated(events, lambda: simulation.share, patience)
+    return extrapolated(events, lambda: done(simulation, whole), patience)
+
+
+def length(experiment: Experiment) -> float | None:
+    """Return the client updates of a run that server iterations end; None if its budget tells how far it is.
+
+    Thousands of updates may come before the first iteration, and more of them later in each.
+    """
+    return updates(experiment) if experiment.scenario.budget.iterations else None
+
+
+def done(simulation: Simulation, whole: float | None) -> float:
+    """Return the share of a run that is done; `whole` is its `length`."""
+    return simulation.state.updates / whole if whole else simulation.share
 
 
 def extrapolated(events: Iterator[object], share: Callable[[], float], patience: float) -> float:
-    """Seconds until events end, from the share of the budget that is used after `patience` seconds.
+    """Seconds until events end, from the share of all that is done after `patience` seconds.
 
     What is done once, at the start, is not multiplied.
     """

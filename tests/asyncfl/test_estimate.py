@@ -12,6 +12,7 @@ from fl_core.experiment import Experiment
 from fl_core.local.sgd import SGD
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 from fl_core.scenario import Budget, Scenario
+from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.text import duration
 
@@ -54,6 +55,18 @@ def test_a_little_is_measured_and_the_rest_extrapolated(monkeypatch: pytest.Monk
     assert core_seconds(runs, patience=0.5) == pytest.approx(updates * steps * seeds * GRADIENT, rel=0.01)
     assert Clock.now - before < 1  # of 240 s
     assert len(set(Slow.built)) == 1  # a world of one seed tells what those of the others cost
+
+
+def test_a_run_that_iterations_end_is_judged_by_its_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured for less than an iteration, whose ten updates are a ten-thousandth of the budget's."""
+    monkeypatch.setattr(estimate, "perf_counter", lambda: Clock.now)
+    scenario = Scenario(problem=Slow(), budget=Budget(iterations=200, updates=100_000), evaluations=1)
+    experiment = Experiment(scenario=scenario, strategy=FedBuff(buffer=10), seed=0)
+    run = PlannedRun("a suite", experiment, "a label", "a label")
+    steps = experiment.strategy.local.usual(0, 0)
+    assert core_seconds([run], patience=4 * steps * GRADIENT) == pytest.approx(
+        200 * 10 * steps * GRADIENT, rel=0.01
+    )
 
 
 def test_start_mlflow_and_page_count_at_the_pace_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

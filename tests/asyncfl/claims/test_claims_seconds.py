@@ -2,35 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from asyncfl.claims import seconds
 from benchmarks.suite.suite import PlannedRun
 from fl_core.experiment import Experiment
-from fl_core.recording.recorder import run
-from fl_core.scenario import Budget, Scenario
-
-
-@pytest.mark.parametrize("strategy", ["asgd", {"name": "fedbuff", "buffer": 3}, "fedavg"])
-@pytest.mark.parametrize("budget", [{"time": 60}, {"iterations": 40, "updates": 10_000}, {"updates": 300}])
-def test_updates_are_those_of_a_run_in_full(
-    strategy: Any, budget: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Counted to the end, and extrapolated after a few arrivals."""
-    scenario = Scenario.model_validate(
-        {
-            "problem": {"name": "digits", "clients": 10},
-            "timing": {"durations": "fx"},
-            "budget": Budget(**budget),
-            "evaluations": 1,
-        }
-    )
-    experiment = Experiment.model_validate({"scenario": scenario, "strategy": strategy})
-    received = run(experiment).curve[-1]["updates"]
-    monkeypatch.setattr(seconds, "ARRIVALS", 1e6)
-    assert seconds.updates(experiment) == received
-    monkeypatch.setattr(seconds, "ARRIVALS", 50)
-    assert seconds.updates(experiment) == pytest.approx(received, rel=0.3)
 
 
 def test_workloads_differ_by_what_a_gradient_costs() -> None:

@@ -1,0 +1,32 @@
+"""The number of updates in a schedule, counted without data, against runs in full."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.runs import schedule
+from fl_core.experiment import Experiment
+from fl_core.recording.recorder import run
+from fl_core.scenario import Budget, Scenario
+
+
+@pytest.mark.parametrize("strategy", ["asgd", {"name": "fedbuff", "buffer": 3}, "fedavg"])
+@pytest.mark.parametrize("budget", [{"time": 60}, {"iterations": 40, "updates": 10_000}, {"updates": 300}])
+def test_updates_are_those_of_a_run_in_full(
+    strategy: Any, budget: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted to the end, and extrapolated after a few arrivals."""
+    scenario = Scenario.model_validate(
+        {
+            "problem": {"name": "digits", "clients": 10},
+            "timing": {"durations": "fx"},
+            "budget": Budget(**budget),
+            "evaluations": 1,
+        }
+    )
+    experiment = Experiment.model_validate({"scenario": scenario, "strategy": strategy})
+    received = run(experiment).curve[-1]["updates"]
+    monkeypatch.setattr(schedule, "ARRIVALS", 1e6)
+    assert schedule.updates(experiment) == received
+    monkeypatch.setattr(schedule, "ARRIVALS", 50)
+    assert schedule.updates(experiment) == pytest.approx(received, rel=0.3)
