@@ -111,12 +111,14 @@ def _with_files(
     def read_of(run: RecordedRun) -> RecordedRun:
         if wanted is not None and run.key not in wanted:
             return run
+        if here := places[run.id]:
+            files = read(here, run)
+            if files.unread:
+                files = replace(files, unread=f"{files.unread} in {here}")
+            return run.with_files(files)
         tables = (CURVE, ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
         with fetched(run.folder, tracking_uri, [table.file for table in tables]) as folder:
-            files = read(folder, run)
-        if files.unread and (here := places[run.id]):
-            files = replace(files, unread=f"{files.unread} in {here}")
-        return run.with_files(files)
+            return run.with_files(read(folder, run))
 
     places = {run.id: place(run.folder, tracking_uri) for run in runs}
     if all(places.values()):

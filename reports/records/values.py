@@ -12,7 +12,9 @@ T = TypeVar("T", dict[str, Any], list[Any])
 
 def clean(text: str) -> str:
     """Return a text without invisible characters and those invalid in HTML or XML."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text).strip()
+    if not text.isprintable():  # quick, and nearly all are
+        text = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text)
+    return text.strip()
 
 
 def number(text: str) -> float | None:
