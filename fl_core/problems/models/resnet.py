@@ -56,7 +56,7 @@ class ResNet8(Convolutional):
     """
 
     name: ClassVar[str] = "resnet8"
-    channels_last: ClassVar[bool] = False
+    channels_last: ClassVar[bool] = True
     least: ClassVar[int] = 8
 
     width: Count = Field(16, multiple_of=8)  # channels of the first block

@@ -66,4 +66,4 @@ def test_a_gradient_repeats_bit_for_bit() -> None:
 def test_networks_that_gain_by_it_say_so() -> None:
     """As measured, docs/speed.md."""
     gain = {name for name, member in Model.members().items() if member.channels_last}
-    assert gain == {"cnn", "fraboni_cnn", "afl_cnn", "cnn7", "alahyane_cnn"}
+    assert gain == {"cnn", "fraboni_cnn", "afl_cnn", "cnn7", "alahyane_cnn", "resnet8"}
