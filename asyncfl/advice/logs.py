@@ -138,31 +138,40 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
     )
 
 
+def names(path: Path) -> str:
+    """Return the names of the columns of a log, for a message; raises UserError if it cannot be read."""
+    return ", ".join(map(str, _whole(path).columns))
+
+
 def _table(path: Path, columns: Columns) -> pd.DataFrame:
     """The columns of the file; texts as they stand there."""
-    import pandas as pd
-
-    try:
-        content = reading.content(path, MOST_BYTES)
-        if content[:4] == b"PAR1":
-            table = pd.read_parquet(BytesIO(content))
-        else:
-            header = content.partition(b"\n")[0]
-            separator = max((b",", b";", b"\t", b"|"), key=header.count).decode()
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows longer than the header
-                table = pd.read_csv(
-                    BytesIO(content), sep=separator, dtype="string", encoding="utf-8-sig", index_col=False
-                )
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, pd.errors.ParserWarning) as error:  # pyarrow's and UnicodeDecodeError are ValueErrors
-        raise UserError(f"{path}: is neither CSV nor parquet: {str(error).strip().splitlines()[0]}") from None
+    table = _whole(path)
     for name in columns.names:
         if name not in table.columns:
             there = ", ".join(map(str, table.columns))
             raise UserError(f"{path}: no column '{name}'{nearest(name, table.columns)} It has: {there}")
     return table[list(dict.fromkeys(columns.names))]
+
+
+def _whole(path: Path) -> pd.DataFrame:
+    """All columns of the file."""
+    import pandas as pd
+
+    try:
+        content = reading.content(path, MOST_BYTES)
+        if content[:4] == b"PAR1":
+            return pd.read_parquet(BytesIO(content))
+        header = content.partition(b"\n")[0]
+        separator = max((b",", b";", b"\t", b"|"), key=header.count).decode()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows longer than the header
+            return pd.read_csv(
+                BytesIO(content), sep=separator, dtype="string", encoding="utf-8-sig", index_col=False
+            )
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, pd.errors.ParserWarning) as error:  # pyarrow's and UnicodeDecodeError are ValueErrors
+        raise UserError(f"{path}: is neither CSV nor parquet: {str(error).strip().splitlines()[0]}") from None
 
 
 def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:

@@ -145,7 +145,7 @@ def _imported(
     if trace is None:
         raise UserError("--trace: name the log whose columns these are")
     to = out.with_name(f"{out.stem}-trace.csv")
-    log = logs.read(trace, columns(**named), gap)
+    log = logs.read(trace, columns(trace, **named), gap)
     for line in described(trace, log, gap):
         print_text(line)
     log.write(to)

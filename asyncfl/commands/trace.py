@@ -47,6 +47,7 @@ def columns_of_a_log(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def columns(
+    log: Path,
     *,
     client: str | None,
     start: str | None,
@@ -56,10 +57,10 @@ def columns(
     done: tuple[str, ...],
 ) -> Columns:
     """The columns of a log, from the options; UserError unless they tell the length of a job."""
-    from asyncfl.advice.logs import Columns
+    from asyncfl.advice.logs import Columns, names
 
     if client is None:
-        raise UserError("--client: name the column of the log that names the client")
+        raise UserError(f"--client: name the column that names the client; {log} has: {names(log)}")
     if (duration is None) == (end is None) or (end is not None and start is None):
         raise UserError("give --start COL and --end COL, or --duration COL, with --start COL if there is one")
     if done and status is None:
@@ -102,7 +103,7 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     figure, links = trace.with_suffix(".svg"), trace.with_name(f"{trace.stem}-links.csv")
     phones = devices.read(log)
     if phones is None:
-        of_log = columns(**named)
+        of_log = columns(log, **named)
     elif given := [name for name, value in {**named, "gap": gap}.items() if value]:
         raise UserError(f"--{given[0]}: {log} is a public trace of phones, whose columns are known")
     if isinstance(phones, devices.DeviceCapacity) != (batch is not None):

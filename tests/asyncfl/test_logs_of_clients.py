@@ -183,7 +183,7 @@ def test_the_command_shows_what_it_found_and_how_a_suite_uses_it(log: Path) -> N
     for wrong, said in (
         (words, "another file of this name exists; delete it, or give --out"),
         (words[:4], "give --start COL and --end COL"),
-        (words[:2], "--client: name the column"),
+        (words[:2], r"jobs\.csv has: device, began, ended"),
         ([*words, "--done", "ok"], "--done: name the column of the status"),
     ):
         with pytest.raises(UserError, match=said):
