@@ -15,6 +15,7 @@ from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.places import fetched, place
 from benchmarks.tracking.reader import Entry, reading
 from fl_core.keys import is_older
+from fl_core.metrics import SURROGATE
 from fl_core.schema import (
     ARRIVALS,
     CAMPAIGN,
@@ -29,7 +30,7 @@ from fl_core.schema import (
     Tag,
     TrialMetric,
 )
-from fl_core.text import many
+from fl_core.text import many, nearest
 from reports.records.records import Pooled, RecordedSuite, latest
 from reports.records.runs import Files, RecordedRun
 from reports.records.studies import read_studies
@@ -85,6 +86,10 @@ def _warn(suite: RecordedSuite) -> None:
             f"{len(suite.unread)} of {many(len(suite.runs), 'run')} left files that cannot be read, first of "
             f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
         )
+    recorded = {name for run in suite.runs for name in run.files.curve}
+    for name in dict.fromkeys(name for run in suite.runs for name in run.show):
+        if recorded and name not in recorded | SURROGATE:
+            warn(f"show: no run recorded {name}{nearest(name, recorded)}")
 
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:

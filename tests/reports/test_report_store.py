@@ -102,6 +102,18 @@ def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
     assert first.name in page and "left files that cannot be read" in page
 
 
+def test_a_shown_metric_that_no_run_recorded_is_said(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(store.removeprefix("sqlite:///"), tmp_path / "mlflow.db")
+    uri, made = f"sqlite:///{tmp_path}/mlflow.db", curve([0.1, 0.9], [0, 10])
+    fake = Fake(curve=made, show="test/accuracy, test/acuracy")
+    write_store(uri, (tmp_path / "files").as_uri(), "misspelt", [fake])
+    load(uri, "misspelt")
+    said = "Warning: show: no run recorded test/acuracy; did you mean 'test/accuracy'?\n"
+    assert capsys.readouterr().err == said
+
+
 def test_addresses() -> None:
     assert redacted("postgresql://me:secret@host/db") == "postgresql://host/db"
     assert redacted("cannot reach https://user:pw@host: no") == "cannot reach https://host: no"
