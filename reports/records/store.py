@@ -77,7 +77,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
 
 
 def _warn(suite: RecordedSuite) -> None:
-    """Say what of a suite cannot be read."""
+    """Say what of a suite cannot be read, and which metrics of `show` no run recorded."""
     if suite.damaged:
         warn(f"left out: {many(len(suite.damaged), 'damaged record')}, such as {suite.damaged[0]}")
     if suite.unread:

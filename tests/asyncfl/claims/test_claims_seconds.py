@@ -1,4 +1,4 @@
-"""Estimated times of runs: jobs counted without data, against runs in full."""
+"""Workloads whose recorded times stand for those of runs."""
 
 from typing import Any
 
