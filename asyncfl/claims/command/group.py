@@ -77,7 +77,10 @@ def _print(readings: list[Reading], detailed: bool) -> None:
     from asyncfl.claims.verdicts.readings import by_scale
     from benchmarks.tables import print_headed, print_text
 
-    for mine in matrix.by_paper(outcomes(readings)):
+    every = outcomes(readings)
+    print_text(matrix.summary(every))
+    click.echo()
+    for mine in matrix.by_paper(every):
         columns = matrix.columns(mine)
         rows: list[tuple[str, ...]] = []
         for outcome in mine:

@@ -35,10 +35,11 @@ def write(readings: Sequence[Reading], path: Path) -> Path:
 
 def render(readings: Sequence[Reading]) -> str:
     """The page as text; the same numbers give the same text."""
-    shown, papers = blocks(readings), matrix.by_paper(outcomes(readings))
+    shown, every = blocks(readings), outcomes(readings)
     return template("page.html.j2").render(
         blocks=shown,
-        matrices=[(mine, matrix.columns(mine)) for mine in papers],
+        summary=matrix.summary(every),
+        matrices=[(mine, matrix.columns(mine)) for mine in matrix.by_paper(every)],
         matrix=matrix,
         filters=_filters(shown),
     )

@@ -111,10 +111,7 @@ layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an eveni
 def readme(readings: Sequence[Reading]) -> str:
     """Return a short table for each paper: what became of each main result, and a finding of a few words."""
     every = outcomes(readings)
-    words = Counter(outcome.word for outcome in every)
-    counts = [f"{words[word]} {word}" for word in matrix.OUTCOMES if words[word]]
-    summary = ", ".join(counts).replace("depends", "depend")
-    parts = [f"Of {len(every)} main results: {summary}. *In favour*, *against*: in each of too few seeds."]
+    parts = [f"{matrix.summary(every)} *In favour*, *against*: in each of too few seeds."]
     for mine in matrix.by_paper(every):
         page = f"docs/claims/{mine[0].paper.name}.md"
         rows = [(_link(outcome, page), matrix.short(outcome), matrix.finding(outcome)) for outcome in mine]
@@ -130,6 +127,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
     first = [
         "# What the papers claim, and what came of it",
         f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
+        matrix.summary(outcomes(readings)),
         *matrices,
         HOW,
         *_rate(results),

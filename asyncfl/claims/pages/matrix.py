@@ -103,6 +103,13 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
     return most[(len(most) - 1) // 2] if most else None
 
 
+def summary(every: Sequence[Outcome]) -> str:
+    """Return how many main results have which word, as one sentence."""
+    words = Counter(outcome.word for outcome in every)
+    counts = [f"{words[word]} {word}" for word in OUTCOMES if words[word]]
+    return f"Of {len(every)} main results: {', '.join(counts).replace('depends', 'depend')}."
+
+
 def short(outcome: Outcome) -> str:
     """The word of a main result, abbreviated, after its colour."""
     return "\xa0".join(OUTCOMES[outcome.word])
@@ -141,8 +148,11 @@ def counts(outcome: Outcome) -> str:
 
 def cost(outcome: Outcome) -> str:
     """Return what the readings that have not run would take, with and without a GPU."""
-    needs = dict.fromkeys(reading.needs for reading in outcome.readings if not reading.ran)
-    return "; ".join(need.cost if need else "an evening of two cores" for need in needs)
+    needs = Counter(reading.needs for reading in outcome.readings if not reading.ran)
+    prices = {need: need.cost if need else "an evening of two cores" for need in needs}
+    return "; ".join(
+        f"{n} of them: {prices[need]}" if len(needs) > 1 else prices[need] for need, n in needs.items()
+    )
 
 
 def _sentence(text: str) -> str:
@@ -168,7 +178,8 @@ def _of_table(table: PrintedTable) -> str:
     away = table.difference
     mean, low, high = (numbers.number(value, 2) for value in (away.mean, away.low, away.high))
     return (
-        f"{table.name}: {table.outside} of {table.cells} printed numbers outside of their 95 % interval; "
+        f"{table.name}: {table.outside} of {table.cells} printed numbers outside of their 95 % interval "
+        f"(a cell holds within ± {table.margin:g} of its number); "
         f"ours − printed {mean} [{low}, {high}] on average over cells"
     )
 

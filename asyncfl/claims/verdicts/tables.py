@@ -15,24 +15,26 @@ class PrintedTable:
 
     name: str  # Table 2
     cells: int  # that have run
+    margin: float  # within which of its printed number a cell holds
     outside: int  # cells whose printed number is outside of its 95 % interval
     difference: Effect  # ours − printed: its mean over cells, with an interval
 
 
 def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
     """The statements on the printed tables of which these readings are cells."""
-    by_file: dict[str, list[tuple[Reading, float]]] = {}
+    by_file: dict[str, list[tuple[Reading, float, float]]] = {}
     for reading in readings:
         claim = reading.claim
         if reading.ran and claim.table and isinstance(claim, Value) and claim.printed is not None:
             away = reading.verdict.found - float(claim.printed)
-            by_file.setdefault(claim.table, []).append((reading, away))
+            by_file.setdefault(claim.table, []).append((reading, away, claim.allowed))
     return [
         PrintedTable(
             cells[0][0].claim.place,
             len(cells),
-            sum(reading.verdict.unlike <= ERROR for reading, _ in cells),
-            student([away for _, away in cells]),
+            max(allowed for *_, allowed in cells),
+            sum(reading.verdict.unlike <= ERROR for reading, *_ in cells),
+            student([away for _, away, _ in cells]),
         )
         for cells in by_file.values()
     ]

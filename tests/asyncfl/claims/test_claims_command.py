@@ -118,7 +118,9 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     summary = done("claims", "--claims", str(toy))
     rows = [" ".join(line.split()) for line in summary.splitlines()]
     assert "It trains would take about an hour on a GPU, a week without." in rows
-    assert rows[:5] == [
+    assert rows[:7] == [
+        "Of 3 main results: 1 not reproduced, 1 undecided, 1 not run.",
+        "",
         "Toy et al.",
         "main result outcome paper show",
         "Slow is behind undecided 1 open slow",
