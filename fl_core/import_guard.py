@@ -26,6 +26,7 @@ from typing import Any
 
 ALLOWED = ContextVar("asyncfl_allow_code", default=False)  # by --allow-code
 HOW = "allow it with --allow-code if you trust it"
+IN_MAIN = "worker processes cannot see what a notebook or script defines: write it into a file of its own"
 PACKAGE = "make one package of both, or name its folder in PYTHONPATH"
 SOURCES = Path(__file__).resolve().parents[1]
 PACKAGES = {"asyncfl", "benchmarks", "fl_core", "reports", "tuning"}
@@ -68,12 +69,14 @@ def load(path: str) -> Any:
     """Return what `package.module:name` stands for.
 
     Raises:
-        ImportRefusedError: The code is not the user's own.
+        ImportRefusedError: The code is not the user's own, or no file that can be imported.
         Exception: Whatever the import of the module raises.
     """
     if reason := _refusal.get():
         raise ImportRefusedError(reason)
     module, _, name = path.partition(":")
+    if module == "__main__":
+        raise ImportRefusedError(IN_MAIN)
     package = module.partition(".")[0]
     own = own_packages()
     if own and package not in own.trusted and package not in sys.modules and not _installed(package):

@@ -230,6 +230,10 @@ class Part(Frozen):
     def _by_name(cls, value: Any, handler: Callable[[Any], Self]) -> Self:
         if isinstance(value, str):
             value = {"name": value}
+        if isinstance(value, type):
+            raise PydanticCustomError(
+                "class", f"is a class: write {value.__name__}(), with its fields inside"
+            )
         if not isinstance(value, dict):
             return handler(value)
         fields = dict(value)

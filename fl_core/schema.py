@@ -20,9 +20,9 @@ class Status(StrEnum):
     """The state of a run."""
 
     RUNNING = auto()  # or interrupted
-    DONE = auto()  # the budget is spent, or nothing is left to happen
+    DONE = auto()  # the budget is spent, or no client is left
     DIVERGED = auto()  # an update, the model or its loss ceased to be finite
-    STALLED = auto()  # waiting for clients that left permanently: the model would not change any more
+    STALLED = auto()  # the model would not change any more, such as where it waits for clients that are gone
     ERROR = auto()  # an exception ended it
     UNREADABLE = auto()  # it ended, but its record is gone or damaged; never written
 
@@ -51,7 +51,6 @@ class Reason(StrEnum):
     BYTES = "budget of bytes"
     TARGET = "target of the budget reached"
     NO_CLIENT = "no client is left"
-    NOTHING_LEFT = "nothing is in flight and no alarm is set"
 
 
 class TrialState(StrEnum):

@@ -122,6 +122,14 @@ class TestOwnStrategy:
         assert int(passed[1]) == 30
 
 
+def test_the_strategy_of_the_guide_to_evidence_conforms(tmp_path: Path) -> None:
+    """As one that an author would begin from."""
+    written("evidence.md", tmp_path)
+    check = "from asyncfl import conformance; from mine.patient import Patient"
+    said = python(tmp_path, "-c", f"{check}; print(len([one() for one in conformance.checks(Patient)]))")
+    assert int(said) == 12
+
+
 @pytest.mark.slow
 def test_a_metric_of_ones_own_has_a_column_and_is_compared(tmp_path: Path) -> None:
     """Of own-problem.md, whose first suite has tests of its own (tests/benchmarks/test_own_problem.py)."""

@@ -10,6 +10,10 @@ from fl_core.strategies.strategy import Strategy
 from fl_core.timing.clock import Clock
 
 TAIL = 0.1  # of the time at which the target was met: so much longer a run goes on
+NOTHING_COMES = (
+    "nothing is in flight and no alarm is set: the strategy sends no client to work (without a concurrency, "
+    "clients wait for the step after their update)"
+)
 NAMED = 10  # clients that a reason lists at most
 PATIENCE = 1000  # jobs of each client that may be dismissed one after the other without an update of any
 
@@ -58,7 +62,7 @@ class Ends:
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
             return Status.STALLED, f"waiting for clients that left permanently: {named}"
         elif none_comes and not state.alarms:
-            reason = Reason.NOTHING_LEFT
+            return Status.STALLED, NOTHING_COMES
         elif self.deadline == inf and state.abandoned > PATIENCE * server.n:
             return (
                 Status.STALLED,

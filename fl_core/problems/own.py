@@ -16,6 +16,7 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.partitions.natural import Given
 from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.supervised import Supervised
 
 if TYPE_CHECKING:
@@ -79,7 +80,12 @@ class Own(Supervised):
         return imported(self.module).configure_optimizers is not pl.LightningModule.configure_optimizers
 
     def check(self, seed: int) -> None:
-        self.world(seed)
+        world = self.world(seed)
+        worst = {metric.worst_client.name: metric.name for metric in self.client_metrics()}
+        if self.metric in worst and worst[self.metric] not in world.evaluate(world.first).client_metrics:
+            raise InvalidProblemError(
+                f"metric {self.metric} needs test data of each client, and {self.data} gives one set for all"
+            )
 
     def remarks(self, seed: int) -> list[str]:
         from fl_core.problems.training.own import OwnWorld

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any, Generic
+from typing import Any, Generic, NoReturn
 
 import numpy as np
 from torch import Tensor
@@ -61,6 +61,11 @@ class Server(Generic[M]):
         """θ^n, the newest version [d]; never written to."""
         state = self._state
         return state.versions[state.version]
+
+    @model.setter
+    def model(self, _: Tensor) -> NoReturn:
+        """Refuse `server.model = …` and `server.model += …`."""
+        raise AttributeError("server.model has no setter: make a new version with server.step(...)")
 
     @property
     def version(self) -> int:
@@ -176,10 +181,15 @@ class Server(Generic[M]):
 
         Raises:
             RuntimeError: A second step in one event, or a `model` where there is a server optimiser.
+            TypeError: Neither is a tensor with one number for each of the model's.
         """
         state = self._state
         if state.stepped:
             raise RuntimeError("server.step: a second step in one event; add both deltas into one step")
+        given = delta if model is None else model
+        if given is not None and not (isinstance(given, Tensor) and given.shape == state.model.shape):
+            what = f"of shape {list(given.shape)}" if isinstance(given, Tensor) else repr(given)
+            raise TypeError(f"server.step: must be a tensor of shape {list(state.model.shape)}, not {what}")
         if delta is not None and model is None:
             model = state.model + self._optimizer.step(delta, self._lr, state.moments)
         elif model is None:

@@ -192,7 +192,11 @@ class Strategy(Part):
         """Act at the time that was set by `server.wake(at)`; `server.ringing` is the alarm's number."""
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """Return the clients that work next: each gets the newest model, or what its `Send` says."""
+        """Return the clients that work next: each gets the newest model, or what its `Send` says.
+
+        By default with a `concurrency` as many as keep that number at work, drawn at random, else those that
+        are due, whose update arrived before the latest step: each waits for the step after its update.
+        """
         if self.concurrency is None:
             return server.due
         return server.draw(self.concurrency - server.in_flight)

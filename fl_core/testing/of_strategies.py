@@ -205,7 +205,8 @@ def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
         must(
             beyond[worst] <= 0,
             f"with {durations} times client {worst} sent {counted[worst]:.3g} of all updates, but "
-            f"participation gives it {declared[worst]:.3g}: override it, with None where no formula is known",
+            f"participation gives it {declared[worst]:.3g}: override it, with None where no formula "
+            "is known, or keep a number of clients at work (concurrency)",
         )
 
 

@@ -188,7 +188,11 @@ class Untuned(ASGD):
         (Forgetful, "a_run_repeats_bit_for_bit", "is there hidden state?"),
         (Clipped, "its_steps_are_as_linear_as_it_says", "not linear in the updates: say why"),
         (Stubborn, "a_run_learns", "lowered the excess loss from"),
-        (Waiting, "lost_clients_end_nothing_early", "without half of the clients it ended early"),
+        (
+            Waiting,
+            "lost_clients_end_nothing_early",
+            "without half of the clients it ended as stalled: nothing is in flight",
+        ),
         (Pausing, "clients_take_part_as_often_as_it_says", "with None where no formula is known"),
         (Untuned, "its_rates_are_tuned", r"server_lr has no range: server_lr: Annotated"),
     ],

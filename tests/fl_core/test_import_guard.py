@@ -68,6 +68,14 @@ def test_an_error_has_its_place_in_the_users_code_not_in_a_library(folder: Path)
     assert place(told.value) == " (named/wrong.py:4)"
 
 
+def test_a_class_of_a_notebooks_cell_is_refused_since_workers_cannot_see_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "Mine", object, raising=False)
+    with pytest.raises(ImportRefusedError, match=r"^worker processes cannot see "):
+        load("__main__:Mine")
+
+
 def test_what_is_named_is_found_and_nothing_else(folder: Path) -> None:
     assert load("alone:value") == 2
     assert load("named.inside:late")() == 1

@@ -217,6 +217,23 @@ def test_3_nor_may_other_methods_write(method: str) -> None:
         play(Scripted(**{method: write}), scenario())
 
 
+def test_3_the_model_is_not_set_either() -> None:
+    """As in `server.model += update.delta`."""
+
+    def receive(server: Server, update: Update) -> None:
+        server.model = server.model + update.delta
+
+    with pytest.raises(AttributeError, match=r"server\.model has no setter: make a new .* server\.step"):
+        play(Scripted(on_receive=receive), scenario([1, 3]))
+
+
+@pytest.mark.parametrize("given", [3.0, torch.ones(2)], ids=["number", "shape"])
+def test_3_a_step_is_a_tensor_as_long_as_the_model(given: Any) -> None:
+    for asked in ({"delta": given}, {"model": given}):
+        with pytest.raises(TypeError, match=r"server\.step: must be a tensor of shape \[1\], not "):
+            play(Scripted(on_receive=lambda server, _, asked=asked: server.step(**asked)), scenario([1, 3]))
+
+
 def test_3_an_update_is_the_strategys_own() -> None:
     """It may scale what it received in place: nobody else holds it."""
 
@@ -398,7 +415,7 @@ def test_8_dismiss() -> None:
     simulation, _ = play(strategy, scenario([1, 5, 9], updates=9))
     assert got == [(0, 1), (1, 6), (2, 10)]  # both began at time 1
     assert simulation.state.indices == [1, 2, 2]
-    assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 0)
+    assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("stalled", 0, 0)
 
 
 def test_8_what_has_arrived_cannot_be_dismissed() -> None:
@@ -973,3 +990,12 @@ def test_17_stalled_where_all_jobs_wait_at_a_lost_client() -> None:
     assert len(seen) == 3
     (named,) = simulation.state.flight
     assert simulation.reason == f"waiting for clients that left permanently: {named}"
+
+
+def test_17_stalled_where_a_buffer_waits_for_more_updates_than_there_are_clients() -> None:
+    """Without a concurrency no client gets a second job before a step."""
+    waiting, seen = play(FedBuff(buffer=4, concurrency=None), scenario([1, 2, 3], updates=9))
+    assert waiting.status == "stalled" and "without a concurrency" in waiting.reason
+    assert (len(seen), waiting.server.version) == (3, 0)
+    going, _ = play(FedBuff(buffer=4, concurrency=3), scenario([1, 2, 3], updates=9))
+    assert (going.status, going.server.version) == ("done", 2)

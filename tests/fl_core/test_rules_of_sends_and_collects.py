@@ -23,6 +23,7 @@ from fl_core.experiment import Experiment
 from fl_core.local.scaffold import Scaffold
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
+from fl_core.loop.ends import NOTHING_COMES
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.digits import Digits
@@ -30,6 +31,7 @@ from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.interleave import simulate_together
 from fl_core.recording.recorder import Recorder
+from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
@@ -240,11 +242,7 @@ def test_19_the_next_queued_job_begins_and_a_dismissed_one_never_arrives() -> No
     )
     simulation, _ = play(strategy, scenario([10, 9], updates=9))
     assert log == [(0, 1, 0, 5), (0, 2, 5, 15)]
-    assert (simulation.state.serving, simulation.server.in_flight, simulation.reason) == (
-        0,
-        0,
-        "nothing is in flight and no alarm is set",
-    )
+    assert (simulation.state.serving, simulation.server.in_flight, simulation.reason) == (0, 0, NOTHING_COMES)
 
 
 def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
@@ -269,7 +267,7 @@ def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
     simulation, seen = play(strategy, scenario([1, 1, 1], updates=9))
     assert log == [(0, 2, 8)]
     assert [(event.kind, event.time) for event in seen] == [(Kind.TICK, 4), (Kind.TICK, 8), (Kind.ARRIVAL, 8)]
-    assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("done", 0, 1)
+    assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("stalled", 0, 1)
 
 
 def test_19_a_collected_job_may_be_dismissed_before_it_arrives() -> None:
@@ -293,7 +291,7 @@ def test_19_a_collected_job_may_be_dismissed_before_it_arrives() -> None:
     simulation, seen = play(strategy, scenario([1, 1], updates=9))
     assert [event.client for event in seen if event.kind is Kind.ARRIVAL] == [0]
     assert (simulation.state.serving, simulation.server.in_flight) == (0, 0)
-    assert simulation.reason == "nothing is in flight and no alarm is set"
+    assert (simulation.status, simulation.reason) == (Status.STALLED, NOTHING_COMES)
 
 
 def test_19_results_thrown_away_are_counted() -> None:

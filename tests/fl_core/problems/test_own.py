@@ -192,6 +192,14 @@ def test_data_given_by_client_stay_so_and_the_worst_client_is_known() -> None:
     assert record.curve[-1]["worst_client/mae"] == max(record.clients["mae"])
 
 
+def test_the_worst_client_is_refused_as_the_metric_where_clients_have_no_test_data() -> None:
+    problem(data="mine_own:by_client", metric="worst_client/mae").check(0)
+    with pytest.raises(
+        InvalidProblemError, match="needs test data of each client, and mine_own:halves gives one"
+    ):
+        problem(data="mine_own:halves", metric="worst_client/mae").check(0)
+
+
 def test_test_data_that_are_given_are_used() -> None:
     w: Any = problem(data="mine_own:halves").world(0)
     assert (len(w.data.x_train), len(w.data.x_test)) == (40, 40)
