@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Literal
@@ -252,10 +252,16 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
         )
     if theirs != ours:
         raise UserError(
-            f"{path}: is a baseline of other runs: {len(theirs - ours)} of its {len(theirs)} are not in suite"
-            f" '{suite}' as it is now, and {len(ours - theirs)} of the suite's {len(ours)} are not in it;"
-            " asyncfl baseline writes it anew"
+            f"{path}: is a baseline of other runs: suite '{suite}' lacks {len(theirs - ours)} of its "
+            f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}; asyncfl baseline "
+            "writes it anew"
         )
+
+
+def _such_as(planned: Sequence[PlannedRun], known: Collection[str]) -> str:
+    """The first run that is not known, by name."""
+    new = next((run for run in planned if run.key not in known), None)
+    return f", such as {new.strategy} · {new.scenario} · seed {new.seed}" if new else ""
 
 
 def must_have_spread(baseline: Baseline) -> None:

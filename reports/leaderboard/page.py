@@ -73,6 +73,19 @@ def write(tables: Tables, folder: Path) -> Path:
     return path
 
 
+def what_is_scored(tables: Tables) -> str:
+    """Return in three sentences what the numbers of a printed table are."""
+    rules, scenarios = tables.rules, tables.scenarios
+    workloads = listed(list(dict.fromkeys(scenarios.get_level_values("problem"))))
+    return (
+        f"Leaderboard {rules.version}: how many times sooner than tuned {rules.reference} each strategy "
+        f"meets the hard target, over {many(len(scenarios), 'scenario')} of {workloads}, with intervals of "
+        "95 % over seeds and over scenarios. Updates and bytes until then as multiples of "
+        f"{rules.reference}’s; missed: runs that never met it. ≥, ≤: at least, at most, where one of the two "
+        "never met it."
+    )
+
+
 def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray, times: pd.DataFrame) -> str:
     """Return the page.
 

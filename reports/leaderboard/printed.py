@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from reports import numbers
 from reports.leaderboard.rules import SCENARIO
@@ -75,7 +76,7 @@ def leaders(own: Standing) -> str:
 def across(own: Standing, workloads: Sequence[str]) -> list[str]:
     """Return a table for each workload: strategies down, the best there first, and its scenarios across."""
     scores, scenarios = own.by_scenario, own.costs.scenarios
-    places = (-scores).argsort(0).argsort(0) + 1
+    places = rankdata(-scores, axis=0)  # equal ones share theirs
     parts = []
     for problem in workloads:
         at = np.flatnonzero(scenarios.get_level_values(0) == problem).tolist()
@@ -89,7 +90,7 @@ def across(own: Standing, workloads: Sequence[str]) -> list[str]:
                 own.costs.strategies[a],
                 sooner(everywhere[a], np.exp(mean[a])),
                 *(
-                    f"{sooner(bound[a], np.exp(scores[a, s]))} ({places[a, s]})"
+                    f"{sooner(bound[a], np.exp(scores[a, s]))} ({places[a, s]:g})"
                     for s, bound in zip(at, bounds, strict=True)
                 ),
             )
@@ -119,9 +120,9 @@ def sensitivity(tables: Tables, table: pd.DataFrame, own: Standing, curves: np.n
 
 def horizon(own: Standing, third: Standing) -> str:
     """Return each strategy's place on the board, and at a third of the budget."""
-    both = [(-standing_.scores).argsort(kind="stable").argsort() + 1 for standing_ in (own, third)]
+    both = [rankdata(-standing_.scores) for standing_ in (own, third)]
     rows = [
-        (own.costs.strategies[a], str(both[0][a]), str(both[1][a]))
+        (own.costs.strategies[a], f"{both[0][a]:g}", f"{both[1][a]:g}")
         for a in np.argsort(-own.scores, kind="stable")
     ]
     return markdown(["Strategy", "Place", "At a third"], rows)

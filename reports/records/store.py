@@ -22,6 +22,7 @@ from fl_core.schema import (
     CLIENTS,
     CURVE,
     DIAGNOSTICS,
+    OF_BUDGET,
     UPDATES,
     VARIANT,
     Kind,
@@ -37,6 +38,7 @@ from reports.records.studies import read_studies
 from reports.records.values import clean, number, parsed
 
 DOWNLOADS = 8  # at a time, from a server
+READERS = 2  # in place, where more would wait for each other's Python
 
 
 def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None) -> RecordedSuite:
@@ -86,10 +88,29 @@ def _warn(suite: RecordedSuite) -> None:
             f"{len(suite.unread)} of {many(len(suite.runs), 'run')} left files that cannot be read, first of "
             f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
         )
+    if unequal := _unequal_budgets(suite):
+        warn(unequal)
     recorded = {name for run in suite.runs for name in run.files.curve}
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:
             warn(f"show: no run recorded {name}{nearest(name, recorded)}")
+
+
+def _unequal_budgets(suite: RecordedSuite) -> str:
+    """Say in which scenario strategies ran with different budgets; empty where in none."""
+    budgets: dict[str, dict[str, str]] = {}  # by scenario and strategy
+    for run in suite.runs:
+        limits = [
+            f"{name.removeprefix(OF_BUDGET)} {run.params[name]}"
+            for name in run.params
+            if name.startswith(OF_BUDGET)
+        ]
+        budgets.setdefault(run.scenario, {})[run.strategy] = ", ".join(limits)
+    for scenario, limited in budgets.items():
+        if len(set(limited.values())) > 1:
+            said = "; ".join(f"{strategy}: {limits}" for strategy, limits in limited.items())
+            return f"{scenario}: strategies ran with different budgets, so that they do not compare: {said}"
+    return ""
 
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:
@@ -126,9 +147,7 @@ def _with_files(
             return run.with_files(read(folder, run))
 
     places = {run.id: place(run.folder, tracking_uri) for run in runs}
-    if all(places.values()):
-        return tuple(map(read_of, runs))
-    with ThreadPoolExecutor(DOWNLOADS) as pool:
+    with ThreadPoolExecutor(READERS if all(places.values()) else DOWNLOADS) as pool:
         return tuple(pool.map(read_of, runs))
 
 

@@ -15,13 +15,22 @@ from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 NOTE = (
-    "Median over runs; in brackets the least and the greatest, where they differ. Sent are updates, received "
-    "are models and what comes with them; sent to target: bytes of updates until the target was met (∞: the "
-    "median run never met it). Not finite are updates with an infinity or NaN, misread the messages that a "
-    "quantiser decoded wrong, sender and receiver being too far apart, over the runs that had any. Kept are "
-    "tensors other than models and updates at the end of the run, such as caches and buffers, those of the "
-    "clients in total. Wall time depends on the machine and on how jobs were computed."
+    "Median over the runs of all scenarios; in brackets the least and the greatest, where they differ. Sent "
+    "are updates, received are models and what comes with them. Wall time depends on the machine and on how "
+    "jobs were computed."
 )
+OF_COLUMN = {  # what a column adds to the note
+    "Sent to target": "Sent to target: until the target was met, ∞ where the median run never met it.",
+    "Not finite": "Not finite: updates with an infinity or NaN, over the runs that had any.",
+    "Misread": (
+        "Misread: messages that a quantiser decoded wrong, sender and receiver being too far apart, over the "
+        "runs that had any."
+    ),
+    "Server keeps": (
+        "Kept: tensors other than models and updates at the end of the run, such as caches and buffers, "
+        "those of the clients in total."
+    ),
+}
 
 
 def at_end(run: RecordedRun, column: str) -> float:
@@ -85,7 +94,9 @@ def section(results: Results) -> Section | None:
     everything = pd.concat([costs.numbers for costs in tables.values()])
     link = download("Costs of all runs", results.suite.name, "cost", everything)
     shows, printed = {"blocks": blocks}, list(tables.values())
-    return Section("cost", "Cost", "cost.html.j2", NOTE, shows, tables=printed, downloads=[link])
+    there = {heading for costs in printed for heading in costs.headings}
+    note = " ".join([NOTE, *(text for heading, text in OF_COLUMN.items() if heading in there)])
+    return Section("cost", "Cost", "cost.html.j2", note, shows, tables=printed, downloads=[link])
 
 
 def table(problem: str, scenarios: Sequence[RecordedScenario]) -> PageTable:

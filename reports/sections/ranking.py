@@ -11,7 +11,7 @@ from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.tables import TableEntry
 
-STALLED = "Stalled: waiting for clients that left permanently; its last model counts."
+STALLED = "Stalled: no step would follow any more; its last model counts."
 NO_SURROGATE = (
     "No surrogate loss where no formula says how often each client takes part (asyncfl errata X-3)."
 )

@@ -118,6 +118,7 @@ for (const figure of document.querySelectorAll("figure")) {
       const shown = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!shown));
       for (const one of lines(figure)) if (indices.includes(one.dataset.s)) one.classList.toggle("off", shown);
+      name(shown ? null : indices);
     });
   }
 }

@@ -139,6 +139,29 @@ def test_the_suite_has_time_for_absences_and_as_many_clients_as_digits_are_enoug
         assert int(run.experiment.scenario.problem.world(0).sizes.min()) >= 1
     spec = suite.spec
     assert spec.problem.clients == 1000 and 55 < float(spec.budget.time or 0) < 65
+    assert spec.problem.target == 0.9  # how much sooner is what is advised
+
+
+def test_who_is_away_at_the_start_of_the_suite_comes_back(kept: Path, tmp_path: Path) -> None:
+    """Jobs of length 1, seen in spells of 480 with absences of 120 on average."""
+    rows = [
+        (client, at + 600 * spell) for client in range(8) for spell in range(4) for at in range(0, 480, 2)
+    ]
+    (tmp_path / "log.csv").write_text("who,from,took\n" + "".join(f"{who},{at},1\n" for who, at in rows))
+    told(
+        "--trace",
+        str(tmp_path / "log.csv"),
+        "--client",
+        "who",
+        "--start",
+        "from",
+        "--duration",
+        "took",
+        "--out",
+        str(tmp_path / "mine.yaml"),
+    )
+    spec = load(str(tmp_path / "mine.yaml"), ["seeds=1", "strategies=[asgd]"]).spec
+    assert float(spec.budget.time or 0) == pytest.approx(5 * spec.timing.availability.mean_off, rel=0.01)
 
 
 def test_neighbours_are_sorted_by_distance() -> None:
@@ -155,9 +178,11 @@ def test_neighbours_are_sorted_by_distance() -> None:
 
 def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("nonsense\nx,\n")
+    (tmp_path / "none.csv").write_text("client,length\n")
     for arguments, message in (
         (("--trace", str(tmp_path / "log.csv")), "a row is a client and lengths"),
         (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow: the trace says"),
+        (("--trace", str(tmp_path / "none.csv")), "none.csv: has no jobs"),
         (("--out", str(tmp_path / "log.csv")), "exists already"),
     ):
         with pytest.raises(UserError, match=message):

@@ -220,7 +220,9 @@ def test_strategies_go_by_label_title_or_name(tmp_path: Path) -> None:
         assert "Heavy (momentum 0.3) and FedBuff (buffer 5)" in invoke(uri, name, "FedBuff (buffer 5)")
     with pytest.raises(UserError) as caught:
         invoke(uri, "Heavy", "FedBuff")
-    assert caught.value.lines[0].endswith("There are: FedBuff (buffer 5), FedBuff (buffer 10)")
+    assert caught.value.lines[0] == (
+        "strategy 'FedBuff' may be any of FedBuff (buffer 5), FedBuff (buffer 10): name one"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from math import exp, inf, log
 from pathlib import Path
 from random import Random
 from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from reports.leaderboard.costs import Costs
 from reports.leaderboard.held_out import bounds, correlations, missed, scores
 from reports.leaderboard.marks import unequal, untuned
 from reports.leaderboard.page import write
+from reports.leaderboard.printed import horizon
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules
 from reports.leaderboard.standing import interval, spearman, standing, standing_table
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, RULESETS, TUNED, Tables
@@ -284,6 +287,15 @@ def test_orders_at_two_horizons(three: Tables) -> None:
     assert third.costs.finals[TUNED].max() == pytest.approx(log(BUDGET / 3))
     assert spearman(full.scores, third.scores) == pytest.approx(1)
     assert np.isnan(spearman(full.scores, np.zeros(3)))
+    assert "| FedBuff | 1 | 1 |" in horizon(full, third)
+
+
+def test_equal_scores_share_their_places() -> None:
+    def own(*scores: float) -> Any:
+        return SimpleNamespace(scores=np.array(scores), costs=SimpleNamespace(strategies=["A", "B", "C"]))
+
+    rows = horizon(own(0.5, 0.5, 0.1), own(0.0, 0.0, 0.0)).splitlines()[2:]
+    assert rows == ["| A | 1.5 | 2 |", "| B | 1.5 | 2 |", "| C | 3 | 2 |"]
 
 
 def held_out(times: dict[str, float]) -> Tables:

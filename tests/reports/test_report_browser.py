@@ -221,6 +221,7 @@ def test_a_key_names_its_line_when_focused_and_hides_it_when_pressed(opened: Any
     tab.keyboard.press("Enter")
     assert key.get_attribute("aria-pressed") == "false" and not mine.first.is_visible()
     assert card.locator(".tab:visible svg [data-s='1']").first.is_visible()
+    assert card.locator(".faded").count() == 0  # what is left is seen, not faded for a line that is hidden
     tab.keyboard.press("Enter")
     assert mine.first.is_visible()
 

@@ -114,6 +114,22 @@ def test_a_shown_metric_that_no_run_recorded_is_said(
     assert capsys.readouterr().err == said
 
 
+def test_strategies_with_different_budgets_are_said(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(store.removeprefix("sqlite:///"), tmp_path / "mlflow.db")
+    uri, made = f"sqlite:///{tmp_path}/mlflow.db", curve([0.1, 0.9], [0, 10])
+    fakes = [
+        Fake(curve=made, strategy=name, params={"budget.updates": updates})
+        for name, updates in (("ACE", "60"), ("FedBuff", "200"))
+    ]
+    write_store(uri, (tmp_path / "files").as_uri(), "unequal", fakes)
+    load(uri, "unequal")
+    said = capsys.readouterr().err
+    assert "strategies ran with different budgets, so that they do not compare: " in said
+    assert "ACE: updates 60" in said and "FedBuff: updates 200" in said
+
+
 def test_addresses() -> None:
     assert redacted("postgresql://me:secret@host/db") == "postgresql://host/db"
     assert redacted("cannot reach https://user:pw@host: no") == "cannot reach https://host: no"

@@ -81,7 +81,7 @@ def test_diverged_runs_are_counted() -> None:
 def test_stalled_runs_are_counted_and_explained() -> None:
     text = printed(records(Fake(curve=curve([0.1, 0.2], [0, 5]), status="stalled")), 120)
     assert "1 (1 stalled)" in text
-    note = "Stalled: waiting for clients that left permanently; its last model counts."
+    note = "Stalled: no step would follow any more; its last model counts."
     assert note in " ".join(text.split())
 
 

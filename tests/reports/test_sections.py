@@ -217,6 +217,7 @@ def test_costs_are_those_of_the_runs() -> None:
     assert texts["Server keeps"].text == "2.0 kB"
     assert (texts["Clients keep"].text, texts["Clients keep"].detail) == ("10 MB", "(5.0 MB to 15 MB)")
     assert table.numbers["run"].nunique() == 3 and "Not finite" not in texts
+    assert "Sent to target: " in section.note and "Not finite" not in section.note
 
 
 @pytest.mark.parametrize(
@@ -232,6 +233,7 @@ def test_rare_accidents_are_counted(name: str, heading: str) -> None:
     (table,) = section.tables
     texts = dict(zip(table.headings, table.lines[0], strict=True))
     assert (texts[heading].text, texts[heading].detail) == ("3", "(2 to 4)")
+    assert f" {heading}: " in section.note
 
 
 @pytest.mark.parametrize(

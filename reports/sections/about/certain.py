@@ -72,14 +72,14 @@ def _place(contrast: Contrast, results: Results) -> str:
 
 
 def _where_nothing_holds(contrasts: Sequence[Contrast]) -> str:
-    """Return the scenarios without a contrast that holds in a sentence; empty without such a scenario."""
+    """Return the scenarios in which none holds, in a sentence; empty without such a scenario."""
     tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
     shown = {contrast.scenario.label for contrast in contrasts if contrast.holds}
     quiet = [label for label in tested if label not in shown]
     if not quiet:
         return ""
     where = quiet[0] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
-    return f"No difference is shown in {where}."
+    return f"In {where} no difference holds once all {len(contrasts)} are adjusted for."
 
 
 def _times(contrast: Contrast) -> str:
