@@ -5,6 +5,7 @@ from itertools import product
 import torch
 
 from benchmarks.runs.estimate import done, extrapolated, length
+from fl_core.execution.auto import Auto
 from fl_core.experiment import Experiment
 from fl_core.recording.interleave import interleave
 from tuning.study import Campaign, Study
@@ -46,4 +47,4 @@ def _batch(study: Study, size: int, patience: float) -> float:
         begun = [slot.recorder.simulation for slot in slots if slot.recorder]
         return sum(min(1.0, done(simulation, whole)) for simulation in begun) / len(slots)
 
-    return extrapolated(interleave(slots, AT_ONCE), share, patience)
+    return extrapolated(interleave(slots, AT_ONCE, Auto()), share, patience)

@@ -9,6 +9,7 @@ from typing import Self
 from benchmarks import device
 from benchmarks.errors import summarised
 from benchmarks.pool.job import Final, Message, PoolJob, Worker
+from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
@@ -88,7 +89,7 @@ class TrialsJob(PoolJob):
     def _simulate(self, places: Sequence[tuple[int, int]], stopped: set[int], worker: Worker) -> None:
         worlds = worker.shared(TrialWorlds)
         slots = (SeedOfTrial(self, trial, seed, worlds, stopped) for trial, seed in places)
-        for slot, event in interleave(slots, AT_ONCE):
+        for slot, event in interleave(slots, AT_ONCE, Auto()):
             points = slot.new_points()
             for row, point in points:
                 worker.tell(self, Evaluated(slot.trial, slot.seed, row, point))

@@ -151,7 +151,7 @@ def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[
     strategies = point.spec.strategies
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
-            yield Complaint(("strategies", number), f"the same as entry {first}")
+            yield Complaint(("strategies", number), f"the same as entry {first}, {strategy.label()}")
     twins = before.setdefault(point.spec.scenario.model_dump_json(), [])
     for twin in twins:
         axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]

@@ -112,25 +112,27 @@ def strategies(suite: SuiteSpec, given: Sequence[str] = ()) -> list[str]:
 
     That is the title and what differs from the paper's defaults, with more where these are not enough.
     """
-    made = _apart_from_all(suite)
-    return [own or label for own, label in zip(given, made, strict=True)] if given else made
+    own = given or [""] * len(suite.strategies)
+    unnamed = [strategy for strategy, label in zip(suite.strategies, own, strict=True) if not label]
+    made = iter(_apart_from_all(unnamed, suite))
+    return [label or next(made) for label in own]
 
 
-def _apart_from_all(suite: SuiteSpec) -> list[str]:
-    labels = [_strategy(strategy, suite) for strategy in suite.strategies]
+def _apart_from_all(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[str]:
+    labels = [_strategy(strategy, strategies, suite) for strategy in strategies]
     twins = {
-        label: [strategy for strategy, its in zip(suite.strategies, labels, strict=True) if its == label]
+        label: [strategy for strategy, its in zip(strategies, labels, strict=True) if its == label]
         for label in labels
     }
     return [
         label if len(twins[label]) == 1 else f"{label} [{_apart(strategy, twins[label])}]"
-        for strategy, label in zip(suite.strategies, labels, strict=True)
+        for strategy, label in zip(strategies, labels, strict=True)
     ]
 
 
-def _strategy(strategy: Strategy, suite: SuiteSpec) -> str:
+def _strategy(strategy: Strategy, beside: Sequence[Strategy], suite: SuiteSpec) -> str:
     label = strategy.label()
-    siblings = [other for other in suite.strategies if type(other) is type(strategy)]
+    siblings = [other for other in beside if type(other) is type(strategy)]
     own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
     variant = _apart(strategy, siblings, own)
     if variant and not label.endswith(")"):  # the paper's own variant, beside others of it

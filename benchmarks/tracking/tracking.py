@@ -293,7 +293,11 @@ class Tracking:
         declared = from_text(tags.get(Tag.METRICS, ""))
         metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
         network = any(name.startswith(NETWORK) for name in run.params)
-        for view in (views.view(metrics), views.view(metrics, tags[Tag.SCENARIO], network=network)):
+        target = Tag.TARGET in tags
+        for view in (
+            views.view(metrics),
+            views.view(metrics, tags[Tag.SCENARIO], network=network, target=target),
+        ):
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)
 

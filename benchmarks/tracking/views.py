@@ -25,6 +25,7 @@ FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so their
 COLOURS = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
 
 CLOCKS = (Clock.UPDATES, Clock.TIME)  # of the charts of a metric
+TO_TARGET = "to_target"  # the section of charts of it
 COLUMNS = 2  # as charts stand side by side: there is room for two
 
 
@@ -54,27 +55,36 @@ class View:
         return json.dumps(envelope, ensure_ascii=False)
 
 
-def view(metrics: Sequence[Metric], scenario: str = "", *, network: bool = False) -> View:
+def view(
+    metrics: Sequence[Metric], scenario: str = "", *, network: bool = False, target: bool = False
+) -> View:
     """The mean curves of a scenario's strategies, or of all, each metric against every clock.
 
-    The first metric ranks. With a network bytes are a clock, too.
+    The first metric ranks; after its curves come the times to its target, if it has one. With a network bytes
+    are a clock, too.
     """
     clocks = (*CLOCKS, Clock.BYTES) if network else CLOCKS
     which = f" AND tags.`{Tag.SCENARIO}` {_is(scenario)}" if scenario else ""
     values = [name for metric in metrics for name in (metric.name, f"{SPREAD}{metric.name}")]
+    reached = [clock.to_target for clock in clocks] if target else []
+    sections = [_section(metric.name, metric.title) for metric in metrics]
+    bars = [_section(TO_TARGET, "To the target (no bar: not met)")] if target else []
     state = {
         "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{which}",
         "orderByKey": f"metrics.`{metrics[0].name}`",
         "orderByAsc": metrics[0].higher is False,
         "selectedColumns": [
             *(f"tags.`{tag}`" for tag in (Tag.SCENARIO, Tag.STRATEGY)),
-            *(f"metrics.`{name}`" for name in (*values, Total.SEEDS_DONE)),
+            *(f"metrics.`{name}`" for name in (*values, *reached, Total.SEEDS_DONE)),
         ],
         "runsHiddenMode": "SHOW_ALL",
         "runListHidden": True,  # legends name the runs, and charts have its room
         "isAccordionReordered": True,  # or MLflow sorts the sections by name
-        "compareRunSections": [_section(metric) for metric in metrics],
-        "compareRunCharts": [_chart(metric, clock) for metric in metrics for clock in clocks],
+        "compareRunSections": [*sections[:1], *bars, *sections[1:]],
+        "compareRunCharts": [
+            *(_curves(metric, clock) for metric in metrics for clock in clocks),
+            *(_bars(clock) for clock in clocks if target),
+        ],
     }
     return View(scenario or EVERYTHING, state)
 
@@ -106,26 +116,25 @@ def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
     return f"#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode={mode}{view}"
 
 
-def _section(metric: Metric) -> dict[str, Any]:
-    """The section with the charts of a metric, side by side."""
+def _section(key: str, name: str) -> dict[str, Any]:
+    """A section with charts side by side."""
     return {
-        "uuid": metric.name,
-        "name": metric.title,
+        "uuid": key,
+        "name": name,
         "display": True,
         "isReordered": True,
         "columns": COLUMNS,
     }
 
 
-def _chart(metric: Metric, clock: Clock) -> dict[str, Any]:
+def _bars(clock: Clock) -> dict[str, Any]:
+    """A bar chart, as MLflow describes it, of when each strategy met the target."""
+    return _chart("BAR", clock, clock.to_target, TO_TARGET)
+
+
+def _curves(metric: Metric, clock: Clock) -> dict[str, Any]:
     """A line chart as MLflow describes it."""
-    return {
-        "type": "LINE",
-        "uuid": f"{metric.name} {clock.metric}",
-        "displayName": clock.words.capitalize(),
-        "metricSectionId": metric.name,
-        "metricKey": metric.name,
-        "selectedMetricKeys": [metric.name],
+    return _chart("LINE", clock, metric.name, metric.name) | {
         "xAxisKey": "metric" if clock.metric else "step",
         "selectedXAxisMetricKey": clock.metric,
         "useGlobalXaxisKey": False,
@@ -137,6 +146,18 @@ def _chart(metric: Metric, clock: Clock) -> dict[str, Any]:
         "lineSmoothness": 0,
         "useGlobalLineSmoothing": False,
         "displayPoints": False,
+    }
+
+
+def _chart(kind: str, clock: Clock, metric: str, section: str) -> dict[str, Any]:
+    """What all charts have."""
+    return {
+        "type": kind,
+        "uuid": f"{metric} {clock.metric}",
+        "displayName": clock.words.capitalize(),
+        "metricSectionId": section,
+        "metricKey": metric,
+        "selectedMetricKeys": [metric],
         "runsCountToCompare": 100,
         "isGenerated": False,
         "deleted": False,

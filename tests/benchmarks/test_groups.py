@@ -324,11 +324,20 @@ def test_a_saved_view_finds_the_groups_of_its_scenario(tmp_path: Path, store: St
     ids = [one.experiment_id for one in client.search_experiments()]
     assert len(client.search_runs(ids, page["searchFilter"])) == 2
     assert page["orderByKey"] == "metrics.`distance`" and page["orderByAsc"]  # the nearest first
-    axes = [(chart["xAxisKey"], chart["selectedXAxisMetricKey"]) for chart in page["compareRunCharts"]]
+    *curves, updates, time = page["compareRunCharts"]
+    axes = [(chart["xAxisKey"], chart["selectedXAxisMetricKey"]) for chart in curves]
     assert axes == [("metric", "clock/updates"), ("metric", "clock/virtual_time")]
-    names = [chart["displayName"] for chart in page["compareRunCharts"]]
+    assert [(bars["type"], bars["metricKey"]) for bars in (updates, time)] == [
+        ("BAR", "updates_to_target"),
+        ("BAR", "time_to_target"),
+    ]
+    assert "metrics.`time_to_target`" in page["selectedColumns"]
+    names = [chart["displayName"] for chart in curves]
     assert names == ["Client updates", "Virtual time"]
-    assert [section["columns"] for section in page["compareRunSections"]] == [2]
+    assert [(section["uuid"], section["columns"]) for section in page["compareRunSections"]] == [
+        ("distance", 2),
+        ("to_target", 2),
+    ]
     assert tags["mlflow.note.content"].startswith("Three clients.")
     assert all(key in tags["mlflow.note.content"] for _, key in views.saved(tags))
 

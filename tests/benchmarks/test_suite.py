@@ -237,6 +237,11 @@ def test_the_grid_may_span_a_whole_and_its_part(write: Write) -> None:
 MINE = BASE.replace("{name: fedbuff, buffer: 2}", "{name: fedbuff, buffer: 2, label: mine}")
 
 
+def test_what_has_a_label_makes_that_of_no_other_longer(write: Write) -> None:
+    other = BASE.replace("{name: fedbuff, buffer: 2}", "{name: fedavg, local_lr: 0.2, label: mine}")
+    assert {run.strategy for run in load(write(other)).runs()} == {"FedAvg", "mine"}
+
+
 def test_a_label_names_a_strategy_and_changes_no_key(write: Write) -> None:
     plain, labelled = (load(write(text)).runs() for text in (BASE, MINE))
     assert [run.strategy for run in labelled] == ["FedAvg", "FedAvg", "mine", "mine"]

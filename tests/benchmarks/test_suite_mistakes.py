@@ -114,7 +114,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             {"problem": "{name: quadratic, clients: 5}"},
             "s.yaml: problem.centres: give one for each of 5 clients; the default has 2",
         ),
-        ({"strategies": "[fedavg, ace, fedavg]"}, "s.yaml: strategies.2: the same as entry 0"),
+        ({"strategies": "[fedavg, ace, fedavg]"}, "s.yaml: strategies.2: the same as entry 0, FedAvg"),
         (
             {"strategies": "[{name: ace, local: {steps: 3}}]", "grid": "{local.steps: [1, 2]}"},
             "s.yaml: grid.local.steps: makes no difference to ACE",
