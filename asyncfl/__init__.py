@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
+from importlib import metadata
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -152,6 +153,8 @@ _load_own_packages(Path(__file__).parents[1])
 if not TYPE_CHECKING:  # type checkers see the imports above
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return metadata.version("asyncfl-bench")
         home = next((home for home, names in HOMES.items() if name in names.split()), None)
         if home is None:
             raise AttributeError(f"module 'asyncfl' has no attribute '{name}'")

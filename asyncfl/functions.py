@@ -12,10 +12,10 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from benchmarks.errors import UserError, warn
+from benchmarks.errors import UserError, users_mistake, warn
 from benchmarks.tracking.store import Store
 from fl_core.schema import Clock, Status
-from fl_core.text import many
+from fl_core.text import many, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def run(
     session = Session(load(suite, settings, scale, values or None), place)
     computes = engine.engine("local", None, workers)
     computes.warm_up("benchmarks.runs.jobs")
-    with _alone():
+    with _alone(), _mistakes():
         session.run(computes, lambda tasks: display(tasks, quiet=not progress))
     if session.away:
         raise UserError(f"the runs are kept in {place.outbox}, but MLflow does not have them: {session.away}")
@@ -171,7 +171,7 @@ def tune(
     campaign = command.planned(suite, settings, scale)
     computes = engine.engine("local", None, workers)
     driver = command.driver_of(campaign, computes, _store(store, tracking_uri), storage)
-    with _alone():
+    with _alone(), _mistakes():
         driver.run(computes, lambda ended: None)
     shown = ("scenario", "strategy", "value", "spread", "before")
     entries = command.keep(driver, Path(out) if out else None, settings)[0].tuned
@@ -201,7 +201,7 @@ def report(
     return command.page_of(recorded, _store(store, tracking_uri))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Simulated:
     """One run that was computed here and recorded nowhere."""
 
@@ -217,11 +217,15 @@ class Simulated:
     def plot(self, metric: str = "", clock: str = "time", ax: Axes | None = None) -> Axes:
         """A metric, if none is named the one that ranks, against `time`, `updates`, `iteration` or `bytes`.
 
-        With `ax`, several runs share a figure.
+        With `ax`, several runs share a figure. Raises UserError for another metric or clock.
         """
         name = metric or self.experiment.scenario.problem.metric
         known = {metric.name: metric for metric in self.experiment.scenario.problem.recorded()}
-        return self.frame().plot(
+        curve = self.frame()
+        for kind, given, allowed in (("metric", name, list(map(str, curve))), ("clock", clock, [*Clock])):
+            if given not in allowed:
+                raise UserError(unknown(kind, given, allowed))
+        return curve.plot(
             x=clock,
             y=name,
             xlabel=Clock(clock).words,
@@ -231,18 +235,22 @@ class Simulated:
             ax=ax,
         )
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the strategy, how the run ended, and its last evaluation."""
+    def __repr__(self) -> str:
+        """The strategy, and how the run ended."""
         strategy, record = self.experiment.strategy.label(), self.record
-        said = f"{strategy}, seed {self.experiment.seed}: {record.status} ({record.reason})"
-        return f"<p>{escape(said)}</p>{self.frame().tail(1).to_html(index=False)}"
+        return f"{strategy}, seed {self.experiment.seed}: {record.status} ({record.reason})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same, and its last evaluation."""
+        return f"<p>{escape(repr(self))}</p>{self.frame().tail(1).to_html(index=False)}"
 
 
 def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
     """Run one experiment in this process; a mapping has the keys scenario, strategy and seed.
 
-    Raises UserError for mistakes in it.
+    It computes with one thread, as workers do. Raises UserError for mistakes in it.
     """
+    import torch
     from pydantic import ValidationError
 
     from benchmarks.suite.complaints import lines_of
@@ -255,7 +263,26 @@ def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
         raise UserError(
             *lines_of("experiment", error, Experiment, cast(dict[str, Any], experiment))
         ) from None
-    return Simulated(valid, record_run(valid))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _mistakes():
+            return Simulated(valid, record_run(valid))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """Raise what the user can fix as UserError, such as a problem that cannot be built."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if lines := users_mistake(error):
+            raise UserError(*lines) from None
+        raise
 
 
 @contextmanager

@@ -209,7 +209,7 @@ def suite_to_check(
         "and leave out the grid if your data are given per client. "
         f"{nearest}{reasons}.",
         "seeds": 8,
-        "problem": {"name": "digits", "clients": clients},
+        "problem": {"name": "digits", "clients": clients, "target": 0.9},
         "timing": dict(timing),
         "budget": {"time": time},
         "local": {"steps": 2, "batch": 32},

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,7 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
         reasons[rows.fillna(False).astype(bool) & reasons.isna()] = why
 
     leave_out(client.isna() | (client == ""), "without a client")
-    leave_out(timed["length"].isna(), "without a time that can be read")
+    leave_out(timed["length"].isna() | timed["length"].isin([inf]), "without a time that can be read")
     timed = timed.assign(client=client)[reasons.isna()]  # failed jobs, too, show that a client was there
     if columns.status:
         leave_out(~_is_done(path, table[columns.status], columns.done), "that did not finish")

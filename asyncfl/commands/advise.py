@@ -15,6 +15,7 @@ from asyncfl.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
 
+ABSENCES = 5  # that the suite lasts at least, or who is away at its start would not be seen
 JOBS = 30  # of a typical client, absences included, in the suite that checks the advice
 
 
@@ -102,7 +103,8 @@ def command(
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
-    time = float(f"{JOBS * typical * exp(own.absence):.3g}")
+    absence = float(written.get("availability", {}).get("mean_off", 0))
+    time = float(f"{max(JOBS * typical * exp(own.absence), ABSENCES * absence):.3g}")
     taken = min(count, advice.MOST)
     if taken < count:
         print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
@@ -127,6 +129,8 @@ def _described(
             there = traces.clients(trace)
         except ValueError as error:
             raise UserError(str(error)) from None
+        if not there:
+            raise UserError(f"{trace}: has no jobs")
         count = clients or there
         written["durations"] = {"name": "trace", "path": str(trace), "clients": "random"}  # from here
     else:

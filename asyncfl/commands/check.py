@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from benchmarks.errors import warn
+from benchmarks.errors import UserError, warn
 from benchmarks.redaction import command_line
 from benchmarks.tables import print_rich, print_text
 from fl_core.text import many
@@ -30,12 +30,9 @@ no_speed = click.option(
 @click.command()
 @options.planned
 @no_speed
-@click.option("--quality-only", "only", flag_value="quality", help="Ask only whether results are as good.")
+@click.option("--quality-only", is_flag=True, help="Ask only whether results are as good.")
 @click.option(
-    "--reproducibility-only",
-    "only",
-    flag_value="reproducibility",
-    help="Ask only whether schedules and golden values are the same.",
+    "--reproducibility-only", is_flag=True, help="Ask only whether schedules and golden values are the same."
 )
 @click.option(
     "--baseline", "against", type=options.FILE, help="From asyncfl baseline.  [default: the shipped one]"
@@ -49,7 +46,8 @@ def command(
     scale: str | None,
     store: Store,
     no_speed: bool,
-    only: str | None,
+    quality_only: bool,
+    reproducibility_only: bool,
     against: Path | None,
     junit: Path | None,
     summary: Path | None,
@@ -71,6 +69,8 @@ def command(
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
 
+    if quality_only and reproducibility_only:
+        raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
     planned = load(suite, settings, scale).runs()
     path = against or baseline.shipped(planned[0].suite)
     before = baseline.read(path)
@@ -79,7 +79,11 @@ def command(
     store.must_exist()
     now = baseline.take(store.tracking_uri, planned)
     _warn_of_old_records(now)
-    questions = (gate.GateQuestion(only),) if only else tuple(gate.GateQuestion)
+    asked = {
+        gate.GateQuestion.QUALITY: not reproducibility_only,
+        gate.GateQuestion.REPRODUCIBILITY: not quality_only,
+    }
+    questions = [question for question in gate.GateQuestion if asked[question]]
     if gate.GateQuestion.QUALITY in questions and before.speed and not no_speed:
         now = now.model_copy(update={"speed": speeds(planned, before.speed)})
     checks = gate.compare(before, now, questions)

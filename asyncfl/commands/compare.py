@@ -130,7 +130,7 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
         if len(alike) == 1:
             return alike[0]
         if alike:
-            raise _unknown("strategy", name, alike)
+            raise UserError(f"strategy '{name}' may be any of {', '.join(alike)}: name one")
     raise _unknown("strategy", name, labels)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ENDS = {
     Status.DONE: "done",
     Status.DIVERGED: "diverged",
-    Status.STALLED: "stalled, waiting for clients that left permanently",
+    Status.STALLED: "stalled: no step would follow",
     Status.ERROR: "ended in error (see their traceback.txt in MLflow)",
 }
 

@@ -166,7 +166,8 @@ def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     absences = log.absences
     than = "10 times its median time from job to job" if gap is None else f"{text(gap)}{unit}"
     long = f"{absences.long:,} of {many(absences.gaps, 'gap')} between a client's jobs"
-    yield f"Absences: {long} are longer than {than}, {100 * absences.away:.2g} % of the time"
+    longer = f"{'is' if absences.long == 1 else 'are'} longer than {than}"
+    yield f"Absences: {long} {longer}, {100 * absences.away:.3g} % of the time"
     if law := absences.law:
         on, off = text(law["mean_on"]), text(law["mean_off"])
         yield f"  present for {on}{unit} and away for {off}{unit} on average; who left for good is not seen"

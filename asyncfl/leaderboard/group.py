@@ -117,8 +117,10 @@ def score(*, folder: Path, more: tuple[Path, ...], ruleset: str, markdown: Path 
     if markdown:
         click.echo(f"Written: {write(tables, markdown)}")
         return
-    from benchmarks.tables import print_headed
+    from benchmarks.tables import print_headed, print_text
+    from reports.leaderboard.page import what_is_scored
 
+    print_text(what_is_scored(tables))
     head, rows = summary(standing_table(standing(tables, ruleset), tables))
     print_headed(head, [(name.strip("*"), *row) for name, *row in rows])
 

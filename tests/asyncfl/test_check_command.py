@@ -71,7 +71,9 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     assert said == complaint(
         check.command, suite, "--set", "budget.updates=80", *at_store, "--baseline", file
     )
-    assert "is a baseline of other runs: 4 of its 4 are not in suite 'small' as it is now" in said
+    assert (
+        "suite 'small' lacks 4 of its 4 and has 4 more, such as FedBuff · quadratic · F80 · seed 0; " in said
+    )
     done = invoke(baseline.command, suite, *at_store, "--out", file, "--no-speed", "--update")
     assert done.exit_code == 0 and done.output.startswith(f"All as before.\nBaseline of 4 runs: {file}\n")
     assert not baselines.read(file).accepted
@@ -128,6 +130,8 @@ def test_what_is_accepted_depends_on_both_questions(tmp_path: Path, store: Store
     baselines.write(recorded.model_copy(update={"runs": tuple(better)}), file)
     done = invoke(check.command, *at_store, "--baseline", file, "--reproducibility-only")
     assert done.exit_code == 3 and "write a new baseline: asyncfl baseline" in done.output
+    both = ("--reproducibility-only", "--quality-only")
+    assert "leave out either, or both" in complaint(check.command, *at_store, "--baseline", file, *both)
     assert "--update takes in nothing worse" in complaint(
         baseline.command, *at_store, "--out", file, "--update"
     )

@@ -11,14 +11,16 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 import pytest
+import torch
 import yaml
 from recorded import tables, write_campaign, write_suite
 from scipy import stats
 
 import asyncfl
-from asyncfl import Experiment, UserError
+from asyncfl import Experiment, Server, Update, UserError
 from benchmarks.tracking.store import Store
 from fl_core.recording.recorder import run as record_run
+from fl_core.strategies.every_arrival.asgd import ASGD
 
 # Without a guard around it, as one would write it in a asyncfl.
 SCRIPT = """
@@ -163,6 +165,7 @@ def test_one_run_as_a_table_a_figure_and_a_cell() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("client updates", "Distance to the optimum")
     asyncfl.simulate({**EXPERIMENT, "strategy": "asgd"}).plot("fp/loss", ax=axes)
     assert len(axes.get_lines()) == 2
+    assert repr(one) == "FedBuff (buffer 3), seed 4: done (budget of client updates)"
     cell = one._repr_html_()
     assert cell.startswith("<p>FedBuff (buffer 3), seed 4: done (budget of client updates)</p><table")
     assert cell.count("<tr") == 2  # the header, and the last evaluation
@@ -176,3 +179,37 @@ def test_a_mistake_in_an_experiment_is_one_line_as_in_suites() -> None:
     assert own == "experiment: sed: no such key; did you mean 'seed'? Allowed: scenario, strategy, seed"
     with pytest.raises(UserError, match=r"^experiment: scenario: is missing$"):
         asyncfl.simulate({"strategy": "asgd"})
+    with pytest.raises(UserError, match=r"strategy: is a class: write ASGD\(\), with its fields inside$"):
+        asyncfl.simulate({**EXPERIMENT, "strategy": ASGD})
+
+
+def test_a_problem_that_cannot_be_built_is_the_users_mistake() -> None:
+    parts = {"name": "class_dirichlet", "alpha": 0.1}
+    scenario = {"problem": {"name": "digits", "clients": 3000, "partition": parts}, "budget": {"updates": 2}}
+    with pytest.raises(UserError, match="3000 clients"):
+        asyncfl.simulate({"scenario": scenario, "strategy": "asgd"})
+
+
+def test_a_run_is_computed_with_one_thread_and_leaves_as_many_as_there_were() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    seen = []
+
+    class Counting(ASGD):
+        def receive(self, server: Server, update: Update) -> None:
+            seen.append(torch.get_num_threads())
+            super().receive(server, update)
+
+    try:
+        asyncfl.simulate({**EXPERIMENT, "strategy": Counting()})
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("given", "known"), [({"clock": "update"}, "did you mean 'updates'"), ({"metric": "loss"}, "distance")]
+)
+def test_a_figure_of_something_unknown_says_what_there_is(given: dict[str, str], known: str) -> None:
+    with pytest.raises(UserError, match=f"^no (clock|metric) '(update|loss)'.*{known}"):
+        asyncfl.simulate(EXPERIMENT).plot(**given)

@@ -94,6 +94,8 @@ def test_an_entry_has_all_of_its_runs_and_is_scored(entered: Path) -> None:
     assert scores(tables)["FedAvg"] == 0 and set(scores(tables).index) == set(tables.entries)
     assert [line.split()[0] for line in called("score", str(entered)).splitlines()[-2:]].count("FedAvg") == 1
     page = entered.parent / "page"
+    said = called("score", str(entered))
+    assert said.startswith("Leaderboard ") and "sooner than tuned FedAvg each strategy meets" in said
     called("score", str(entered), "--markdown", str(page))
     text = (page / "leaderboard.md").read_text()
     assert text.startswith("# Leaderboard 1.0\n") and "## Held-out scenarios" in text

@@ -157,6 +157,14 @@ def test_mistakes_are_one_line(log: Path, columns: Columns, said: str) -> None:
     assert len(caught.value.lines) == 1 and said in str(caught.value)
 
 
+def test_an_infinite_length_is_none(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("who,took\na,inf\na,2\n")
+    found = logs.read(tmp_path / "log.csv", Columns("who", duration="took"))
+    assert dict(found.left_out) == {"without a time that can be read": 1} and found.jobs[
+        "length"
+    ].tolist() == [2]
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"PAR1 and no more", b"a,b\n1,2,3\n", b"a\n"])
 def test_what_is_no_log(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log"
