@@ -1,12 +1,14 @@
 """How Sphinx builds the site: `tox run -e docs`. The reference pages are written first, from the code."""
 
 import sys
+from functools import partialmethod
 from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+from nbclient import NotebookClient  # noqa: E402
 from reference_pages import pages  # noqa: E402
 
 import asyncfl  # noqa: E402 - found by the path set above
@@ -23,6 +25,8 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "reference/generated/names.md"]  # included by another page
 html_theme = "furo"
 html_title = project
+html_static_path = ["_static"]
+html_css_files = ["print.css"]
 smartquotes = False  # options in prose keep their two dashes
 
 myst_enable_extensions = ["dollarmath"]
@@ -32,6 +36,8 @@ nb_execution_mode = "force"  # outputs are never stored, so they are those of th
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+# Outputs arrive in pieces of a hundred letters; nb_merge_streams would break the line after each.
+NotebookClient.__init__ = partialmethod(NotebookClient.__init__, coalesce_streams=True)
 nb_output_stderr = "remove"  # warnings of libraries about the machine that builds the site
 
 default_role = "code"
