@@ -81,13 +81,13 @@ def _differing(written: Any, others: Sequence[Any]) -> Any:
 
 def value(written: Any) -> str:
     """A value of a grid's key in words."""
-    if isinstance(as_part(written), dict):
-        fields = dict(as_part(written))
+    if isinstance(written, dict):
+        fields = dict(written)
         name = [str(fields.pop("name"))] if fields.get("name") else []
         return " ".join(
             [*name, *(key if field is True else f"{key} {value(field)}" for key, field in fields.items())]
         )
-    return "none" if written is None else str(written)
+    return "none" if written is None else str(written) or "''"
 
 
 def take(path: Path, document: dict[str, Any]) -> tuple[str, ...]:

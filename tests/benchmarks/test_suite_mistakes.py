@@ -187,6 +187,16 @@ def test_a_refusal_says_where_in_the_grid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "words"), [("''", "''"), ("{name: ''}", "name ''"), ("{name: null}", "name none")]
+)
+def test_a_part_of_the_grid_without_a_name_is_refused(tmp_path: Path, name: str, words: str) -> None:
+    (line,) = complain(tmp_path, grid=f"{{timing.durations: [fixed, {name}]}}")
+    assert line.startswith("s.yaml: grid.timing.durations: ") and line.endswith(
+        f"(where timing.durations is {words})"
+    )
+
+
+@pytest.mark.parametrize(
     ("setting", "line"),
     [
         ("problem.nois=1", "--set problem.nois: no such key; did you mean 'noise'? Allowed: name, clients,"),
