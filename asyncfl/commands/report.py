@@ -11,7 +11,7 @@ import click
 from asyncfl import options
 from benchmarks.errors import UserError, warn, writing
 from benchmarks.tables import print_rich
-from fl_core.text import many
+from fl_core.text import many, nearest
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -49,6 +49,7 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
 def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
     """What is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
     from benchmarks.suite.shipped import recorded_name
+    from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
     store.must_exist()
@@ -56,7 +57,9 @@ def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
     must_be_readable(recorded)
     if not recorded.runs and not recorded.studies:
         where = store.tracking or store.folder
-        raise UserError(f"no run of a suite '{recorded.name}' is recorded in {where}")
+        with reading(store.tracking_uri) as reader:
+            meant = nearest(recorded.name, reader.experiments())
+        raise UserError(f"no run of a suite '{recorded.name}' is recorded in {where}{meant}")
     return recorded
 
 

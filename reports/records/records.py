@@ -137,6 +137,23 @@ class RecordedSuite:
             return f"Left out: {many(left_out, 'run')} of an earlier version of asyncfl."
         return ""
 
+    @cached_property
+    def unequal_budgets(self) -> str:
+        """One sentence on a scenario whose strategies ran with different budgets; empty without one."""
+        budgets: dict[str, dict[str, str]] = {}  # by scenario and strategy
+        for run in self.runs:
+            limits = [
+                f"{name.removeprefix(OF_BUDGET)} {value}"
+                for name, value in run.params.items()
+                if name.startswith(OF_BUDGET)
+            ]
+            budgets.setdefault(run.scenario, {})[run.strategy] = ", ".join(limits)
+        for scenario, limited in budgets.items():
+            if len(set(limited.values())) > 1:
+                said = "; ".join(f"{strategy}: {limits}" for strategy, limits in limited.items())
+                return f"{scenario}: strategies with different budgets, which do not compare: {said}."
+        return ""
+
     def address(self, run: str, experiment: str = "") -> str:
         """Return where MLflow shows a run of this or another experiment; empty without a server."""
         if not self.uri.startswith(("http://", "https://")):

@@ -22,7 +22,6 @@ from fl_core.schema import (
     CLIENTS,
     CURVE,
     DIAGNOSTICS,
-    OF_BUDGET,
     UPDATES,
     VARIANT,
     Kind,
@@ -88,29 +87,12 @@ def _warn(suite: RecordedSuite) -> None:
             f"{len(suite.unread)} of {many(len(suite.runs), 'run')} left files that cannot be read, first of "
             f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
         )
-    if unequal := _unequal_budgets(suite):
-        warn(unequal)
+    if suite.unequal_budgets:
+        warn(suite.unequal_budgets)
     recorded = {name for run in suite.runs for name in run.files.curve}
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:
             warn(f"show: no run recorded {name}{nearest(name, recorded)}")
-
-
-def _unequal_budgets(suite: RecordedSuite) -> str:
-    """Say in which scenario strategies ran with different budgets; empty where in none."""
-    budgets: dict[str, dict[str, str]] = {}  # by scenario and strategy
-    for run in suite.runs:
-        limits = [
-            f"{name.removeprefix(OF_BUDGET)} {run.params[name]}"
-            for name in run.params
-            if name.startswith(OF_BUDGET)
-        ]
-        budgets.setdefault(run.scenario, {})[run.strategy] = ", ".join(limits)
-    for scenario, limited in budgets.items():
-        if len(set(limited.values())) > 1:
-            said = "; ".join(f"{strategy}: {limits}" for strategy, limits in limited.items())
-            return f"{scenario}: strategies ran with different budgets, so that they do not compare: {said}"
-    return ""
 
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:

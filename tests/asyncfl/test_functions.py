@@ -82,7 +82,7 @@ def test_a_row_for_each_evaluation(folder: Path) -> None:
 
 
 def test_what_is_not_there_is_said(folder: Path) -> None:
-    with pytest.raises(UserError, match="no run of a suite 'smal' is recorded in"):
+    with pytest.raises(UserError, match=r"no run of a suite 'smal' .*; did you mean 'small'"):
         asyncfl.results("smal", store=folder / "here")
     with pytest.raises(UserError, match=r"it holds no mlflow.db"):
         asyncfl.results("small", store=folder / "there")

@@ -98,7 +98,7 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
     assert (row.reach("updates").reached, row.reach("updates").of) == (1, 2)
     assert row.seeds == "2 (1 stalled)"
     assert frame([scenario]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
-    assert "1 run stalled, waiting for clients that left permanently." in remarks(suite)
+    assert "1 run stalled: no step would have followed." in remarks(suite)
     assert band(row, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
 
 

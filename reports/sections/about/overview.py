@@ -58,11 +58,12 @@ def remarks(suite: RecordedSuite) -> list[str]:
     edited, unread = sum(not run.outdated for run in suite.older), len(suite.unread)
     they = "it is counted and shown, but has" if diverged == 1 else "they are counted and shown, but have"
     sentences = {
+        suite.unequal_budgets: 1,
         one_seed(suite): 1,
         f"{many(missing, 'run')} of the grid {_is(missing)} not recorded yet.": missing,
         f"{many(running, 'run')} {_is(running)} still running.": running,
         f"{many(diverged, 'run')} diverged; {they} no final value.": diverged,
-        f"{many(stalled, 'run')} stalled, waiting for clients that left permanently.": stalled,
+        f"{many(stalled, 'run')} stalled: no step would have followed.": stalled,
         f"{many(failed, 'run')} failed.": failed,
         f"Left out: {many(len(suite.damaged), 'damaged record')}; see Provenance.": len(suite.damaged),
         f"{many(unread, 'run')} left files that cannot be read; see Provenance.": unread,
