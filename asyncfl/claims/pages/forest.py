@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from asyncfl.claims.claim import Claim
 from asyncfl.claims.kinds import Better, Contrast, Same, Value
+from asyncfl.claims.pages.table import quantity
 from asyncfl.claims.verdicts.rules import Verdict, Word
 from reports import numbers
 
@@ -127,7 +128,9 @@ def what(claim: Claim) -> str:
     if claim.computed is not None:
         return ""
     if isinstance(claim, Value):
-        return "found − printed" if claim.printed is not None else "found"
-    if isinstance(claim, Better):
-        return "A − B, more is better for A"
-    return {"ratio": "ratio", "rank": "Spearman’s ρ", "contrast": "contrast"}.get(claim.kind, "found")
+        form = "found − printed" if claim.printed is not None else ""
+    elif isinstance(claim, Better):
+        form = "A − B, more is better for A"
+    else:
+        form = {"ratio": "ratio", "rank": "Spearman’s ρ", "contrast": "contrast"}.get(claim.kind, "")
+    return ": ".join(filter(None, (quantity(claim), form)))

@@ -14,6 +14,7 @@ from asyncfl.claims.pages.table import (
     found,
     interval,
     number,
+    quantity,
     ranked,
     said,
     worded,
@@ -47,7 +48,7 @@ def render(readings: Sequence[Reading]) -> str:
 
 def template(name: str) -> Template:
     """A template of this folder, with the style sheet and the script of the report page."""
-    words = (anchor, arranged, besides, found, interval, many, number, ranked, said, worded)
+    words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, worded)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
     folder.filters = {**folder.filters, **{word.__name__: word for word in words}}
     return folder.get_template(name)

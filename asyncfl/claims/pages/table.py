@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan
 
-from asyncfl.claims.claim import Arrangement, Failure
+from asyncfl.claims.claim import Arrangement, Claim, Failure
 from asyncfl.claims.verdicts.readings import Reading
 from asyncfl.claims.verdicts.rules import Verdict, Word
 from reports import numbers
@@ -32,6 +32,7 @@ SAID: dict[Word, Said] = {  # what matters comes first
     "not run": Said(),
 }
 ORDER = list(SAID)
+ALONG = {"std": "spread", "step_std": "roughness", "min": "least", "max": "greatest", "spikes": "spikes"}
 HEADER = ("claim", "arrangement", "verdict", "found", "interval", "seeds", "besides")
 
 MEANS: dict[Failure, str] = {
@@ -77,6 +78,18 @@ def worded(reading: Reading) -> str:
     words = ("ahead", "behind") if reading.claim.kind == "better" else ("holds", "fails")
     seeds = reading.verdict.seeds
     return f"{words[reading.word == 'leans against']} in {seeds} of {seeds} seeds"
+
+
+def quantity(claim: Claim) -> str:
+    """Return what was measured for a claim, in words; empty for what is computed."""
+    named = []
+    for sample, metric in zip(claim.samples.values(), claim.metrics, strict=True):
+        known = metric.title != metric.name
+        text = metric.in_text if known else metric.name.replace(":", "/").rpartition("/")[2].replace("_", " ")
+        along = f"{ALONG[sample.along]} of {text}" if sample.along in ALONG else text
+        named.append(along if sample.reach is None else f"{claim.clock} to a {text}")
+    text = " and ".join(dict.fromkeys(named))
+    return f"log of {text}" if getattr(claim, "log", False) else text
 
 
 def number(verdict: Verdict) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from fnmatch import fnmatch
 from math import inf, nan
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ from asyncfl.claims.files import Paper, papers
 from asyncfl.claims.pages import forest, html
 from asyncfl.claims.pages.blocks import blocks
 from asyncfl.claims.pages.section import sections
+from asyncfl.claims.pages.table import quantity
 from asyncfl.claims.verdicts.main import outcomes
 from asyncfl.claims.verdicts.readings import Reading, all_of, readings
 from asyncfl.claims.verdicts.rules import Verdict
@@ -124,6 +126,22 @@ def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[R
         assert marked == Counter(f"{one.claim.id}@{one.scale}" for one in judged)
         shown = re.findall(r'class="effect" href="#([^"]+)"', row)
         assert {unquote(href) for href in shown} <= marked.keys() <= entries
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("A-best/*", {"test accuracy"}),
+        ("A-faster/*", {"log of iterations to a test accuracy"}),
+        ("F-weights-spread/*", {"federated loss, std over clients"}),
+        ("G-steadier/*", {"test accuracy", "roughness of test accuracy", "spikes of test loss"}),
+        ("F-rate-sensitivity/share*", {"unusable share"}),
+        ("F-theorem-1/*", {""}),
+    ],
+)
+def test_what_a_number_measures_is_said(everything: list[Reading], pattern: str, words: set[str]) -> None:
+    claims = [one.claim for one in everything if fnmatch(one.claim.id, pattern)]
+    assert {quantity(claim) for claim in claims} == words
 
 
 def test_rows_have_what_matters_first(everything: list[Reading]) -> None:
