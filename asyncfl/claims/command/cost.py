@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from asyncfl.claims.command.chosen import files, paper, papers_of, results_of
+from asyncfl.claims.command.chosen import files, paper, papers_of, plans_of, results_of
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -21,24 +21,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @paper
-@click.option("--scale", type=click.Choice(["small", "paper"]), default="small", show_default=True)
+@click.option(
+    "--scale",
+    type=click.Choice(["small", "paper"]),
+    help="[default: the smallest that a claim has, if two cores are enough for it]",
+)
 @files
 @options.data_dir
-def command(*, wanted: str | None, scale: str, folder_of_claims: Path | None) -> None:
+def command(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None) -> None:
     """Show what deciding the open claims would still cost, from recorded times of their workloads.
 
     Nothing runs, but a second of each workload that is met for the first time.
     """
-    from asyncfl.claims.plan import ClaimPlan
-
-    papers = papers_of(folder_of_claims, wanted)
-    plans = [
-        ClaimPlan(
-            paper, scale, tuple(claim for claim in paper.claims.values() if scale in paper.scales(claim))
-        )
-        for paper in papers.values()
-    ]
-    plans = [plan for plan in plans if plan.claims]
+    papers = papers_of(folder_of_claims, wanted).values()
+    every = ("*",) if scale else ()  # claims that need more stand by their scale
+    plans = [plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, every)]
     say_cost(plans, results_of(folder_of_claims))
 
 

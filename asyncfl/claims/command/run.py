@@ -84,10 +84,10 @@ def command(
         raise UserError(
             f"--id {' '.join(ids)}: no claim of that name can run; `asyncfl claims show ID` says why"
         )
-    if dry_run:
-        _forecast(plans, results_of(folder_of_claims))
-        return
     results = results_of(folder_of_claims)
+    if dry_run:
+        (say_cost if until_decided else _forecast)(plans, results)
+        return
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
     try:

@@ -254,6 +254,24 @@ def test_the_cost_of_a_larger_scale_has_its_command(
     assert again == said
 
 
+def test_the_cost_counts_a_paper_s_own_scale_where_two_cores_are_enough(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `claims run` does."""
+    monkeypatch.setattr(seconds, "measured", lambda _: seconds.Seconds(1e-3, 0, 0, 0, world=7200))
+    monkeypatch.setattr(seconds, "unit", lambda: 1e-3)
+    at = ["--claims", str(toy)]
+    text = (toy / "toy.yaml").read_text()
+    for slow in ('{name: "sluggish:Slow", pause: 0.004}', '"sluggish:Slow"'):
+        text = text.replace(slow, "fedbuff")
+    for written, scales in ((text, ["small"]), (re.sub(r"\n    needs: .*", "", text), ["small", "paper"])):
+        (toy / "toy.yaml").write_text(written)
+        said = CliRunner().invoke(command, ["cost", *at]).output
+        rows = [re.split("  +", line) for line in said.splitlines() if line.startswith("Toy et al.")]
+        assert [scale for _, scale, *_ in rows] == scales
+        assert CliRunner().invoke(command, ["run", "--dry-run", "--until-decided", *at]).output == said
+
+
 @pytest.mark.slow
 def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
     done: Callable[..., str], toy: Path, store: Store
