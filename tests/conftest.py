@@ -1,6 +1,6 @@
 """Shared by all tests: one thread each, no telemetry, no window, and the same examples on every run of CI.
 
-And a real MLflow database, made once; the fork server, started once.
+And a real MLflow database, made once; the fork server and the browser, started once.
 """
 
 import gc
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +20,8 @@ from hypothesis import settings
 from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[1]
+CHROMIUM = Path("/usr/bin/chromium")
+NOTHING_EXTRA = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; subprocesses inherit all three
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -66,6 +69,18 @@ def fork_server() -> None:
 
     warm_up("benchmarks.runs.jobs", "tuning.trials_job")
     prepare_for_networks()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium; a process can hold one only."""
+    if not CHROMIUM.is_file():
+        pytest.skip(f"no browser: {CHROMIUM} is not there")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=str(CHROMIUM), args=NOTHING_EXTRA)
+        yield opened
+        opened.close()
 
 
 Done = subprocess.CompletedProcess[str]

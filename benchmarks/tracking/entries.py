@@ -163,7 +163,7 @@ def fault_of(run: Entry) -> str:
 
 def _faults(run: Entry) -> Iterator[str]:
     tags = run.tags
-    said = {**tags, **run.params}
+    said = {**tags, **run.params, **dict.fromkeys(run.metrics, "")}
     if other := said.keys() - valid_tags(said).keys():
         yield f"{min(map(str, other))}: must be a text"
         return

@@ -18,6 +18,7 @@ from fl_core.streams import stream
 from fl_core.text import many
 
 T = TypeVar("T")  # what a file has of a client
+DIGITS = 18  # of a client's number; what is longer is a name
 
 
 def digest(path: Path) -> str:
@@ -126,7 +127,7 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
 
 def numbered(recorded: Mapping[str, Sequence[T]]) -> Mapping[int, Sequence[T]]:
     """Return what a file has by the clients' numbers or, unless all are numbers, by order of appearance."""
-    if not all(client.isdecimal() for client in recorded):
+    if not all(client.isdecimal() and len(client) <= DIGITS for client in recorded):
         return dict(enumerate(recorded.values()))
     by_number: dict[int, list[T]] = defaultdict(list)
     for client, items in recorded.items():  # 7 and 07 are one client

@@ -96,9 +96,13 @@ def _warn(suite: RecordedSuite) -> None:
 
 
 def _by_seed(tracking_uri: str, trial: str) -> list[float]:
-    """Return the objective of each seed of a trial."""
+    """Return the objective of each seed of a trial; none, with a warning, if they are damaged."""
     with reading(tracking_uri) as reader:
-        return reader.history(trial, TrialMetric.BY_SEED)
+        values = reader.history(trial, TrialMetric.BY_SEED)
+    if all(isinstance(value, int | float) for value in values):
+        return values
+    warn(f"left out: {TrialMetric.BY_SEED} of trial {trial}: must be numbers")
+    return []
 
 
 def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:

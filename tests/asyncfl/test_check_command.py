@@ -25,8 +25,7 @@ from fl_core.strategies.strategy import Strategy
 from reports.gate import baseline as baselines
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
-PROGRAM = "from asyncfl.cli import main; main()"
+PACKAGES = ("asyncfl", "fl_core", "benchmarks", "tuning", "reports")
 
 
 def run(suite: Path, store: Store) -> None:

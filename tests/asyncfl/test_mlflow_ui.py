@@ -25,7 +25,6 @@ from benchmarks.tracking.delivery import keep_page
 from benchmarks.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
 
 # The lines of all charts of a page: what each calls its x-axis, and how many points every line has.
 LINES = """[...document.querySelectorAll('.js-plotly-plot')]
@@ -104,18 +103,11 @@ def _answers(port: int) -> bool:
 
 
 @pytest.fixture
-def tab() -> Iterator[Any]:
+def tab(browser: Any) -> Iterator[Any]:
     """A tab of headless Chromium."""
-    if not CHROMIUM.is_file():
-        pytest.skip(f"no browser: {CHROMIUM} is not there")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser.new_page(viewport={"width": 1500, "height": 1000})
-        browser.close()
+    page = browser.new_page(viewport={"width": 1500, "height": 1000})
+    yield page
+    page.close()
 
 
 @pytest.mark.slow

@@ -1,18 +1,11 @@
-"""One MLflow store for all tests that read one, and one browser."""
+"""One MLflow store for all tests that read one."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from synthetic import POOLED, Fake, curve, write_store
 
 from reports.records.records import Pooled
-
-CHROMIUM = Path("/usr/bin/chromium")
-NOTHING_EXTRA = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="session")
@@ -29,15 +22,3 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     write_store(uri, (folder / "two").as_uri(), "two", fakes, pooled)
     write_store(uri, (folder / "empty").as_uri(), "empty", [])
     return uri
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Headless Chromium."""
-    if not CHROMIUM.is_file():
-        pytest.skip(f"no browser: {CHROMIUM} is not there")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=str(CHROMIUM), args=NOTHING_EXTRA)
-        yield opened
-        opened.close()

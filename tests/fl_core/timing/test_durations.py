@@ -301,6 +301,8 @@ def test_any_first_row_without_a_number_is_a_header(tmp_path: Path, header: str)
 def test_clients_with_texts_are_numbered_in_order_of_appearance(tmp_path: Path) -> None:
     durations = Trace(path=traced(tmp_path, "client_id,length\npixel-7,3\n17,1\npixel-7,5\na3f,2\n"))
     assert durations.cycles(3, 0) == ((3, 5), (1,), (2,))
+    long = Trace(path=traced(tmp_path, f"client_id,length\n{'9' * 5000},3\n1,1\n"))  # more than int() takes
+    assert long.cycles(2, 0) == ((3,), (1,))
 
 
 def test_clients_of_a_longer_log_are_the_first_or_drawn(tmp_path: Path) -> None:
