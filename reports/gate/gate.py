@@ -101,7 +101,7 @@ def compare(
         questions: What is asked. A strategy is known to have improved only where quality is.
     """
     golden = 0.0 if now.repeats(baseline) else GOLDEN
-    before, after = _groups(baseline), _groups(now)
+    before, by_key = _groups(baseline), {run.key: run for run in now.runs}  # whatever they are called now
     final = {group: [run.final for run in runs if run.finite] for group, runs in before.items()}
     reach = {group: _logs(runs) for group, runs in before.items()}
     checks: list[GateCheck] = []
@@ -110,7 +110,7 @@ def compare(
         finals = tolerances({group: final[group] for group in groups})
         reaches = tolerances({group: reach[group] for group in groups})
         for group in groups:
-            pair = Seeds(*group, goal, before[group], after[group])
+            pair = Seeds(*group, goal, before[group], [by_key[run.key] for run in before[group]])
             if GateQuestion.QUALITY in questions:
                 if stalled := pair.stalled():
                     checks.append(stalled)  # runs of other lengths have nothing to compare

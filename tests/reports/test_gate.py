@@ -112,6 +112,14 @@ def test_everything_is_checked_once() -> None:
     assert {one.finding for one in checks} == {"same"}
 
 
+def test_runs_that_are_called_otherwise_are_the_same_runs() -> None:
+    before = record()
+    runs = [run.model_copy(update={"strategy": f"my {run.strategy}", "scenario": "x"}) for run in before.runs]
+    checks = compare(before, before.model_copy(update={"runs": runs}))
+    assert {check.finding for check in checks} == {Finding.SAME}
+    assert {check.strategy for check in checks} == set(STRATEGIES)
+
+
 def test_accuracy() -> None:
     """Lower by more than four standard errors fails, by less it does not, higher is better."""
     before = record()
