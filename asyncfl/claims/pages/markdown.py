@@ -71,7 +71,8 @@ HOW = """\
 - *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean
   over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
   does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
-  *compatible, imprecise*. Each printed table has one statement over all of its cells besides. What needs no
+  *compatible, imprecise*. A single run of theirs may be a rare one: it fails only if fewer than 2.5 % of our
+  seeds would be as far. Each printed table has one statement over all of its cells besides. What needs no
   training is computed: equal to nine digits, or not.
 - *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their
   permutations.

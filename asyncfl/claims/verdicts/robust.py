@@ -28,7 +28,12 @@ def agreed(differences: np.ndarray) -> float:
         2.5 %, so that fewer than six seeds show nothing.
     """
     p = max(student(differences).p_above(0), skewed(differences))
-    return p if p > SIDE or (flips := sign_flip(differences)) <= SIDE else max(p, flips)
+    return p if p > SIDE else backed(p, sign_flip(differences))
+
+
+def backed(p: float, exact: float) -> float:
+    """A p-value, or that of an exact test where it is larger and not below 2.5 %."""
+    return p if exact <= SIDE else max(p, exact)
 
 
 def skewed(differences: np.ndarray) -> float:
@@ -73,6 +78,11 @@ def sign_flip(differences: np.ndarray) -> float:
         law[step : step + top] += half
         top += step
     return float(law[max(0, steps[differences > 0].sum() - len(steps) // 2) :].sum())
+
+
+def draw_above(number: float, values: np.ndarray) -> float:
+    """p-value for a number above what the values are drawn from: exact if it would be one more of them."""
+    return float(1 + (values >= number).sum()) / (len(values) + 1)
 
 
 def sign_test(differences: np.ndarray) -> float:

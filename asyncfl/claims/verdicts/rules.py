@@ -20,7 +20,7 @@ from asyncfl.claims.verdicts.estimates import (
     RatioEstimate,
     spread_ratio,
 )
-from asyncfl.claims.verdicts.robust import FEWEST, straightened
+from asyncfl.claims.verdicts.robust import FEWEST, backed, draw_above, straightened
 from reports.numbers import short
 from reports.statistics.paired import seeds_to_decide, student
 
@@ -259,7 +259,7 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     """A printed mean of k runs against all n seeds: within the margin, outside, or compatible with it.
 
     The interval of our mean is widened by the noise of theirs, √(1/n + 1/k) in place of √(1/n), and by the
-    printed rounding.
+    printed rounding. A single run may be a rare one: it is outside only if it would be among ours, too.
     """
     n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
     own, wider = student(values, level), sqrt(1 + n / claim.runs)
@@ -267,7 +267,11 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     law = replace(own, std=own.std * wider)
     low, high = number - claim.allowed, number + claim.allowed
     inside = max(law.p_above(low + rounding), law.p_below(high - rounding))
-    outside = min(law.p_below(low - rounding), law.p_above(high + rounding))
+    below, above = low - rounding, high + rounding
+    less, more = law.p_below(below), law.p_above(above)
+    if claim.runs == 1:
+        less, more = backed(less, draw_above(below, values)), backed(more, draw_above(-above, -values))
+    outside = min(less, more)
     away = max(0.0, abs(own.mean - number) - rounding)
     unlike = min(1.0, 2 * replace(law, mean=away).p_above(0))
     shown = Verdict("compatible", own.mean, own.mean - half, own.mean + half, n, level, unlike=unlike)

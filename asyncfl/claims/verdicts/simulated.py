@@ -49,10 +49,11 @@ class SimulatedRow:
             table = self.numbers[id_]
             stored, most = table.shape[1], (claim.looks or SEEDS)[-1]
             picked = drawn.setdefault(stored, rng.integers(stored, size=64))[:most]
-            moved = centred(claim, table, at_margin)[:, picked]
+            law = centred(claim, table, at_margin)
+            moved = law[:, picked]
             if isinstance(claim, Value) and claim.printed is not None:  # their mean of k runs is a draw, too
-                moved = moved - (moved[:, rng.integers(most, size=claim.runs)].mean() - float(claim.printed))
-                moved = moved + claim.allowed
+                theirs = law[:, rng.integers(stored, size=claim.runs)].mean()
+                moved = moved - (theirs - float(claim.printed)) + claim.allowed
             values[id_] = {
                 name: dict(enumerate(row.tolist())) for name, row in zip(claim.samples, moved, strict=True)
             }

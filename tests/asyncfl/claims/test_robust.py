@@ -7,7 +7,15 @@ import pytest
 from scipy import stats
 
 from asyncfl.claims.verdicts.estimates import PairedMedian, spread_ratio
-from asyncfl.claims.verdicts.robust import FEWEST, agreed, sign_flip, sign_test, skewed, straightened
+from asyncfl.claims.verdicts.robust import (
+    FEWEST,
+    agreed,
+    draw_above,
+    sign_flip,
+    sign_test,
+    skewed,
+    straightened,
+)
 from fl_core.streams import stream
 from reports.statistics.paired import student
 
@@ -30,6 +38,13 @@ def test_signs_alone_are_binomial() -> None:
     assert sign_test(values) == pytest.approx(stats.binom.sf(3, 5, 0.5))
     assert sign_test(-values) == pytest.approx(stats.binom.sf(0, 5, 0.5))
     assert sign_test(np.zeros(3)) == 1
+
+
+def test_one_more_draw_is_the_largest_of_all_as_often_as_any_other() -> None:
+    draws = stream(3, "draws").exponential(size=(4000, 20))
+    p = np.array([draw_above(one[0], one[1:]) for one in draws])
+    assert set(np.unique(p)) == {k / 20 for k in range(1, 21)}
+    assert (p <= 0.1).mean() == pytest.approx(0.1, abs=0.02)
 
 
 def test_fewer_than_six_seeds_show_nothing() -> None:

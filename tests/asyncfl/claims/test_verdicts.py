@@ -353,9 +353,24 @@ def test_a_printed_mean_of_runs_has_a_margin_and_its_own_noise(runs: int, margin
         return judge(entry, samples(value=values - values.mean() + 0.8916 + side * away))
 
     words = [at(margin + factor * half).word for factor in (-1.05, -0.95, 0.95, 1.05)]
-    assert words == ["confirmed", "compatible", "compatible", "refuted"]
+    assert words == ["confirmed", "compatible", "compatible", "refuted" if runs > 1 else "compatible"]
     assert (at(0).high - at(0).low) / 2 == pytest.approx(half)
     assert [at(factor * half).unlike <= 0.05 for factor in (0.99, 1.01)] == [False, True]
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_single_printed_run_is_outside_only_if_it_would_be_among_ours_too(side: int) -> None:
+    """Of 40 seeds one that is as far makes it 2 of 41, above 2.5 %; 38 seeds alone show nothing."""
+    values = 0.8 + 0.001 * stats.norm.ppf((np.arange(40) + 0.5) / 40)
+    one = claim("value", printed=f"{0.8 + 0.1 * side:.2f}", looks=[40])
+    assert judge(one, samples(value=values)).word == "refuted"
+    assert (
+        judge(claim("value", printed=one.printed, looks=[38]), samples(value=values[:38])).word
+        == "compatible"
+    )
+    rare = np.append(values[:39], 0.8 + 0.081 * side)
+    assert judge(one, samples(value=rare)).word == "compatible"
+    assert judge(one.model_copy(update={"runs": 2}), samples(value=rare)).word == "refuted"
 
 
 def test_a_printed_value_is_judged_on_all_seeds_at_the_level_of_their_last_look() -> None:
