@@ -259,7 +259,7 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     """A printed mean of k runs against all n seeds: within the margin, outside, or compatible with it.
 
     The interval of our mean is widened by the noise of theirs, √(1/n + 1/k) in place of √(1/n), and by the
-    printed rounding. A single run may be a rare one: it is outside only if it would be among ours, too.
+    printed rounding. A single run of theirs is outside only where it would be rare among our seeds, too.
     """
     n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
     own, wider = student(values, level), sqrt(1 + n / claim.runs)
