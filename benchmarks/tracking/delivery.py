@@ -176,12 +176,14 @@ class Delivery(Writer):
     def _bring(self, records: Sequence[OutboxRecord]) -> None:
         """Send records together or, where that fails, each by itself: none holds up the others."""
         from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import IntegrityError
 
         tracking = self._described()
         try:
             tracking.write(*records)
         except Exception as error:
-            refused = isinstance(error, MlflowException) and error.error_code in HOPELESS
+            hopeless = isinstance(error, MlflowException) and error.error_code in HOPELESS
+            refused = hopeless or isinstance(error, IntegrityError)
             failed = isinstance(error, database.failures()) and not refused
             if failed or len(records) > 1:
                 self._forget()  # runs that are not there

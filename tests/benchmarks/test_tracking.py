@@ -17,11 +17,13 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
 from recorded import keys, runs, write_suite
+from sqlalchemy.exc import IntegrityError
 
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.entries import metrics_of
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
@@ -298,6 +300,49 @@ def test_one_bad_record_holds_up_no_other(
     assert why in delivery.why_waiting
     assert [record.folder for record in outbox.waiting()] == [folder]
     assert sum(run.info.status == "FINISHED" for run in runs(store)) == 3
+
+
+@pytest.fixture
+def two_marks_in_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last row of each curve a second time, as where no step was made between two marks."""
+    curve, result = OutboxRecord.curve.fget, OutboxRecord.result.fget  # type: ignore[attr-defined]
+
+    def evaluated(record: OutboxRecord) -> Any:
+        once = result(record)
+        return replace(once, evaluated=once.evaluated + once.evaluated[-1:])
+
+    monkeypatch.setattr(OutboxRecord, "curve", property(lambda record: curve(record) + curve(record)[-1:]))
+    monkeypatch.setattr(OutboxRecord, "result", property(evaluated))
+
+
+@pytest.mark.usefixtures("two_marks_in_a_millisecond")
+def test_one_point_that_was_judged_twice_is_sent_once(tmp_path: Path, store: Store, outbox: Outbox) -> None:
+    """MLflow drops its double within a thousand metrics, and stumbles over it beyond."""
+    compute(tmp_path, outbox)
+    for record in outbox.waiting():
+        points = [(one.key, one.value, one.timestamp, one.step) for one in metrics_of(record, record.result)]
+        assert len(set(points)) == len(points)
+    send(store, outbox)
+    assert not list(outbox.waiting())
+    assert [run.info.status for run in runs(store)] == ["FINISHED"] * 4
+
+
+def test_a_record_that_a_database_refuses_holds_up_no_other(
+    tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, write = compute(tmp_path, outbox)[0], Tracking.write
+
+    def refusing(tracking: Tracking, *records: OutboxRecord) -> None:
+        if first.key in {record.key for record in records}:
+            raise IntegrityError("INSERT", None, sqlite3.IntegrityError("FOREIGN KEY constraint failed"))
+        write(tracking, *records)
+
+    monkeypatch.setattr(Tracking, "write", refusing)
+    delivery = Delivery(store, outbox)
+    delivery.send()
+    delivery.close()
+    assert list(delivery.refused) == [first.key] and not delivery.away
+    assert [record.key for record in outbox.waiting()] == [first.key]
 
 
 def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbox: Outbox) -> None:
