@@ -29,6 +29,7 @@ OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided
 Column = tuple[Arrangement, Workload]
 COLUMNS: tuple[Column, ...] = tuple(product(get_args(Arrangement), get_args(Workload)))
 BAR = 5  # squares, at most
+WORDS = 15  # of a finding, at most
 OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
 KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
 
@@ -118,7 +119,7 @@ def short(outcome: Outcome) -> str:
 def finding(outcome: Outcome) -> str:
     """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open.
 
-    Of a main result that has not run, what it would cost.
+    How they are open is left out where there is no room. Of a main result that has not run, the cost.
     """
     if outcome.word == "not run":
         return cost(outcome)
@@ -132,8 +133,11 @@ def finding(outcome: Outcome) -> str:
     texts = [", ".join(part if len(parts) == 1 else part[:1]) for part in parts]
     there = Counter(reading.word for reading in outcome.readings)
     corners = f" ({', '.join(outcome.corners)})" if outcome.corners else ""
-    waiting = ", ".join(f"{there[word]} {SAID[word].short}" for word in OPEN if there[word])
-    return "; ".join(filter(None, ["; ".join(texts) + corners, waiting]))
+    waiting = [f"{there[word]} {SAID[word].short}" for word in OPEN if there[word]]
+    whole = [*filter(None, ["; ".join(texts) + corners]), ", ".join(waiting)]
+    if len(" ".join(whole).split()) > WORDS:
+        whole[-1] = f"{sum(there[word] for word in OPEN)} open"
+    return "; ".join(filter(None, whole))
 
 
 def counts(outcome: Outcome) -> str:

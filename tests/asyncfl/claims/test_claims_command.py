@@ -19,7 +19,9 @@ from asyncfl.claims import kept, register, seconds
 from asyncfl.claims.command.group import command
 from asyncfl.claims.files import papers
 from asyncfl.claims.plan import ClaimPlan
+from benchmarks.engine import Local
 from benchmarks.errors import UserError
+from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.store import Store
 from fl_core.import_guard import ALLOWED
@@ -270,6 +272,21 @@ def test_the_cost_counts_a_paper_s_own_scale_where_two_cores_are_enough(
         rows = [re.split("  +", line) for line in said.splitlines() if line.startswith("Toy et al.")]
         assert [scale for _, scale, *_ in rows] == scales
         assert CliRunner().invoke(command, ["run", "--dry-run", "--until-decided", *at]).output == said
+
+
+def test_numbers_that_wait_outside_of_mlflow_are_said(
+    toy: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims read what MLflow has."""
+
+    def run(session: Session, *_: object) -> None:
+        session.waiting, session.why_waiting = 6, "the server does not answer"
+
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Local, "warm_up", lambda *_: None)
+    at = ["run", "--claims", str(toy), "--store", str(store.folder), "--allow-code"]
+    said = CliRunner().invoke(command, at).output
+    assert "not in MLflow: 6 records (the server does not answer), kept in " in said
 
 
 @pytest.mark.slow
