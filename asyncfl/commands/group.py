@@ -1,5 +1,6 @@
 """All commands as one. Each is imported on demand; heavy modules, when it runs."""
 
+import atexit
 import gc
 import importlib
 import os
@@ -95,6 +96,7 @@ def asyncfl() -> None:
 def execute() -> None:
     """Run the command line, and exit with its code."""
     gc.set_threshold(OBJECTS, 20, 20)
+    atexit.register(gc.freeze)  # or Python searches all that was imported for garbage as it ends: two seconds
     sys.excepthook = _print_traceback
     stdio.repair()
     try:
