@@ -115,7 +115,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     from asyncfl.commands.report import must_be_readable, write_page
     from benchmarks.tracking.delivery import keep_page
 
-    warn_of_waiting(session)
+    session.warn_of_waiting()
     if session.away:
         return True
 
@@ -138,15 +138,6 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
         written.touch()  # it is newer than all that MLflow holds
     click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")
     return written is not None or not page
-
-
-def warn_of_waiting(session: Session) -> None:
-    """Say which records MLflow does not have, and how they get there."""
-    if session.waiting:
-        warn(
-            f"not in MLflow: {many(session.waiting, 'record')} ({session.why_waiting}), "
-            f"kept in {session.store.outbox}; send them with asyncfl sync, or the next asyncfl run"
-        )
 
 
 def _is_current(page: Path, store: Store) -> bool:

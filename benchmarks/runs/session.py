@@ -108,6 +108,14 @@ class Session:
         if delivery.full:
             raise self._no_room(delivery.full)
 
+    def warn_of_waiting(self) -> None:
+        """Say which records MLflow does not have, and how they get there."""
+        if self.waiting:
+            warn(
+                f"not in MLflow: {many(self.waiting, 'record')} ({self.why_waiting}), "
+                f"kept in {self.store.outbox}; send them with asyncfl sync, or the next asyncfl run"
+            )
+
     def _left(self, delivery: Delivery) -> list[Task]:
         """The tasks that are neither in MLflow nor on their way there; errors are tried again.
 

@@ -143,7 +143,6 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
 
 def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
     """Run what claims need and keep its numbers, even of a batch that is stopped; whether any run failed."""
-    from asyncfl.commands.run import warn_of_waiting
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
 
@@ -155,7 +154,7 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
         if session.finished:
             _keep(plan, store, results)
         raise
-    warn_of_waiting(session)
+    session.warn_of_waiting()
     _keep(plan, store, results)
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
     return bool(session.now[Status.ERROR])
