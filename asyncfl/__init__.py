@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
-from importlib import metadata
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -154,7 +153,9 @@ if not TYPE_CHECKING:  # type checkers see the imports above
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            return metadata.version("asyncfl-bench")
+            from benchmarks.tracking.provenance import version
+
+            return version("asyncfl-bench")
         home = next((home for home, names in HOMES.items() if name in names.split()), None)
         if home is None:
             raise AttributeError(f"module 'asyncfl' has no attribute '{name}'")

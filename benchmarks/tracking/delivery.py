@@ -185,8 +185,7 @@ class Delivery(Writer):
             hopeless = isinstance(error, MlflowException) and error.error_code in HOPELESS
             refused = hopeless or isinstance(error, IntegrityError)
             failed = isinstance(error, database.failures()) and not refused
-            if failed or len(records) > 1:
-                self._forget()  # runs that are not there
+            self._forget()  # what was rolled back is not there
             if len(records) > 1:
                 for record in records:
                     self._bring([record])

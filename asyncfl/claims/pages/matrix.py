@@ -133,11 +133,11 @@ def finding(outcome: Outcome) -> str:
     texts = [", ".join(part if len(parts) == 1 else part[:1]) for part in parts]
     there = Counter(reading.word for reading in outcome.readings)
     corners = f" ({', '.join(outcome.corners)})" if outcome.corners else ""
-    waiting = [f"{there[word]} {SAID[word].short}" for word in OPEN if there[word]]
-    whole = [*filter(None, ["; ".join(texts) + corners]), ", ".join(waiting)]
-    if len(" ".join(whole).split()) > WORDS:
-        whole[-1] = f"{sum(there[word] for word in OPEN)} open"
-    return "; ".join(filter(None, whole))
+    decisions = "; ".join(texts) + corners
+    waiting = ", ".join(f"{there[word]} {SAID[word].short}" for word in OPEN if there[word])
+    if len(f"{decisions} {waiting}".split()) > WORDS:
+        waiting = f"{sum(there[word] for word in OPEN)} open"
+    return "; ".join(filter(None, (decisions, waiting)))
 
 
 def counts(outcome: Outcome) -> str:
