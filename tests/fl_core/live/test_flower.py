@@ -54,6 +54,7 @@ class Federation:
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",  # seconds, instead of 1
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",  # `flwr run` prints what it streams without flushing
         }
         (folder / "flower").mkdir()
         (folder / "flower" / "config.toml").write_text(
