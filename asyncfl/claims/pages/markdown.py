@@ -34,10 +34,10 @@ HOW = """\
 - A **main result** has a word that is computed from all of its readings: *reproduced*, every decided
   reading holds and one has the paper's arrangement and workload; *reproduced on stand-ins*, every decided
   reading holds, none of them with both; *depends on the reading*; *not reproduced*, none holds but in
-  corners that are named; *undecided*; *not run*. A reading that holds or fails in each of fewer than six
-  seeds is not decided. It gives no word, but takes a uniform one away: where it is against what all decided
-  readings say, the word is *depends on the reading*. "Not reproduced" is a finding about these readings; the
-  sentence beside it says what the text leaves open.
+  corners that are named; *undecided*; *not run*. A reading that holds or fails in each of too few seeds to
+  decide gives no word, but takes a uniform one away: where it is against what all decided readings say, the
+  word is *depends on the reading*. "Not reproduced" is a finding about these readings; the sentence beside it
+  says what the text leaves open.
 - A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
   reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
   stand-in. One rule holds for all papers: an arrangement that is a reading for one claim is a reading for
@@ -64,8 +64,9 @@ HOW = """\
   take precedence over equal: a difference may be certain and small; its interval says how small.
   *A like B*: inside the margin, or outside.
 - It takes a t-test **and** an exact sign-flip test. t is corrected for skewness (Hall), of which a half is
-  assumed against the finding at least, and the sign-flip test has to pass 5 %. Fewer than six seeds cannot
-  pass it: where all of them are on one side, the word is *ahead (behind, holds, fails) in k of k seeds*.
+  assumed against the finding at least, and the sign-flip test has to pass 5 %, which fewer than six seeds
+  cannot. Where no test decides and all seeds are on one side, the word is *ahead (behind, holds, fails) in
+  k of k seeds*.
 - *Where runs collapse*, the sign test decides, on the typical seed. A run collapses if it diverges, never
   reaches its target, or ends with less than half of the median accuracy of its seeds.
 - *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean

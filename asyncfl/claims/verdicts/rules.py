@@ -74,7 +74,7 @@ class Look:
     tests: Mapping[str, tuple[float, Word]] = field(default_factory=dict)
     question: bytes = b""  # numbers and rule; equal ones are one question
     needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
-    lean: Word | None = None  # the side on which all seeds are, where there are too few for sign flips
+    lean: Word | None = None  # the side on which all seeds are: the word where no test decides
 
 
 def tested(claim: Claim, table: Array, level: float) -> Look:
@@ -172,7 +172,7 @@ def _held(estimate: Paired, band: Band, level: float) -> Look:
         Verdict("undecided", estimate.mean, estimate.low, estimate.high, estimate.n, level),
         {"side": _sides(estimate, band)},
         needed=partial(_to_decide, estimate, (edges,)),
-        lean=_lean(estimate, band) if estimate.n < FEWEST else None,
+        lean=_lean(estimate, band),
     )
 
 

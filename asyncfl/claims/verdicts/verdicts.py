@@ -5,8 +5,8 @@ look it counts as *not run*: a few seeds at a larger scale do not displace the v
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
 against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
 *undecided*, with the number of seeds that would decide it. It takes t, corrected for skewness, and an exact
-sign-flip test at 5 % (`robust.agreed`); fewer than six seeds, which sign flips do not tell from chance, can
-only all *lean* for the claim or against it.
+sign-flip test at 5 % (`robust.agreed`), which fewer than six seeds cannot pass. Where no test decides and
+all seeds are on one side, the claim *leans*.
 
     better     A − B in the direction of the metric: ahead is confirmed, behind is refuted; within the margin
                that the entry names *equal*; 0 in every seed *no effect*

@@ -137,8 +137,8 @@ def divided(claim: Ratio, rows: np.ndarray) -> Chances | Word:
 
 
 def all_on_one_side(claim: Claim, rows: np.ndarray) -> Word:
-    """The word of fewer than six seeds that are all inside of what is claimed, or all outside."""
-    if rows.shape[1] >= 6 or isinstance(claim, Rank) or not np.isfinite(rows).all():
+    """The undecided word of seeds that are all inside of what is claimed, or all outside."""
+    if isinstance(claim, Rank) or not np.isfinite(rows).all():
         return ""
     low, high = getattr(claim, "band", None) or (0, None)
     times = np.array([one.times for one in claim.samples.values()])
@@ -150,7 +150,11 @@ def all_on_one_side(claim: Claim, rows: np.ndarray) -> Word:
         values = times @ (np.log(rows) if claim.log else rows)
     elif isinstance(claim, Ratio):
         tops = len(claim.top)
-        values = (times[:tops] @ rows[:tops]) / (times[tops:] @ rows[tops:])
+        top, bottom = times[:tops] @ rows[:tops], times[tops:] @ rows[tops:]
+        if claim.of == "spread":
+            top, bottom = abs(top - np.median(top)), abs(bottom - np.median(bottom))
+        with np.errstate(divide="ignore"):
+            values = top / bottom
     else:
         values = rows[0]
     inside = (values > (-np.inf if low is None else low)) & (values < (np.inf if high is None else high))

@@ -88,6 +88,12 @@ def test_win_loss_tie_and_too_few_seeds(differences: list[float], better: str, s
     assert judge(SAME, pair(differences)).word == same
 
 
+def test_more_seeds_on_one_side_say_no_less() -> None:
+    """An outlier on that side widens the interval, so that no test decides."""
+    few, more = [0.02] * 4 + [0.2], [0.02] * 7 + [0.2]
+    assert [judge(BETTER, pair(values)).word for values in (few, more)] == ["leans for"] * 2
+
+
 def test_less_is_better_of_a_loss() -> None:
     loss = claim("better", a={}, b={}, metric="fp/loss")
     assert judge(loss, pair(WIN)).word == "refuted"
