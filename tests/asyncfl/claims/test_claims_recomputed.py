@@ -153,7 +153,7 @@ def all_on_one_side(claim: Claim, rows: np.ndarray) -> Word:
         top, bottom = times[:tops] @ rows[:tops], times[tops:] @ rows[tops:]
         if claim.of == "spread":
             top, bottom = abs(top - np.median(top)), abs(bottom - np.median(bottom))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             values = top / bottom
     else:
         values = rows[0]
