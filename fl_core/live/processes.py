@@ -37,16 +37,14 @@ class LocalProcesses:
         self.n = problem.clients
         multiprocessing.set_forkserver_preload([TORCH, *([LIGHTNING] if problem.has_baseline else [])])
         context: Any = multiprocessing.get_context(METHOD)
-        self.processes, self.pipes, self._outgoing = [], [], []
+        self.processes, self.pipes, self.senders = [], [], []
         self._received: deque[UpdateMessage | LostClients] = deque()
         for _ in range(min(processes, self.n)):
             pipe, theirs = context.Pipe()
             self.processes.append(self._start(context, theirs))
             self.pipes.append(pipe)
-            # Sent by a thread: server and client may both be sending more than the pipe holds.
-            self._outgoing.append(SimpleQueue[Any]())
-            Thread(target=_write, args=(pipe, self._outgoing[-1]), daemon=True).start()
-            self._outgoing[-1].put(experiment)
+            self.senders.append(sender := Sender(pipe))
+            sender.outgoing.put(experiment)
         try:
             for pipe in self.pipes:
                 assert pipe.recv_bytes() == READY
@@ -77,10 +75,10 @@ class LocalProcesses:
 
     def stop(self) -> None:
         """End all processes."""
-        for outgoing, process in zip(self._outgoing, self.processes, strict=True):
-            outgoing.put(None)
+        for sender, process in zip(self.senders, self.processes, strict=True):
             process.kill()  # nothing of theirs is kept
             process.join()
+            sender.close()
 
     def _start(self, context: Any, pipe: Connection) -> Any:
         """Start a process with its end of a pipe."""
@@ -90,14 +88,35 @@ class LocalProcesses:
         return process
 
     def _put(self, client: int, content: Any) -> None:
-        self._outgoing[client % len(self.pipes)].put(content)
+        self.senders[client % len(self.senders)].outgoing.put(content)
 
     def _receive(self, pipe: Any) -> UpdateMessage | LostClients:
         try:
             return UpdateMessage.unpack(pipe.recv_bytes())
         except (EOFError, OSError):
-            pipe.close()
-            return LostClients(range(self.pipes.index(pipe), self.n, len(self.pipes)))
+            self.senders[first := self.pipes.index(pipe)].close()
+            return LostClients(range(first, self.n, len(self.pipes)))
+
+
+class Sender(Thread):
+    """Sends to one process: server and client may both be sending more than their pipe holds."""
+
+    def __init__(self, pipe: Connection) -> None:
+        super().__init__(daemon=True)
+        self.pipe, self.outgoing = pipe, SimpleQueue[Any]()
+        self.start()
+
+    def run(self) -> None:
+        """Send what comes through the queue, until None or the end of the process at the other end."""
+        with suppress(OSError):
+            while (content := self.outgoing.get()) is not None:
+                self.pipe.send(content)
+
+    def close(self) -> None:
+        """Close the pipe once nothing is being sent, which would reach whatever is opened in its place."""
+        self.outgoing.put(None)
+        self.join()
+        self.pipe.close()
 
 
 def _main(pipe: Connection, own: OwnPackages | None) -> None:
@@ -107,10 +126,3 @@ def _main(pipe: Connection, own: OwnPackages | None) -> None:
         own.install()
     torch.set_num_threads(1)
     serve(pipe)
-
-
-def _write(pipe: Connection, outgoing: SimpleQueue[Any]) -> None:
-    """Send what comes through a queue, until None or the end of the process at the other end."""
-    with suppress(OSError):
-        while (content := outgoing.get()) is not None:
-            pipe.send(content)

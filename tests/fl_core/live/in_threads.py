@@ -23,9 +23,8 @@ class Threads(LocalProcesses):
         return thread
 
     def stop(self) -> None:
-        for outgoing, pipe in zip(self._outgoing, self.pipes, strict=True):
-            outgoing.put(None)
-            pipe.close()
+        for sender in self.senders:
+            sender.close()
 
 
 def prepared(experiment: Experiment, **options: Any) -> LiveRun:

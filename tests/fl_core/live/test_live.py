@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from copy import deepcopy
+from multiprocessing import Pipe
 from pathlib import Path
+from threading import Event
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 
 from fl_core.experiment import Experiment
 from fl_core.live.client import train
-from fl_core.live.processes import LocalProcesses
+from fl_core.live.processes import LocalProcesses, Sender
 from fl_core.live.run import refuses
 from fl_core.live.service import StoppedError
 from fl_core.live.transport import JobMessage, UpdateMessage
@@ -98,6 +101,25 @@ def test_a_killed_client_process_is_a_drop_out_and_the_run_goes_on(name: str) ->
     assert clients[first : first + 2] == [1, 4] == run.simulation.state.gone
     assert {1, 4}.isdisjoint(clients[first + 2 :]) and last.kind is not Kind.LOST
     assert held_to(run).bit_for_bit
+
+
+def test_a_pipe_is_closed_only_once_nothing_is_being_sent() -> None:
+    begun = Event()
+
+    class Slow:
+        def __reduce__(self) -> Any:
+            begun.set()
+            sleep(0.05)
+            return str, ("sent",)
+
+    ours, theirs = Pipe()
+    sender = Sender(ours)
+    sender.outgoing.put(Slow())
+    begun.wait()
+    sender.close()
+    assert theirs.recv() == "sent"
+    with pytest.raises(EOFError):
+        theirs.recv()
 
 
 def test_without_client_processes_no_client_is_left() -> None:
