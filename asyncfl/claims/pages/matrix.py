@@ -119,7 +119,8 @@ def short(outcome: Outcome) -> str:
 def finding(outcome: Outcome) -> str:
     """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open.
 
-    How they are open is left out where there is no room. Of a main result that has not run, the cost.
+    Where there is no room, how they are open is left out, and of several kinds all but the commonest decision.
+    Of a main result that has not run, the cost.
     """
     if outcome.word == "not run":
         return cost(outcome)
@@ -130,7 +131,9 @@ def finding(outcome: Outcome) -> str:
             (first, n), *rest = _decisions(mine)[:3]
             total = len(mine) if evidence == "experiment" else many(len(mine), what)
             parts.append([f"{first} in {n} of {total}", *(f"{word} in {k}" for word, k in rest)])
-    texts = [", ".join(part if len(parts) == 1 else part[:1]) for part in parts]
+    texts = [", ".join(part) for part in parts]
+    if len(parts) > 1 and len("; ".join(texts).split()) > WORDS:
+        texts = [part[0] for part in parts]
     there = Counter(reading.word for reading in outcome.readings)
     corners = f" ({', '.join(outcome.corners)})" if outcome.corners else ""
     decisions = "; ".join(texts) + corners
