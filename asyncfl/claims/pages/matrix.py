@@ -119,7 +119,7 @@ def short(outcome: Outcome) -> str:
 def finding(outcome: Outcome) -> str:
     """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open.
 
-    Where there is no room, how they are open is left out, and of several kinds all but the commonest decision.
+    Where there is no room, how they are open is left out, and all decisions of a kind but the commonest.
     Of a main result that has not run, the cost.
     """
     if outcome.word == "not run":
