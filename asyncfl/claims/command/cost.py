@@ -36,31 +36,30 @@ def command(*, wanted: str | None, scale: str | None, folder_of_claims: Path | N
     papers = papers_of(folder_of_claims, wanted).values()
     every = ("*",) if scale else ()  # claims that need more stand by their scale
     plans = [plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, every)]
-    say_cost(plans, results_of(folder_of_claims))
+    if larger := say_cost(plans, results_of(folder_of_claims)):
+        click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
+    for plan in larger:
+        chosen = f"--paper {plan.paper.name} --scale {plan.scale} --id '*'"
+        click.echo(f"  asyncfl claims run {chosen} --until-decided")
 
 
-def say_cost(plans: list[ClaimPlan], results: Path) -> None:
-    """What is still open, what deciding it takes, and the command for what needs more than two cores."""
+def say_cost(plans: list[ClaimPlan], results: Path) -> list[ClaimPlan]:
+    """Tell what is still open and what deciding it takes; return the plans that need more than two cores."""
     from asyncfl.claims.seconds import ASSUMED
     from benchmarks.tables import print_headed, print_text
 
     rows: list[tuple[str, ...]] = []
-    larger: list[str] = []
+    larger: list[ClaimPlan] = []
     for plan in plans:
         there = open_claims(plan, results)
         runs = {key: time for waiting in there for key, time in waiting.times(waiting.seeds).items()}
         if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in there):
-            larger.append(
-                f"asyncfl claims run --paper {plan.paper.name} --scale {plan.scale} --id '*' --until-decided"
-            )
+            larger.append(plan)
         undecided = f"{len(there)} of {len(plan.claims)}"
         rows.append((plan.paper.title, plan.scale, undecided, str(len(runs)), *total(runs.values())))
     print_headed(("paper", "scale", "open claims", "runs", "time of one core", "of one GPU"), rows)
     print_text(ASSUMED)
-    if larger:
-        click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
-        for line in larger:
-            click.echo(f"  {line}")
+    return larger
 
 
 def total(times: Collection[Time]) -> tuple[str, str]:

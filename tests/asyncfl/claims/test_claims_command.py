@@ -254,6 +254,9 @@ def test_the_cost_of_a_larger_scale_has_its_command(
         monkeypatch.setattr(seconds, "measured", None)  # what was measured is kept
     again = CliRunner().invoke(command, ["cost", "--scale", "paper", *at]).output
     assert again == said
+    named = ["--scale", "paper", "--id", "*", "--until-decided", "--dry-run", *at]
+    table, hint, _ = said.partition("What needs more")
+    assert hint and CliRunner().invoke(command, ["run", *named]).output == table  # its command is this one
 
 
 def test_the_cost_counts_a_paper_s_own_scale_where_two_cores_are_enough(
