@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +57,29 @@ def make_database(folder: Path, name: str) -> None:
 
     with psycopg.connect(f"host={folder} user={USER} dbname=postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
+
+
+@contextmanager
+def kept_from_adding(folder: Path, database: str, table: str, *, more: int) -> Iterator[Callable[[], bool]]:
+    """Let at most so many rows be added to a table meanwhile; tells whether somebody waits to add another."""
+    import psycopg
+
+    where = f"host={folder} user={USER} dbname={database}"
+    with psycopg.connect(where, autocommit=True) as connection:
+        ((rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
+        connection.execute("SELECT pg_advisory_lock(1)")
+        connection.execute(
+            f"""CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF (SELECT count(*) FROM {table}) >= {rows + more} THEN
+                    PERFORM pg_advisory_xact_lock(1);
+                END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER hold BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION hold()"""
+        )
+        yield lambda: bool(connection.execute("SELECT FROM pg_locks WHERE NOT granted").fetchall())
+        connection.execute("SELECT pg_advisory_unlock(1)")
+        connection.execute("DROP FUNCTION hold CASCADE")
 
 
 def _binaries() -> Path | None:
