@@ -159,7 +159,8 @@ def test_an_unfit_node_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
 
     with RayPool[Count](2, environment={"ASYNCFL_WHY": "no data"}, prepare=prepare) as pool:
         pool.submit(Count("job"))
-        with pytest.raises(UserError, match=r"^node .*: OSError: no data"):
+        # A line for each: Ray may still count a node that an earlier test lost.
+        with pytest.raises(UserError, match=r"(?m)^node .*: OSError: no data"):
             finals(pool)
     assert "is left out: OSError: no data" in capsys.readouterr().err
 
