@@ -80,7 +80,7 @@ def one_seed(suite: RecordedSuite) -> str:
         return ""
     return (
         "One seed only: nothing here shows that one strategy is better than another. "
-        "More seeds: asyncfl run with --set seeds=5."
+        "More seeds: the same command with --set seeds=5."
     )
 
 
