@@ -69,6 +69,7 @@ class Head(Frozen):
     claims: list[dict[str, Any]]
     main: tuple[MainResult, ...] = ()
     words: dict[str, str] = Field(default_factory=dict)  # value in an entry's `each` → how statements say it
+    terms: dict[str, str] = Field(default_factory=dict)  # symbol in statements → what it means
     # Id, or pattern such as 'A-best/*' → what was seen, where the entry itself does not say it.
     seen: dict[str, str] = Field(default_factory=dict)
 
@@ -85,6 +86,7 @@ class Paper:
     claims: dict[str, Claim] = field(default_factory=dict)  # by id
     main: dict[str, MainResult] = field(default_factory=dict)  # by id
     words: dict[str, str] = field(default_factory=dict)  # values and names of conditions, for readers
+    terms: dict[str, str] = field(default_factory=dict)  # symbols, for readers
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
         """The scales at which a claim can be judged, smallest first; none for what is computed."""
@@ -121,6 +123,7 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
         return
     paper = papers.setdefault(head.paper, Paper(head.paper, head.title))
     paper.words.update(head.words)
+    paper.terms.update(head.terms)
     known = {id_ for other in papers.values() for id_ in other.claims}
     yield from _scenarios_into(paper, head, path, document)
     yield from _entries_into(paper, head, path, document, known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from asyncfl.claims.claim import SCALES, Claim, Sample
+from asyncfl.claims.claim import SCALES, Claim, Sample, Where
 from asyncfl.claims.files import Paper
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
@@ -97,6 +98,13 @@ class ClaimPlan:
                 raise SampleError(where, f"{name}: {error} (scale {self.scale})") from None
         return by_sample
 
+    def problems(self, claim: Claim) -> list[str]:
+        """The data, and the network, that a claim is judged on, each once."""
+        each = (
+            self._scenario(sample.scenario or "").problems(sample.where) for sample in claim.samples.values()
+        )
+        return list(dict.fromkeys(itertools.chain.from_iterable(each)))
+
     @cached_property
     def _scenarios(self) -> dict[str, ClaimScenario]:
         return {}
@@ -133,6 +141,13 @@ class ClaimScenario:
             if reason := run.experiment.lacks(sample.metric or ""):
                 raise ValueError(f"{run.strategy} in {run.scenario}: {reason}")
         return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
+
+    def problems(self, where: Where) -> Iterator[str]:
+        """The data, and the network, at the points that `where` picks."""
+        for point, spec in zip(self.suite.points, self._said, strict=True):
+            if matches(spec, where):
+                network = (spec["problem"].get("model") or {}).get("name")
+                yield ", ".join(filter(None, (labels.problem(point.spec.problem), network)))
 
     @cached_property
     def _said(self) -> list[dict[str, Any]]:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asyncfl.claims import register
-from asyncfl.claims.claim import Band, Claim, Evidence, Need
+from asyncfl.claims.claim import SCALES, Band, Claim, Evidence, Need
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import COMPUTED, RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.table import MEANS, arranged, besides, interval, number, ranked, worded
+from asyncfl.claims.plan import ClaimPlan
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.main import Outcome, outcomes
@@ -34,18 +35,21 @@ HOW = """\
 - A **main result** has a word that is computed from all of its readings: *reproduced*, every decided
   reading holds and one has the paper's arrangement and workload; *reproduced on stand-ins*, every decided
   reading holds, none of them with both; *depends on the reading*; *not reproduced*, none holds but in
-  corners that are named; *undecided*; *not run*. A reading that holds or fails in each of too few seeds to
-  decide gives no word, but takes a uniform one away: where it is against what all decided readings say, the
-  word is *depends on the reading*. "Not reproduced" is a finding about these readings; the sentence beside it
-  says what the text leaves open.
+  corners that are named; *undecided*; *not run*. A reading that holds or fails in every seed and is not
+  decided yet gives no word, but takes a uniform one away: where it is against what all decided readings
+  say, the word is *depends on the reading*. "Not reproduced" is a finding about these readings; the sentence
+  beside it says what the text leaves open.
 - A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
   reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
-  stand-in. One rule holds for all papers: an arrangement that is a reading for one claim is a reading for
-  all that use it.
+  stand-in; beside it stands what ran. One rule holds for all papers: an arrangement that is a reading for
+  one claim is a reading for all that use it.
+- **Found** is by how much A, the method that the statement puts first, is better than B, whichever way the
+  metric runs; else the number that *Claimed* is about. Its interval has the level of its look.
 - In the matrix a column is an arrangement and a workload. *2/21* in a cell: 2 of 21 decided readings hold.
   The squares beside it are readings, or, of more than five, their shares: 🟩 holds, 🟥 fails, 🟦 no
-  difference, 🟢 holds in each of too few seeds, 🔴 fails in each of them, ⬜ undecided, or compatible with a
-  printed number and imprecise. A main result leads to all of its readings, each with effect and interval.
+  difference, 🟢 holds in every seed, but is not decided yet, 🔴 fails in every seed, ⬜ undecided, or
+  compatible with a printed number and imprecise. A main result leads to all of its readings, each with effect
+  and interval.
 - **Kinds of evidence** are never added up: an experiment; a printed number or theorem that could have
   failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What is true
   of our own code alone is a test, and no claim of theirs.
@@ -68,7 +72,7 @@ HOW = """\
   cannot. Where no test decides and all seeds are on one side, the word is *ahead (behind, holds, fails) in
   k of k seeds*.
 - *Where runs collapse*, the sign test decides, on the typical seed. A run collapses if it diverges, never
-  reaches its target, or ends with less than half of the median accuracy of its seeds.
+  reaches its target, or ends with less than half of the accuracy that a quarter of its method's seeds reach.
 - *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean
   over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
   does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
@@ -113,7 +117,7 @@ layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an eveni
 def readme(readings: Sequence[Reading]) -> str:
     """Return a short table for each paper: what became of each main result, and a finding of a few words."""
     every = outcomes(readings)
-    parts = [f"{matrix.summary(every)} *In favour*, *against*: in each of too few seeds."]
+    parts = [f"{matrix.summary(every)} *In favour*, *against*: in every seed, but not decided yet."]
     for mine in matrix.by_paper(every):
         page = f"docs/claims/{mine[0].paper.name}.md"
         rows = [(_link(outcome, page), matrix.short(outcome), matrix.finding(outcome)) for outcome in mine]
@@ -202,6 +206,7 @@ def _page(paper: Paper, readings: Iterable[Reading]) -> str:
         f"# {paper.title}",
         f"{MADE}; nothing here is written by hand. [How to read it](../claims.md#how-to-read-this).",
         *([_matrix(results)] if results else []),
+        "\n".join(f"- **{term}**: {meaning}" for term, meaning in paper.terms.items()),
     ]
     for outcome in results:
         parts += [f"## {_heading(outcome)}", f"**{outcome.word}** ({outcome.result.place})."]
@@ -221,14 +226,15 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _entries(entries: Sequence[Reading]) -> Iterator[str]:
-    """A table of entries, and under it what was seen, once for all to which it applies."""
+    """A table of entries, and under it what is open and what was seen, once for all to which it applies."""
     if not (entries := ranked(entries)):
         return
-    reasons = list(dict.fromkeys(filter(None, map(_reason, entries))))
-    notes = {reason: f"(note {number})" for number, reason in enumerate(reasons, start=1)}
-    yield _table(HEADER, [_row(reading, notes) for reading in entries])
-    if reasons:
-        yield "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, start=1))
+    texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
+    notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
+    plans = {scale: ClaimPlan(entries[0].paper, scale, ()) for scale in SCALES}
+    yield _table(HEADER, [_row(reading, notes, plans) for reading in entries])
+    if notes:
+        yield "\n".join(f"{number}. {text}" for number, text in enumerate(notes, start=1))
 
 
 def _reason(reading: Reading) -> str:
@@ -238,15 +244,21 @@ def _reason(reading: Reading) -> str:
     return reading.verdict.why if reading.word in {"no effect", "reported"} else ""
 
 
-def _row(reading: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
+def _row(reading: Reading, notes: Mapping[str, str], plans: Mapping[str, ClaimPlan]) -> tuple[str, ...]:
     claim, verdict = reading.claim, reading.verdict
+    where = (
+        "computed"
+        if claim.computed
+        else f"{reading.scale} scale: {'; '.join(plans[reading.scale].problems(claim))}"
+    )
+    said = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (
-        f"{claim.statement} <br>`{claim.id}` · {claim.place}",
+        f"{said} <br>`{claim.id}` · {claim.place}",
         _said(reading, notes),
         _claimed(claim),
         f"{_found(claim, verdict)} {interval(verdict)}".strip(),
         str(verdict.seeds or ""),
-        f"{arranged(reading)}, {'computed' if claim.computed else f'{reading.scale} scale'}",
+        f"{arranged(reading)}, {where}",
     )
 
 

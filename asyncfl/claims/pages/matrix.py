@@ -29,7 +29,6 @@ OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided
 Column = tuple[Arrangement, Workload]
 COLUMNS: tuple[Column, ...] = tuple(product(get_args(Arrangement), get_args(Workload)))
 BAR = 5  # squares, at most
-WORDS = 15  # of a finding, at most
 OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
 KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
 
@@ -117,9 +116,8 @@ def short(outcome: Outcome) -> str:
 
 
 def finding(outcome: Outcome) -> str:
-    """Return what was found in at most 15 words: decisions by kind of evidence, and how many are open.
+    """Return what was found in few words: decisions by kind of evidence, and how many are open.
 
-    Where there is no room, how they are open is left out, and all decisions of a kind but the commonest.
     Of a main result that has not run, the cost.
     """
     if outcome.word == "not run":
@@ -128,19 +126,15 @@ def finding(outcome: Outcome) -> str:
     for evidence, what in KINDS.items():
         mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
         if mine:
-            (first, n), *rest = _decisions(mine)[:3]
-            total = len(mine) if evidence == "experiment" else many(len(mine), what)
-            parts.append([f"{first} in {n} of {total}", *(f"{word} in {k}" for word, k in rest)])
-    texts = [", ".join(part) for part in parts]
-    if len(parts) > 1 and len("; ".join(texts).split()) > WORDS:
-        texts = [part[0] for part in parts]
+            total = str(len(mine)) if evidence == "experiment" else many(len(mine), what)
+            parts.append(_decisions(outcome, mine, total))
     there = Counter(reading.word for reading in outcome.readings)
-    corners = f" ({', '.join(outcome.corners)})" if outcome.corners else ""
-    decisions = "; ".join(texts) + corners
     waiting = ", ".join(f"{there[word]} {SAID[word].short}" for word in OPEN if there[word])
-    if len(f"{decisions} {waiting}".split()) > WORDS:
-        waiting = f"{sum(there[word] for word in OPEN)} open"
-    return "; ".join(filter(None, (decisions, waiting)))
+    far = [
+        f"{table.name}: {table.outside} of {table.cells} numbers beyond 95 %"
+        for table in tables(outcome.readings)
+    ]
+    return "; ".join(filter(None, (*parts, waiting, *far)))
 
 
 def counts(outcome: Outcome) -> str:
@@ -185,7 +179,7 @@ def _of_table(table: PrintedTable) -> str:
     away = table.difference
     mean, low, high = (numbers.number(value, 2) for value in (away.mean, away.low, away.high))
     return (
-        f"{table.name}: {table.outside} of {table.cells} printed numbers outside of their 95 % interval "
+        f"{table.name}: {table.outside} of {table.cells} printed numbers beyond 95 % of our runs "
         f"(a cell holds within ± {table.margin:g} of its number); "
         f"ours − printed {mean} [{low}, {high}] on average over cells"
     )
@@ -212,19 +206,24 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
         said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
         return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
     what = "comparison" if _compare(mine) else KINDS[evidence]
-    (first, n), *rest = _decisions(mine)
-    texts = [f"{first} in {n} of {many(len(mine), f'decided {what}')}"]
-    texts += [f"{word} in {k}" for word, k in rest]
-    corners = ", ".join(outcome.corners)
-    return f"{', '.join(texts)}{f' ({corners})' if corners else ''}"
+    return _decisions(outcome, mine, many(len(mine), f"decided {what}"))
 
 
-def _compare(readings: Iterable[Reading]) -> bool:
-    """Whether all of them say that one is better than another."""
-    return all(reading.claim.kind == "better" for reading in readings)
+def _compare(readings: Sequence[Reading]) -> bool:
+    """Whether all of them say who is ahead, and no method stands on both sides."""
+    sides = [reading.claim.samples for reading in readings if reading.claim.kind == "better"]
+    ahead, behind = ({repr(side[name].strategy) for side in sides if side[name].strategy} for name in "ab")
+    return len(sides) == len(readings) and not ahead & behind
 
 
-def _decisions(readings: Sequence[Reading]) -> list[tuple[str, int]]:
+def _decisions(outcome: Outcome, readings: Sequence[Reading], total: str) -> str:
     """The words of decisions and their counts, the most frequent first; of comparisons, who is ahead."""
-    said, compare = (SAID[reading.word] for reading in readings), _compare(readings)
-    return Counter(word.short if compare else word.long for word in said).most_common()
+    compare = _compare(readings)
+    words = {
+        reading.word: SAID[reading.word].short if compare else SAID[reading.word].long for reading in readings
+    }
+    texts: list[str] = []
+    for word, n in Counter(reading.word for reading in readings).most_common():
+        corners = f" ({', '.join(outcome.corners)})" if word == "confirmed" and outcome.corners else ""
+        texts.append(f"{words[word]} in {n}{'' if texts else f' of {total}'}{corners}")
+    return ", ".join(texts)

@@ -8,10 +8,9 @@
     not run                   none has run
 
 A comparison that is equal within its margin, or without any effect, is decided and does not hold. A reading
-that leans, with all of its seeds on one side and too few of them, is not decided: it gives no word, but takes
-a uniform one away. Where decided readings hold and one leans against, or none holds and one leans for, the
-word is *depends on the reading*. What is compatible with a printed number, and imprecise, counts on neither
-side.
+that leans, with all of its seeds on one side where no test decides, gives no word, but takes a uniform one
+away: where decided readings hold and one leans against, or none holds and one leans for, the word is *depends
+on the reading*. What is compatible with a printed number, and imprecise, counts on neither side.
 """
 
 import fnmatch

@@ -40,7 +40,8 @@ Word = Literal[
 EQUAL = 1e-9  # relative
 POWER = 0.8  # power of a test with as many seeds as would decide
 BOTH = 0.9  # at each of two edges, so that both are met with POWER
-COLLAPSED = 0.5  # of the median over seeds: an accuracy below is that of a run that collapsed
+COLLAPSED = 0.5  # of a usual accuracy: one below is that of a run that collapsed
+USUAL = 0.75  # quantile over seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,13 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
 def collapses(claim: Claim, table: Array) -> Array:
     """Where a run collapsed, by seed: it diverged, missed its target, or has half of a usual accuracy.
 
-    Usual is the median over the seeds of its sample; an accuracy is a share of which more is better.
+    Usual is what a quarter of its sample's seeds reach: where most collapse, the median seed does. An
+    accuracy is a share of which more is better.
     """
     collapsed = ~np.isfinite(table).all(0)
     for sample, metric, row in zip(claim.samples.values(), claim.metrics, table, strict=True):
         if metric.share and metric.higher and sample.along == "last" and sample.reach is None:
-            collapsed |= row < COLLAPSED * np.median(row)
+            collapsed |= row < COLLAPSED * np.quantile(np.nan_to_num(row), USUAL)
     return np.asarray(collapsed)
 
 

@@ -86,13 +86,13 @@ def _of_plan(look: Look, plan: Looks, at: int) -> Look:
 
 
 def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: float) -> int | None:
-    """Seeds that would decide: those of the first later look with enough, or else the number."""
+    """Seeds that would decide: those of the first later look with enough, or a number beyond the plan."""
     seeds = None
     for later in range(min(at + 1, len(plan.seeds) - 1), len(plan.seeds)):
         seeds, there = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
         if seeds is None or (seeds <= there and later > at):
             return None if seeds is None else there
-    return seeds
+    return seeds if seeds is not None and seeds > plan.seeds[-1] else None
 
 
 def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
@@ -131,8 +131,9 @@ def _open(
     """The undecided result, with the seeds that would decide it among as many tests as are open."""
     verdict = look.shown
     if best:
-        name, (p, word) = min(best.items(), key=lambda item: item[1])
-        verdict = replace(verdict, p=p, adjusted=adjusted[look.question, name])
+        name = min(best, key=lambda name: best[name])
+        verdict = replace(verdict, p=best[name][0], adjusted=adjusted[look.question, name])
+    for p, word in (look.tests[name] for name in sorted(look.tests)):  # equality, before a side
         if p <= ERROR:
             verdict = replace(verdict, why=f"{word} but for the other tests of its row")
     if look.lean:

@@ -67,10 +67,10 @@ def median_by_signs(values: np.ndarray, edge: float) -> tuple[float, float]:
 
 
 def some_collapse(claim: Claim, rows: np.ndarray) -> bool:
-    """Whether a run diverged, missed its target, or has less than half of its method's median accuracy."""
+    """Whether a run diverged, missed its target, or has less than half of its method's upper quartile."""
     low = [
         sample.metric == "test/accuracy" and sample.along == "last" and sample.reach is None
-        and row.min() < np.median(row) / 2
+        and row.min() < np.quantile(row, 0.75) / 2
         for sample, row in zip(claim.samples.values(), rows, strict=True)
     ]  # fmt: skip
     return any(low) or not np.isfinite(rows).all()

@@ -94,6 +94,20 @@ def test_more_seeds_on_one_side_say_no_less() -> None:
     assert [judge(BETTER, pair(values)).word for values in (few, more)] == ["leans for"] * 2
 
 
+def test_what_is_open_is_told_as_of_the_last_look() -> None:
+    """Almost decided at the first look and not at the last: neither that word, nor seeds that are there."""
+    row = [BETTER.model_copy(update={"id": f"T-row/{at}", "looks": (8, 16)}) for at in range(6)]
+    first = [0.05, 0.02, 0.05, 0.01, 0.06, 0.05, 0.03, 0.02]
+    later = [-0.05, -0.07, -0.05, -0.06, -0.05, -0.05, -0.03, -0.04]
+    noise = stream(22, "row").normal(0, 0.1, (6, 16))
+    values = {one.id: pair([*noise[at]]) for at, one in enumerate(row[1:], 1)}
+    begun = rules.verdicts({one.id: one for one in row}, values | {row[0].id: pair(first)})[row[0].id]
+    assert begun.word == "leans for" and begun.why == "confirmed but for the other tests of its row"
+    ended = rules.verdicts({one.id: one for one in row}, values | {row[0].id: pair(first + later)})[row[0].id]
+    assert (ended.word, ended.why) == ("undecided", "")
+    assert ended.more is None or ended.more > 16
+
+
 def test_less_is_better_of_a_loss() -> None:
     loss = claim("better", a={}, b={}, metric="fp/loss")
     assert judge(loss, pair(WIN)).word == "refuted"
@@ -229,6 +243,8 @@ def test_where_runs_collapse_signs_decide() -> None:
         assert (found.word, found.p) == ("confirmed", pytest.approx(2 / 2**7))
         assert found.why == "1 of 7 seeds collapse: the sign test decides"
         assert found.found == pytest.approx(0.2, abs=0.05)
+    most = judge(BETTER, samples(a=better, b=[0.1] * 4 + [0.7] * 3))
+    assert most.why == "4 of 7 seeds collapse: the sign test decides"
     few = judge(BETTER, samples(a=better[:3], b=[nan, 0.1, 0.2]))
     assert few.word == "leans for"
     assert judge(BETTER, samples(a=[nan, nan], b=[nan, nan])).word == "undecided"
