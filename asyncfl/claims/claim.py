@@ -71,6 +71,7 @@ Arrangements = Arrangement | dict[ScaleName, Arrangement]
 Workload = Literal["paper", "stand-in"]  # data and model
 Workloads = Workload | dict[ScaleName, Workload]
 Evidence = Literal["experiment", "statement", "bound"]  # kinds that are never added up
+DIVERGED = Metric("diverged", "Diverged", higher=False)  # of a run: 1, or 0
 Failure = Literal[
     "contradicts", "other_workload", "other_arrangement", "outside_conditions", "underspecified", "ours"
 ]
@@ -255,6 +256,8 @@ class Claim(Sample):
 
 def _declared(name: str) -> Metric:
     """The metric as it is known everywhere, or else as a problem of this package declares it."""
+    if name == DIVERGED.name:
+        return DIVERGED
     known = named(name)
     if known.higher is not None or ":" in name or name.startswith(DIAGNOSED):  # no problem's metric
         return known

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncfl.claims.claim import Claim, Sample
+from asyncfl.claims.claim import DIVERGED, Claim, Sample
 from asyncfl.claims.kept import Number
 from asyncfl.claims.plan import ClaimPlan
 from asyncfl.claims.verdicts.rules import flat
@@ -97,13 +97,13 @@ def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float
 
 def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float:
     metric = sample.metric or ""
-    if metric == "diverged":
+    if metric == DIVERGED.name:
         return float(run.status is Status.DIVERGED)
     curve = run.files.curve
     if metric not in curve:
         if metric in run.totals:
             return run.totals[metric]
-        known = ", ".join([*curve, *run.totals, "diverged"])
+        known = ", ".join([*curve, *run.totals, DIVERGED.name])
         raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. There are: {known}")
     clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
     if sample.reach is not None:

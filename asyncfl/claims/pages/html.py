@@ -7,6 +7,7 @@ from jinja2 import FileSystemLoader, Template
 
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.blocks import Block, blocks
+from asyncfl.claims.pages.ran_on import RanOn
 from asyncfl.claims.pages.table import (
     anchor,
     arranged,
@@ -50,7 +51,7 @@ def template(name: str) -> Template:
     """A template of this folder, with the style sheet and the script of the report page."""
     words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, worded)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
-    folder.filters = {**folder.filters, **{word.__name__: word for word in words}}
+    folder.filters = {**folder.filters, **{word.__name__: word for word in words}, "ran_on": RanOn()}
     return folder.get_template(name)
 
 

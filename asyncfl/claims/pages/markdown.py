@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asyncfl.claims import register
-from asyncfl.claims.claim import SCALES, Band, Claim, Evidence, Need
+from asyncfl.claims.claim import Band, Claim, Evidence, Need
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import COMPUTED, RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.pages import matrix
+from asyncfl.claims.pages.ran_on import RanOn
 from asyncfl.claims.pages.table import MEANS, arranged, besides, interval, number, ranked, worded
-from asyncfl.claims.plan import ClaimPlan
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.main import Outcome, outcomes
@@ -231,8 +231,8 @@ def _entries(entries: Sequence[Reading]) -> Iterator[str]:
         return
     texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
     notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
-    plans = {scale: ClaimPlan(entries[0].paper, scale, ()) for scale in SCALES}
-    yield _table(HEADER, [_row(reading, notes, plans) for reading in entries])
+    ran_on = RanOn()
+    yield _table(HEADER, [_row(reading, notes, ran_on(reading)) for reading in entries])
     if notes:
         yield "\n".join(f"{number}. {text}" for number, text in enumerate(notes, start=1))
 
@@ -244,13 +244,9 @@ def _reason(reading: Reading) -> str:
     return reading.verdict.why if reading.word in {"no effect", "reported"} else ""
 
 
-def _row(reading: Reading, notes: Mapping[str, str], plans: Mapping[str, ClaimPlan]) -> tuple[str, ...]:
+def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
     claim, verdict = reading.claim, reading.verdict
-    where = (
-        "computed"
-        if claim.computed
-        else f"{reading.scale} scale: {'; '.join(plans[reading.scale].problems(claim))}"
-    )
+    where = "computed" if claim.computed else f"{reading.scale} scale: {ran_on}"
     said = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (
         f"{said} <br>`{claim.id}` · {claim.place}",

@@ -1,0 +1,19 @@
+"""What readings ran on: data and network, as suites name them."""
+
+from asyncfl.claims.plan import ClaimPlan
+from asyncfl.claims.verdicts.readings import Reading
+
+
+class RanOn:
+    """The data and the network of readings; each scenario is read once."""
+
+    def __init__(self) -> None:
+        self._plans: dict[tuple[str, str], ClaimPlan] = {}
+
+    def __call__(self, reading: Reading) -> str:
+        """Return them, such as `mnist, logistic`; empty for what is computed."""
+        if reading.claim.computed:
+            return ""
+        paper, scale = reading.paper, reading.scale
+        plan = self._plans.setdefault((paper.name, scale), ClaimPlan(paper, scale, ()))
+        return "; ".join(plan.problems(reading.claim))
