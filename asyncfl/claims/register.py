@@ -2,14 +2,14 @@
 
 `asyncfl/claims/decisions/<paper>.yaml` has a line for each decision. Beside it, `<paper>.csv` has the
 digest of what each entry is judged by: first when its first numbers were stored, then once for each decision
-that changed it. An entry that differs from its last digest was changed without a line, which a test refuses.
+that changed it; and as `main/ID`, that of the readings and corners of each main result. One that differs from
+its last digest was changed without a line, which a test refuses.
 """
 
 import csv
 import fnmatch
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from asyncfl.claims import kept
 from asyncfl.claims.claim import SCALES, Claim
-from asyncfl.claims.files import Paper
+from asyncfl.claims.files import MainResult, Paper
 from asyncfl.claims.kept import COMPUTED
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import lines_of
@@ -67,10 +67,13 @@ def decisions(paper: Paper, results: Path = kept.RESULTS) -> tuple[Decision, ...
         raise UserError(*lines_of(path, error, Register, document)) from None
 
 
-def digest(claim: Claim) -> str:
-    """A short hash of all that an entry is judged by."""
-    judged = claim.model_dump(mode="json", exclude=PROSE, exclude_defaults=True)
-    judged["unjudged"] = bool(claim.unjudged)
+def digest(judged_by: Claim | MainResult) -> str:
+    """A short hash of all that an entry, or a main result, is judged by."""
+    if isinstance(judged_by, MainResult):
+        judged = judged_by.model_dump(mode="json", include={"readings", "corners"})
+    else:
+        judged = judged_by.model_dump(mode="json", exclude=PROSE, exclude_defaults=True)
+        judged["unjudged"] = bool(judged_by.unjudged)
     return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -86,18 +89,18 @@ def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[
 
 
 def changed(paper: Paper, results: Path = kept.RESULTS) -> list[str]:
-    """The entries with numbers that are not judged as their last digest has it."""
+    """The entries with numbers, and the main results, that are not judged as their last digest has it."""
     last = {id_: digests[-1][0] for id_, digests in history(paper, results).items()}
-    return [id_ for id_ in _with_numbers(paper, results) if last.get(id_) != digest(paper.claims[id_])]
+    return [id_ for id_, now in _digests(paper, results).items() if last.get(id_) != now]
 
 
 def record(paper: Paper, results: Path = kept.RESULTS) -> int:
-    """Store the digests of entries that are new or were changed by a decision, and return how many.
+    """Store the digests of what is new or was changed by a decision, and return how many.
 
-    UserError, and nothing is stored, if an entry was changed without a line in the register.
+    UserError, and nothing is stored, if something was changed without a line in the register.
     """
     past, known, wrong = history(paper, results), decisions(paper, results), []
-    fresh = changed(paper, results)
+    fresh, now = changed(paper, results), _digests(paper, results)
     for id_ in fresh:
         used = {decision for _, decision in past.get(id_, ())}
         concerned = (decision.id for decision in reversed(known) if decision.concerns(id_))
@@ -107,7 +110,7 @@ def record(paper: Paper, results: Path = kept.RESULTS) -> int:
                 f"{_path(paper, results, 'yaml')}: no decision on {id_}, which was changed after its numbers "
                 "were seen: say what, with the outcome known and the reason"
             )
-        past.setdefault(id_, []).append((digest(paper.claims[id_]), why))
+        past.setdefault(id_, []).append((now[id_], why))
     if wrong:
         raise UserError(*wrong)
     _write(_path(paper, results, "csv"), past)
@@ -115,18 +118,18 @@ def record(paper: Paper, results: Path = kept.RESULTS) -> int:
 
 
 def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
-    """Store the digests of entries that have their first numbers."""
+    """Store the digests of what has its first numbers."""
     past = history(paper, results)
-    first = [id_ for id_ in _with_numbers(paper, results) if id_ not in past]
-    _write(
-        _path(paper, results, "csv"), {**past, **{id_: [(digest(paper.claims[id_]), "")] for id_ in first}}
-    )
+    first = {id_: [(now, "")] for id_, now in _digests(paper, results).items() if id_ not in past}
+    _write(_path(paper, results, "csv"), past | first)
 
 
-def _with_numbers(paper: Paper, results: Path) -> Iterator[str]:
+def _digests(paper: Paper, results: Path) -> dict[str, str]:
+    """The digests of entries that have numbers, and of the main results."""
     files = (kept.path(paper.name, scale, results) for scale in (COMPUTED, *SCALES))
     ids = {number.claim for file in files for number in kept.read(file)}
-    return (id_ for id_ in paper.claims if id_ in ids)
+    entries = {id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids}
+    return entries | {f"main/{id_}": digest(result) for id_, result in paper.main.items()}
 
 
 def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:

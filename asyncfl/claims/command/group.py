@@ -188,7 +188,7 @@ def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
 @command.command(name="register")
 @files
 def write_register(folder_of_claims: Path | None) -> None:
-    """Store the digests of entries that have numbers; a change must have a line in the register.
+    """Store digests of entries with numbers, and of main results; a change must have a line in the register.
 
     The register is a file for each paper in decisions/, beside the claims: entries, change, the outcome known
     at the time, and reason.

@@ -102,9 +102,9 @@ CHANGES = """\
 ## Changes after numbers were seen
 
 Each change of a class, margin, rule or space of an entry after numbers of it were seen
-(`asyncfl/claims/decisions/`). An entry that changes without a line here fails a test, by a digest of
-what it is judged by; digests begin on 2026-11-23, and what was changed before was read off the history of
-the repository.
+(`asyncfl/claims/decisions/`). An entry, or the list of readings and corners of a main result, that changes
+without a line here fails a test, by a digest; digests begin on 2026-11-23, of main results on 2026-11-26, and
+what was changed before was read off the history of the repository.
 """
 
 

@@ -1,5 +1,6 @@
 """The register: an entry with numbers cannot change what it is judged by without a line that says so."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,24 @@ def test_a_change_needs_a_line(toy: Path, old: str, new: str) -> None:
     assert register.record(read(toy), results) == 1
     assert register.changed(read(toy), results) == []
     assert [decision for _, decision in register.history(read(toy), results)[ID]] == ["", "2026-11-23-it"]
+
+
+def test_a_main_result_does_not_change_its_readings_or_corners_without_a_line(toy: Path) -> None:
+    results, main = toy / "results", {"id": "it", "words": "It works", "place": "§1", "readings": ["T-*"]}
+
+    def write(**changed: object) -> None:
+        (toy / "toy.yaml").write_text(f"{CLAIMS}\nmain: {json.dumps([{**main, **changed}])}\n")
+
+    write()
+    register.begin(read(toy), results)
+    write(words="It hardly works", open="How is lost.")
+    assert register.changed(read(toy), results) == []
+    for change in ({"corners": {"slow ones": [ID]}}, {"readings": [ID]}):
+        write(**change)
+        assert register.changed(read(toy), results) == ["main/it"]
+    decide(toy, "2026-11-23-it", entries="main/it")
+    assert register.record(read(toy), results) == 1
+    assert register.changed(read(toy), results) == []
 
 
 def test_a_line_serves_one_change_of_an_entry(toy: Path) -> None:
