@@ -160,11 +160,12 @@ def _workloads(problems: Iterable[str]) -> str:
 
 def _sooner_than_reference(standing: Standing, where: str) -> dict[str, str]:
     """Return the strategies, the best first, each with its speed-up as a reason to compare it."""
-    times = {standing.costs.strategies[a]: exp(standing.scores[a]) for a in standing.order}
+    names, bounds = standing.costs.strategies, standing.bounds
     return {
-        name: f"{numbers.number(own, 2)} × sooner than tuned {standing.reference} {where}"
-        for name, own in times.items()
-        if name != standing.reference
+        names[a]: f"{BOUNDS[bounds[a]]}{numbers.number(exp(standing.scores[a]), 2)} × sooner than tuned "
+        f"{standing.reference} {where}"
+        for a in standing.order
+        if names[a] != standing.reference
     }
 
 

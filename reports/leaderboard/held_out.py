@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from fl_core.streams import stream
 from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.standing import bound, spearman, standing
+from reports.leaderboard.standing import RESAMPLES, bound, spearman, standing
 from reports.leaderboard.tables import ONE_SETTING, RULESETS, Tables
 
 
@@ -45,7 +46,21 @@ def missed(tables: Tables) -> pd.Series:
 def bounds(tables: Tables) -> dict[str, str]:
     """Return what each entry's speed-up there is a bound of."""
     late = missed(tables) > 0
-    return {str(name): bound(own, late[tables.rules.reference]) for name, own in late.items()}
+    reference = tables.rules.reference
+    return {str(name): "" if name == reference else bound(own, late[reference]) for name, own in late.items()}
+
+
+def places(scored: pd.Series) -> dict[str, float]:
+    """Return the place of each entry, 1 for the first; equal ones share theirs."""
+    return {str(name): place for name, place in scored.rank(ascending=False).items()}
+
+
+def over_scenarios(tables: Tables) -> pd.DataFrame:
+    """Return scores in resampled held-out scenarios, [draws, entries]."""
+    means = pd.DataFrame([scores(alone) for _, alone in each(tables)])
+    count = len(means)
+    times = stream(0, "held out").multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    return pd.DataFrame(times @ means.to_numpy() / count, columns=means.columns)
 
 
 def correlations(tables: Tables) -> dict[str, float]:

@@ -7,12 +7,21 @@ import numpy as np
 import pandas as pd
 
 from fl_core.text import listed, many
+from reports import numbers
 from reports.leaderboard import charts, printed
 from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.held_out import bounds, correlations, each, missed, scores
+from reports.leaderboard.held_out import bounds, correlations, each, missed, over_scenarios, places, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios
-from reports.leaderboard.standing import BOLD, BOUNDS, Standing, spearman, standing, standing_table
+from reports.leaderboard.standing import (
+    BOLD,
+    BOUNDS,
+    Standing,
+    interval,
+    spearman,
+    standing,
+    standing_table,
+)
 from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 from reports.tables import markdown
 
@@ -24,7 +33,17 @@ LEVEL = 0.8  # correlation between orders from which on they are said to agree
 SPEEDUPS = (
     "Thick lines are 95 % over seeds, thin ones over scenarios; hollow dots are shown to be behind the "
     "first. ≥: at least that, since tuned {reference} missed a target that the strategy always met; ≤ is the "
-    "reverse."
+    "reverse; ~: both missed some, so that it is neither."
+)
+SCOPE = (
+    "The models are linear, on features and on words, and clients have the same mean speed: slow ones and "
+    "phones are in the held-out part alone."
+)
+COSTS = (
+    "As multiples of tuned {reference}; of updates that arrive and bytes that are uploaded less is better. "
+    "Models sent down and work that is abandoned are not counted, nor what a run that missed would still "
+    "take: Rennala and Ringmaster with S or R of 1 send the model to all clients at every update. A run "
+    "stops soon after the hard target, so that accuracy at the end is that of stopping."
 )
 HOW = """\
 ## How it is measured
@@ -33,17 +52,18 @@ HOW = """\
   that of the strategy: the geometric mean over scenarios and seeds, of the same data, first model and job
   lengths. It depends on no other entry. A run that misses the target counts at the end of its budget, and is
   counted as missed.
-- The **budget** of a scenario is three times the median time of tuned {reference} to the easy target, and 30
-  of its rounds at least. **Targets** are 90 % (easy) and 98 % (hard) of what the best strategy of a pilot
-  reaches within it, median over seeds.
+- The **budget** of a scenario is three times the median time of a pilot's {reference} to the easy target, and
+  30 of its rounds at least. **Targets** are 90 % (easy) and 98 % (hard) of what the best strategy of the
+  pilot reaches within it, median over seeds.
 - **Tuning** is a design: the same {points} points of a scrambled Sobol sequence in every scenario, over the
   rates, the strategy's own parameters, K, the local steps, and the server's optimiser where the strategy
   takes one; on validation data, one seed, and two more for the best quarter.
 - **Tuned** takes the best point of each scenario; **one setting** the point that is best over the other
   scenarios of the workload; the **budget curve** is what the best of k random points is expected to reach.
 - **Final runs** have {seeds} fresh seeds and test data. Of the two intervals (95 %) one is over seeds, of the
-  final runs and of tuning, the other over scenarios. **P(first)** is over both. **Bold** is who is first with
-  a probability of {bold:g} or more.
+  final runs and of the design's, the other over scenarios. **P(first)** is over both. None includes the
+  luck of the {points} points, which are one draw. **Bold** is who is first with a probability of {bold:g} or
+  more.
 
 [How an entry is made and verified, and what the board does not say](how-to/leaderboard.md).
 """
@@ -80,9 +100,9 @@ def what_is_scored(tables: Tables) -> str:
     return (
         f"Leaderboard {rules.version}: how many times sooner than tuned {rules.reference} each strategy "
         f"meets the hard target, over {many(len(scenarios), 'scenario')} of {workloads}, with intervals of "
-        "95 % over seeds and over scenarios. Updates and bytes until then as multiples of "
-        f"{rules.reference}’s; missed: runs that never met it. ≥, ≤: at least, at most, where one of the two "
-        "never met it."
+        "95 % over seeds and over scenarios. Updates that arrived and bytes uploaded until then as multiples "
+        f"of {rules.reference}’s; missed: runs that never met it. ≥, ≤: at least, at most, where one of the "
+        "two missed some; ~: both did."
     )
 
 
@@ -111,7 +131,8 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
         f"# Leaderboard {rules.version}",
         *(said for agrees, said in agreement if not agrees),
         _lead(table, own),
-        _lead_held_out(tables, table.index[0]),
+        _lead_held_out(tables, table, own),
+        SCOPE,
         printed.leaders(own),
         f"![Speed-up of each strategy with both intervals]({STEM}-speedups.svg)",
         SPEEDUPS.format(reference=rules.reference),
@@ -120,7 +141,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
         *(said for agrees, said in agreement if agrees),
         "## Time against bytes",
         f"![Speed-up against bytes]({STEM}-bytes.svg)",
-        f"As multiples of tuned {rules.reference}; of updates and bytes less is better.",
+        COSTS.format(reference=rules.reference),
         markdown(*printed.columns(printed.summary(table), printed.BESIDE)),
         "## How much tuning it takes",
         "Tuned to each scenario, with one setting for all, and with the best of few random points.",
@@ -141,7 +162,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
 
 def _lead(table: pd.DataFrame, own: Standing) -> str:
     first, row = table.index[0], table.iloc[0]
-    level = [name for name in table.index[~table["behind"]] if name != first]
+    level = [_alike(own, first, name) for name in table.index[~table["behind"]] if name != first]
     speedup = f"{BOUNDS[row['bound']]}{printed.times(row['speedup'])}"
     seeds, scenarios = (printed.interval_over(row, over) for over in ("seeds", "scenarios"))
     said = (
@@ -149,44 +170,79 @@ def _lead(table: pd.DataFrame, own: Standing) -> str:
         f"({seeds} over seeds, {scenarios} over scenarios), and is first with a probability of "
         f"{row['first']:.2f}"
     )
-    if not level:
-        return f"{said}; every other strategy is shown to be behind it."
-    return f"{said}; not separated from it: {', '.join(level)}."
+    if level:
+        said += f"; not separated from it: {', '.join(level)}."
+    else:
+        said += "; every other strategy is shown to be behind it."
+    late = table.loc[own.reference]
+    if not late["missed"]:
+        return said
+    return (
+        f"{said} Tuned {own.reference} itself misses the target in {late['missed']} of {late['runs']} runs."
+    )
 
 
-def _lead_held_out(tables: Tables, first: str) -> str:
-    """Return who is first in the held-out scenarios, and where the board's first is, at worst, too.
+def _alike(own: Standing, first: str, name: str) -> str:
+    """Return the name, and in how many scenarios all of its runs take the times of the first's."""
+    one, other = (own.costs.finals[own.ruleset][own.costs.strategies.index(entry)] for entry in (first, name))
+    same = int((one == other).all(-1).sum())
+    return f"{name} (the same times in {same} of {len(one)} scenarios)" if same else name
+
+
+def _lead_held_out(tables: Tables, table: pd.DataFrame, own: Standing) -> str:
+    """Return who is first in the held-out scenarios, where the board's first are, and if orders agree.
 
     Empty without them.
     """
     there = scores(tables)
     if there.empty:
         return ""
-    own, places = bounds(tables), _places(there)
+    marks, place, draws = bounds(tables), places(there), over_scenarios(tables)
 
     def sooner(name: str) -> str:
-        return f"{BOUNDS[own[name]]}{printed.times(np.exp(there[name]))}"
+        return f"{BOUNDS[marks[name]]}{printed.times(np.exp(there[name]))}"
 
-    leader = str(there.index[0])
+    first, leader = str(table.index[0]), str(there.index[0])
+    low, high = (numbers.number(float(np.exp(end)), 2) for end in interval(draws[leader].to_numpy()))
     said = (
         f"In the held-out scenarios, where nothing was tuned, {leader} is soonest: "
-        f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting"
+        f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting ([{low}, {high}] over "
+        f"scenarios, in {(draws.idxmax(axis=1) == leader).mean():.2f} of whose draws it is first)"
     )
-    if first not in places:
+    if first not in place:
         return f"{said}."
     if leader != first:
-        said += f"; {first} has place {places[first]} of {len(places)} there, {sooner(first)}"
-    single = {scenario: _places(scores(alone)).get(first, 0) for scenario, alone in each(tables)}
-    worst = max(single, key=lambda scenario: single[scenario])
-    if single[worst] <= places[first]:
-        return f"{said}."
-    place = f"**In one of them {first} has place {single[worst]} of {len(places)}**: {worst}"
-    return f"{said}. {place} ([what the board does not say](how-to/leaderboard.md))."
+        said += f"; {first} has place {place[first]:g} of {len(place)} there, {sooner(first)}"
+    level = [name for name in table.index[~table["behind"]] if name != first and name in place]
+    said += "".join(f"; {name} has place {place[name]:g}" for name in level if name != leader)
+    return " ".join((f"{said}.", *_worst_held_out(tables, first, place[first]), *_other_orders(tables)))
 
 
-def _places(scored: pd.Series) -> dict[str, int]:
-    """Return the place of each entry, 1 for the first."""
-    return {str(name): place for place, name in enumerate(scored.index, 1)}
+def _worst_held_out(tables: Tables, first: str, usual: float) -> Iterator[str]:
+    """Yield where the board's first has its worst place, if that is worse than over all scenarios."""
+    single = {scenario: (alone, places(scores(alone))) for scenario, alone in each(tables)}
+    worst = max(single, key=lambda scenario: single[scenario][1].get(first, 0))
+    alone, place = single[worst]
+    if place.get(first, 0) <= usual:
+        return
+    late = missed(alone)
+    never = (
+        int((late == len(tables.rules.final_seeds)).sum())
+        if late[first] == len(tables.rules.final_seeds)
+        else 0
+    )
+    unmet = f", where its runs all miss the target, as those of {never - 1} others" if never > 1 else ""
+    yield (
+        f"**In one of them {first} has place {place[first]:g} of {len(place)}**: {worst}{unmet} "
+        "([what the board does not say](how-to/leaderboard.md))."
+    )
+
+
+def _other_orders(tables: Tables) -> Iterator[str]:
+    """Yield the held-out scenarios whose order is not the board's."""
+    agree = {scenario: correlations(alone)[ONE_SETTING] for scenario, alone in each(tables)}
+    if other := [f"{scenario} ({value:.2f})" for scenario, value in agree.items() if value < LEVEL]:
+        yield f"The order is another one than the board's, by rank correlation, in {listed(other)}."
 
 
 def _profiles(times: pd.DataFrame) -> list[str]:
@@ -224,17 +280,17 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
     if there.empty:
         return []
     board = pd.Series(own.scores, index=own.costs.strategies).rank(ascending=False).reindex(there.index)
-    marks, count = bounds(tables), missed(tables)
+    marks, count, place = bounds(tables), missed(tables), places(there)
     runs = len(tables.held_out_scenarios) * len(tables.rules.final_seeds)
     rows = [
         (
             str(name),
             printed.sooner(marks[str(name)], np.exp(value)),
-            str(place),
+            f"{place[str(name)]:g}",
             f"{board[str(name)]:g}",
             f"{count[str(name)]} of {runs}",
         )
-        for place, (name, value) in enumerate(there.items(), 1)
+        for name, value in there.items()
     ]
     said = (
         "Never tuned in, run once with the one setting that is best over the board's scenarios of the "
@@ -253,13 +309,13 @@ def _each_held_out(tables: Tables, first: str) -> str:
     rows = []
     for scenario, there in each(tables):
         ahead, marks = scores(there), bounds(there)
-        leader = str(ahead.index[0])
+        leaders = [str(name) for name, score in ahead.items() if np.isclose(score, ahead.iloc[0])]
         rows.append(
             (
                 scenario,
-                leader,
-                printed.sooner(marks[leader], np.exp(ahead[leader])),
-                str(_places(ahead).get(first, "–")),
+                ", ".join(leaders),
+                printed.sooner(marks[leaders[0]], np.exp(ahead.iloc[0])),
+                f"{places(ahead)[first]:g}" if first in ahead else "–",
                 f"{correlations(there)[ONE_SETTING]:.2f}",
             )
         )

@@ -13,7 +13,7 @@ from reports.leaderboard.tables import ONE_SETTING, Tables
 from reports.tables import markdown
 
 STANDING = ("Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Missed")
-BESIDE = ("Strategy", "Sooner", "Easy target", "Updates", "Bytes", "At the end (%)", "Worst client (%)")
+BESIDE = ("Strategy", "Sooner", "Easy target", "Updates", "Uploaded", "At the end (%)", "Worst client (%)")
 COUNTS = (1, 4, 16)  # points of a budget curve in the table, and all
 
 Printed = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
@@ -22,8 +22,8 @@ Printed = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
 def summary(table: pd.DataFrame) -> Printed:
     """Return head and rows of the standing."""
     head = (
-        "Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Easy target", "Updates", "Bytes",
-        "At the end (%)", "Worst client (%)", "Missed",
+        "Strategy", "Sooner", "95 % seeds", "95 % scenarios", "P(first)", "Easy target", "Updates",
+        "Uploaded", "At the end (%)", "Worst client (%)", "Missed",
     )  # fmt: skip
     rows = [
         (
@@ -77,6 +77,8 @@ def across(own: Standing, workloads: Sequence[str]) -> list[str]:
     """Return a table for each workload: strategies down, the best there first, and its scenarios across."""
     scores, scenarios = own.by_scenario, own.costs.scenarios
     places = rankdata(-scores, axis=0)  # equal ones share theirs
+    unmet = (own.costs.reached[own.ruleset] == 0).all(-1)
+    unmet &= unmet[own.costs.strategies.index(own.reference)]  # by neither: there is nothing to compare
     parts = []
     for problem in workloads:
         at = np.flatnonzero(scenarios.get_level_values(0) == problem).tolist()
@@ -90,7 +92,7 @@ def across(own: Standing, workloads: Sequence[str]) -> list[str]:
                 own.costs.strategies[a],
                 sooner(everywhere[a], np.exp(mean[a])),
                 *(
-                    f"{sooner(bound[a], np.exp(scores[a, s]))} ({places[a, s]:g})"
+                    f"{'–' if unmet[a, s] else sooner(bound[a], np.exp(scores[a, s]))} ({places[a, s]:g})"
                     for s, bound in zip(at, bounds, strict=True)
                 ),
             )

@@ -19,7 +19,7 @@ from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 RESAMPLES = 2000
 LEVEL = 0.95
 BOLD = 0.8  # probability of being first from which a strategy is said to lead
-BOUNDS = {"≥": "at least ", "≤": "at most ", "": ""}  # of a speed-up, in words
+BOUNDS = {"≥": "at least ", "≤": "at most ", "~": "about ", "": ""}  # of a speed-up, in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,10 @@ class Standing:
     def bounds(self) -> list[str]:
         """What each speed-up is a bound of (see `bound`)."""
         missed = (self.costs.reached[self.ruleset] == 0).any((1, 2))
-        late = (self.costs.reached[TUNED][self.costs.strategies.index(self.reference)] == 0).any()
-        return [bound(own, late) for own in missed]
+        own = self.costs.strategies.index(self.reference)
+        late = (self.costs.reached[TUNED][own] == 0).any()
+        exact = own if self.ruleset == TUNED else None  # the reference over itself
+        return ["" if at == exact else bound(missed, late) for at, missed in enumerate(missed)]
 
     @cached_property
     def over_seeds(self) -> Array:
@@ -146,8 +148,10 @@ class Standing:
 
 
 def bound(missed: bool, reference_missed: bool) -> str:
-    """Return '≥' for a speed-up where only the reference missed the target, '≤' where only the entry did."""
-    return "" if missed == reference_missed else "≥" if reference_missed else "≤"
+    """Return '≥' for a speed-up where only the reference missed the target, '≤' only the entry, '~' both."""
+    if missed and reference_missed:
+        return "~"
+    return "≥" if reference_missed else "≤" if missed else ""
 
 
 def _at(table: Array, points: Array) -> Array:

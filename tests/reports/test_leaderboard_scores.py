@@ -22,10 +22,10 @@ from reports.leaderboard import charts, profiles
 from reports.leaderboard import standing as standing_module
 from reports.leaderboard.choice import best_of, budget_curves, for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
-from reports.leaderboard.held_out import bounds, correlations, missed, scores
+from reports.leaderboard.held_out import bounds, correlations, missed, over_scenarios, places, scores
 from reports.leaderboard.marks import unequal, untuned
 from reports.leaderboard.page import write
-from reports.leaderboard.printed import horizon
+from reports.leaderboard.printed import across, horizon
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules
 from reports.leaderboard.standing import interval, spearman, standing, standing_table
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, RULESETS, TUNED, Tables
@@ -237,10 +237,12 @@ def test_runs_without_the_target_count_at_the_budget_and_are_marked(three: Table
     )
     unmet = replace(slow, finals=early)
     found = standing_table(standing(unmet), unmet)
-    assert found["bound"].to_dict() == {name: "≥" * (name not in ("Never", "FedAvg")) for name in found.index}
+    assert found["bound"].to_dict() == {"FedAvg": "", "Never": "~", "ACE": "≥", "FedBuff": "≥"}
     late = replace(slow, finals=slow.finals.assign(time_hard=inf))
     found = standing_table(standing(late), late)
-    assert found["speedup"].eq(1).all() and found["bound"].eq("").all() and not found["behind"].any()
+    assert found["speedup"].eq(1).all() and not found["behind"].any()
+    assert found["bound"].to_dict() == {name: "~" * (name != "FedAvg") for name in found.index}
+    assert "| FedBuff | ~ 1.0 × | – (2.5) |" in across(standing(late), ["a"])[1].replace("\u00a0", " ")
 
 
 def test_the_best_of_k_random_points_is_the_mean_over_all_draws() -> None:
@@ -331,10 +333,31 @@ def test_held_out_scores_and_their_rank_correlation_by_hand() -> None:
     assert scores(never)["ACE"] == 0 and scores(never)["FedBuff"] == pytest.approx(log(2) - 0.015)
     assert missed(same).to_dict() == {"ACE": 0, "FedAvg": 0, "FedBuff": 0}
     assert missed(never).to_dict() == {"ACE": 8, "FedAvg": 8, "FedBuff": 0}
-    assert bounds(never) == {"ACE": "", "FedAvg": "", "FedBuff": "≥"} and set(bounds(same).values()) == {""}
+    assert bounds(never) == {"ACE": "~", "FedAvg": "", "FedBuff": "≥"} and set(bounds(same).values()) == {""}
     lacking = replace(same, held_out=same.held_out.query("strategy != 'ACE' or seed > 0"))
     assert set(scores(lacking).index) == {"FedBuff", "FedAvg"}
     assert correlations(board(**ENTRIES)) == {}
+
+
+def test_held_out_scenarios_that_are_drawn_anew() -> None:
+    """Twice as soon in one of two and level in the other: log 2, half of it, or 0, at odds of 1 : 2 : 1."""
+    same = held_out({"FedBuff": 40, "ACE": 80, "FedAvg": 80})
+    own = same.held_out
+    level = own.assign(time_hard=own["time_hard"].mask(own["problem"] == "b", 80))
+    draws = over_scenarios(replace(same, held_out=level))["FedBuff"]
+    shares = (draws / log(2)).round(6).value_counts(normalize=True).to_dict()
+    assert shares == pytest.approx({0.0: 0.25, 0.5: 0.5, 1.0: 0.25}, abs=0.05)
+    assert places(scores(same)) == {"FedBuff": 1, "ACE": 2.5, "FedAvg": 2.5}
+
+
+def test_the_first_screen_says_that_the_unit_misses_and_who_runs_alike(tmp_path: Path) -> None:
+    twin = {name: [row | {"strategy": "Twin"} for row in rows] for name, rows in ENTRIES["FedBuff"].items()}
+    tables = board(**ENTRIES, Twin=twin)
+    finals = tables.finals
+    late = finals.assign(time_hard=finals["time_hard"].mask(finals["strategy"] == "FedAvg", inf))
+    text = write(replace(tables, finals=late), tmp_path).read_text()
+    assert "the same times in 12 of 12 scenarios)" in text
+    assert " Tuned FedAvg itself misses the target in 48 of 48 runs." in text
 
 
 def test_the_first_screen_names_the_held_out_scenario_where_the_boards_first_is_last(tmp_path: Path) -> None:
