@@ -131,7 +131,7 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
         f"# Leaderboard {rules.version}",
         *(said for agrees, said in agreement if not agrees),
         _lead(table, own),
-        _lead_held_out(tables, table, own),
+        _lead_held_out(tables, table),
         SCOPE,
         printed.leaders(own),
         f"![Speed-up of each strategy with both intervals]({STEM}-speedups.svg)",
@@ -184,12 +184,12 @@ def _lead(table: pd.DataFrame, own: Standing) -> str:
 
 def _alike(own: Standing, first: str, name: str) -> str:
     """Return the name, and in how many scenarios all of its runs take the times of the first's."""
-    one, other = (own.costs.finals[own.ruleset][own.costs.strategies.index(entry)] for entry in (first, name))
-    same = int((one == other).all(-1).sum())
-    return f"{name} (the same times in {same} of {len(one)} scenarios)" if same else name
+    entries = [own.costs.strategies.index(entry) for entry in (first, name)]
+    alike = np.equal(*own.costs.finals[own.ruleset][entries]).all(-1)
+    return f"{name} (the same times in {alike.sum()} of {len(alike)} scenarios)" if alike.any() else name
 
 
-def _lead_held_out(tables: Tables, table: pd.DataFrame, own: Standing) -> str:
+def _lead_held_out(tables: Tables, table: pd.DataFrame) -> str:
     """Return who is first in the held-out scenarios, where the board's first are, and if orders agree.
 
     Empty without them.
@@ -225,13 +225,10 @@ def _worst_held_out(tables: Tables, first: str, usual: float) -> Iterator[str]:
     alone, place = single[worst]
     if place.get(first, 0) <= usual:
         return
-    late = missed(alone)
-    never = (
-        int((late == len(tables.rules.final_seeds)).sum())
-        if late[first] == len(tables.rules.final_seeds)
-        else 0
+    never = missed(alone) == len(tables.rules.final_seeds)
+    unmet = (
+        f", where its runs all miss the target, as those of {never.sum() - 1} others" if never[first] else ""
     )
-    unmet = f", where its runs all miss the target, as those of {never - 1} others" if never > 1 else ""
     yield (
         f"**In one of them {first} has place {place[first]:g} of {len(place)}**: {worst}{unmet} "
         "([what the board does not say](how-to/leaderboard.md))."
