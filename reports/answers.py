@@ -40,20 +40,23 @@ def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: st
     else:
         yield f"They are equal: {amount}."
     means = [metric.with_unit(mean) for mean in comparison.means]
-    yield f"{first} {means[0]}, {second} {means[1]}."
+    yield f"Mean: {first} {means[0]}, {second} {means[1]}."
 
 
 def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[str]:
     """Yield the answer from medians and counts: a target was not always met, or a value is not finite."""
     wins, medians, met = comparison.wins, comparison.medians, comparison.met
     seeds = many(len(comparison.pairs), "seed")
-    leader, other = (first, second) if wins[0] >= wins[1] else (second, first)
+    leads, how = wins[0] >= wins[1], "sign test"
+    if comparison.restricted:
+        leads, how = comparison.restricted.mean >= 0, "times cut where a run that never met it ended"
+    leader, other = (first, second) if leads else (second, first)
     what = f"meets {comparison.target} before" if comparison.target else "is ahead of"
     if not any(wins):
         yield f"Neither is ahead on any of {seeds}."
     else:
         undecided = "" if comparison.decided else "Undecided: "
-        yield f"{undecided}{leader} {what} {other} on {max(wins)} of {seeds}, {_p(comparison)} (sign test)."
+        yield f"{undecided}{leader} {what} {other} on {wins[not leads]} of {seeds}, {_p(comparison)} ({how})."
     texts = [numbers.moment(median) for median in medians]
     yield (
         f"Median {comparison.measure.title}: {first} {texts[0]} ({met[0]} of {seeds}), "
@@ -70,7 +73,9 @@ def _needed(comparison: Comparison, effect: Effect) -> str:
     if effect.n < 2:
         return "; one seed shows nothing of its spread"
     seeds = seeds_to_decide(effect, level=1 - (1 - LEVEL) / comparison.tests)
-    return "" if seeds is None else f"; about {max(seeds, effect.n + 1):,} seeds would decide"
+    if seeds is None:
+        return ""
+    return f"; {numbers.about_seeds(max(seeds, effect.n + 1))} would decide"
 
 
 def _differences(metric: Measure, largest: float) -> Callable[[float], str]:

@@ -4,6 +4,7 @@ from math import floor, inf, isfinite, isnan, log10
 
 MISSING = "–"
 INFINITE = "∞"
+MANY = 1000  # seeds; more are impractical
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -76,3 +77,8 @@ def size(count: float) -> str:
             value = count / unit
             return f"{value:.1f} {letter}" if value < 10 else f"{value:,.0f} {letter}"
     return f"{count:.0f} B" if count else "0"
+
+
+def about_seeds(needed: int) -> str:
+    """Return an estimated number of seeds in words."""
+    return f"about {rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"

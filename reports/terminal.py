@@ -72,6 +72,7 @@ class Fitted:
             "∞: the median seed never met the target.": self.ranking.unmet,
             STALLED: any(cell.stalled for cell, _ in self.ranking.lines),
             NO_SURROGATE: self.ranking.scenario.lacks_surrogate,
+            "±: standard deviation over seeds. Max: greatest staleness. Bold: best mean, not a test.": True,
             f"{many(left_out, 'more column')} on the report page, or in a wider terminal.": left_out,
         }
         if text := " ".join(note for note, applies in notes.items() if applies):

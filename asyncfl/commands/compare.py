@@ -69,6 +69,10 @@ def command(
             "p is Holm’s, which may show a difference where the interval does not"
         )
         print_text(f"Paired over seeds{adjusted if tests > 1 else ', interval of 95 %'}")
+        print_text(
+            "For two that were named beforehand: of a pair picked by its results, p says too much. "
+            "Seeds that would decide: with power 80 %, if the difference is as found."
+        )
         for comparison in comparisons:
             click.secho(f"\n{comparison.scenario}", fg="cyan")
             for line in answer(comparison, *pair):

@@ -17,7 +17,6 @@ from reports.statistics.paired import Effect
 from reports.tables import PageTable, TableEntry, download
 
 FEW = 5  # seeds; with fewer, the page notes how little they can show
-MANY = 1000  # seeds; more are impractical
 ROOM = 2.2  # times the largest difference of a seed, beyond which intervals are cut
 
 Compared = tuple[RecordedScenario, Sequence[Difference]]
@@ -67,11 +66,12 @@ def _note(compared: Sequence[Compared]) -> str:
         "show a difference where the interval does not). Open: not separated, which is not the same as equal."
     )
     if max(n) < FEW:
-        text += (
-            f" {numbers.spelt(max(n)).capitalize()} seeds show only large and steady differences; and the "
-            "best is chosen by the same seeds, so that among close strategies luck decides who leads."
-        )
-    return text
+        text += f" {numbers.spelt(max(n)).capitalize()} seeds show only large and steady differences."
+    return (
+        f"{text} The best is chosen by the same seeds: among close strategies luck decides who leads, and of "
+        "ten such tables of equal ones about one separates some. A test set, where there is one, is the same "
+        "in all seeds, and in no interval."
+    )
 
 
 def _caption(differences: Sequence[Difference]) -> str:
@@ -90,12 +90,7 @@ def _caption(differences: Sequence[Difference]) -> str:
 
 def seeds_text(gap: Gap | None) -> str:
     """Return the seeds that would close a gap, as the noun of a sentence; empty where none would."""
-    return "" if gap is None or gap.needed is None else about_seeds(gap.needed)
-
-
-def about_seeds(needed: int) -> str:
-    """Return an estimated number of seeds in words."""
-    return f"about {numbers.rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
+    return "" if gap is None or gap.needed is None else numbers.about_seeds(gap.needed)
 
 
 def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:

@@ -99,8 +99,9 @@ def section(results: Results) -> Section | None:
     if not frames:
         return None
     note = (
-        "Strokes: when single seeds met the target. Mark: the median seed. Open, right of the line: the "
-        f"median seed never met it.{results.only_foremost}"
+        "Strokes: when single seeds met the target, at the first evaluation that did; a run may fall below "
+        "it later. Mark: the median seed. Open, right of the line: the median seed never met "
+        f"it.{results.only_foremost}"
     )
     if unmet:
         note += f" No strategy met the target in {'; '.join(unmet)}."

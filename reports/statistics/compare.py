@@ -13,6 +13,7 @@ from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.records.runs import RecordedRun, time_to_target
 from reports.records.steps import value_at
+from reports.statistics.contrasts import end, restricted
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
@@ -29,7 +30,9 @@ class Comparison:
     pairs: Mapping[int, Pair]  # by seed; ∞ for a target that was never met
     effect: Effect | None  # how far the first is ahead; None where a pair is not finite, or there is none;
     # its interval holds at 95 % together with those of all `tests` (Bonferroni)
-    p: float  # two-sided, adjusted; of a sign test where there is no effect; NaN without any pair
+    p: float  # two-sided, adjusted; NaN without any pair
+    restricted: Effect | None = None  # of times to a target that was not always met, each pair up to the
+    # first end of a run that never met it; without it and `effect`, p is of a sign test
     tests: int = 1  # number of tests for which p is adjusted (Holm)
     target: str = ""  # in words, where the question is about times to a target
     remarks: tuple[str, ...] = ()  # seeds that are in no pair, or that diverged
@@ -129,7 +132,7 @@ def overall(scenarios: Sequence[RecordedScenario], comparisons: Sequence[Compari
 
 def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: str) -> Comparison:
     reach = metric in TO_TARGET
-    pairs, remarks = {}, []
+    pairs, cut, remarks = {}, [], []
     sides = [{run.seed: run for run in cell.runs} for cell in cells]
     for seed in sorted(sides[0].keys() | sides[1].keys()):
         first, second = runs = [side.get(seed) for side in sides]
@@ -142,23 +145,31 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
                 stalled.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
         if not reasons or (reach and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
+            if reach and first and second:
+                ends = [end(run, TO_TARGET[metric]) for run in (first, second)]
+                cut.append(restricted(*zip(pair, ends, strict=True)))
         remarks += stalled
         if reasons:
             diverged = any(run and run.status is Status.DIVERGED for run in runs)
             counts = " (never, unless the target was met before)" if diverged and seed in pairs else ""
             remarks.append(f"seed {seed}: {' and '.join(reasons)}{counts}")
     target = scenario.metric.round_text(scenario.target) if reach and scenario.target is not None else ""
-    comparison = _comparison(scenario.label, measured(scenario, metric), pairs)
+    comparison = _comparison(scenario.label, measured(scenario, metric), pairs, cut)
     return replace(comparison, target=target, remarks=tuple(remarks))
 
 
-def _comparison(label: str, metric: Measure, pairs: Mapping[int, Pair]) -> Comparison:
+def _comparison(
+    label: str, metric: Measure, pairs: Mapping[int, Pair], cut: Sequence[Pair] = ()
+) -> Comparison:
     comparison = Comparison(label, metric, pairs, None, nan)
     if not pairs:
         return comparison
     if np.isfinite(list(pairs.values())).all():
         ahead = effect(comparison.ahead)
         return replace(comparison, effect=ahead, p=ahead.p)
+    if len(cut) > 1:
+        ahead = effect([second - first for first, second in cut])
+        return replace(comparison, restricted=ahead, p=ahead.p)
     # The exact sign test; `scipy.stats` takes a second to import.
     p = min(1.0, 2 * float(special.bdtr(min(comparison.wins), sum(comparison.wins), 0.5)))
     return replace(comparison, p=p)

@@ -74,7 +74,7 @@ def _in_time(scenario: RecordedScenario) -> Iterator[Contrast]:
     cells = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
     for (first, ours), (second, theirs) in combinations(cells, 2):
         if any(isfinite(met) for met, _ in (*ours.values(), *theirs.values())):
-            pairs = [_restricted(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
+            pairs = [restricted(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
             yield from _contrast(Question.TARGET, scenario, (first, second), pairs, -1)
 
 
@@ -100,13 +100,16 @@ def _times(cell: Cell, target: float) -> dict[int, Pair]:
     }
 
 
-def end(run: RecordedRun) -> float:
-    """Return the virtual time at which a run with a curve ended."""
-    return float(run.files.curve[Clock.TIME][-1])
+def end(run: RecordedRun, clock: Clock = Clock.TIME) -> float:
+    """Return the virtual time, or another clock's reading, at which a run with a curve ended."""
+    return float(run.files.curve[clock][-1])
 
 
-def _restricted(first: Pair, second: Pair) -> Pair:
-    """Return both times up to the first end of a run that never met the target."""
+def restricted(first: Pair, second: Pair) -> Pair:
+    """Return both times up to the first end of a run that never met the target.
+
+    Each argument is when a run met the target, ∞ for never, and when it ended.
+    """
     last = min((end for met, end in (first, second) if met == inf), default=inf)
     return min(first[0], last), min(second[0], last)
 

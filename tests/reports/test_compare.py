@@ -51,7 +51,7 @@ def test_a_paired_t_test() -> None:
     assert not found.decided
     assert words(found) == (
         "Undecided: FedBuff is ahead of ACE by 1.0 points [−0.3, 2.3], 4 seeds, p = 0.092; "
-        f"about {seeds_to_decide(found.effect)} seeds would decide. FedBuff 92.3 %, ACE 91.2 %."
+        f"about {seeds_to_decide(found.effect)} seeds would decide. Mean: FedBuff 92.3 %, ACE 91.2 %."
     )
 
 
@@ -134,14 +134,18 @@ def test_one_seed_decides_nothing() -> None:
     )
 
 
-def test_targets_that_were_never_met_count_as_never() -> None:
-    runs = [*fakes("FedBuff", ONE), *fakes("ACE", (0.9, 0.5, 0.5, 0.5))]  # the target is 0.85
+def test_targets_that_were_never_met_count_up_to_the_end_of_these_runs() -> None:
+    """FedBuff meets the target, 0.85, at 10, 10, 20, 20, ACE once at 20, where its other runs end."""
+    soon = [Fake("a", "FedBuff", seed, curve=curve([0.1, 0.9, 0.9], [0, 10, 20])) for seed in (0, 1)]
+    runs = [*soon, *fakes("FedBuff", ONE[:2], first=2), *fakes("ACE", (0.9, 0.5, 0.5, 0.5))]
     (found,) = ask(*runs, metric="updates_to_target")
-    assert found.effect is None and found.medians == (20, inf) and found.met == (4, 1)
-    assert found.wins == (3, 0) and found.p == stats.binomtest(3, 3).pvalue
+    assert found.effect is None and found.medians == (15, inf) and found.met == (4, 1)
+    assert found.wins == (4, 0)
+    assert found.p == pytest.approx(stats.ttest_rel([20, 20, 20, 20], [10, 10, 20, 20]).pvalue)
     assert words(found) == (
-        "Undecided: FedBuff meets 85\N{NO-BREAK SPACE}% before ACE on 3 of 4 seeds, p = 0.25 (sign test). "
-        "Median client updates: FedBuff 20 (4 of 4 seeds), ACE ∞ (1 of 4)."
+        "Undecided: FedBuff meets 85\N{NO-BREAK SPACE}% before ACE on 4 of 4 seeds, p = 0.18 (times cut "
+        "where a run that never met it ended). "
+        "Median client updates: FedBuff 15 (4 of 4 seeds), ACE ∞ (1 of 4)."
     )
     never = [*fakes("FedBuff", (0.1, 0.1)), *fakes("ACE", (0.1, 0.1))]
     (found,) = ask(*never, metric="time_to_target")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy import stats
 from test_leaderboard_scores import BEST, BUDGET, ENTRIES, RATES, board, entry
 
 from asyncfl.evidence import appendix
@@ -59,6 +60,18 @@ def test_ahead_level_and_behind_by_factors_that_a_plain_loop_gives() -> None:
         assert row["seeds_low"] < row["factor"] < row["seeds_high"]
     slow = findings(5 * BEST["FedAvg"])
     assert set(slow.against(slow.tuned)["verdict"]) == {"behind"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 12])
+def test_few_scenarios_decide_only_what_student_s_t_over_them_does(count: int) -> None:
+    own = findings(0.8 * BEST["FedBuff"])
+    here = own.tuned.within(np.arange(12) < count)
+    verdicts, names = own.against(here)["verdict"], here.costs.strategies
+    by_scenario = dict(zip(names, here.by_scenario, strict=True))
+    for name, verdict in verdicts.items():
+        ahead = by_scenario["Mine"] - by_scenario[str(name)]
+        p = stats.ttest_1samp(ahead, 0).pvalue if count > 1 else 1.0
+        assert verdict == ("ahead" if p < 0.05 / 3 else "not separated"), (name, p)
 
 
 def test_the_claim_says_no_more_than_the_tables() -> None:

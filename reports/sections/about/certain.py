@@ -7,7 +7,6 @@ from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.records.cells import Cell
-from reports.sections.behind import about_seeds
 from reports.sections.section import Results
 from reports.statistics.contrasts import Contrast, Question, end, seeds_to_show
 
@@ -34,7 +33,8 @@ def what_holds(results: Results) -> str:
     largest, seeds = needed
     names = f"{largest.first.strategy} ahead of {largest.second.strategy}"
     place = _place(largest, results)
-    return f"{nothing}; {about_seeds(seeds)} would show the largest, {names} in {largest.question}{place}."
+    about = numbers.about_seeds(seeds)
+    return f"{nothing}; {about} would show the largest, {names} in {largest.question}{place}."
 
 
 def how_tested(results: Results) -> str:
