@@ -130,11 +130,9 @@ def finding(outcome: Outcome) -> str:
             parts.append(_decisions(outcome, mine, total))
     there = Counter(reading.word for reading in outcome.readings)
     waiting = ", ".join(f"{there[word]} {SAID[word].short}" for word in OPEN if there[word])
-    far = [
-        f"{table.name}: {table.outside} of {table.cells} numbers beyond 95 %"
-        for table in tables(outcome.readings)
-    ]
-    return "; ".join(filter(None, (*parts, waiting, *far)))
+    far = " and ".join(f"{table.outside} of {table.cells}" for table in tables(outcome.readings))
+    beyond = f"{far} numbers beyond 95 % of our runs" if far else ""
+    return "; ".join(filter(None, (*parts, waiting, beyond)))
 
 
 def counts(outcome: Outcome) -> str:
