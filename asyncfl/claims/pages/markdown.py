@@ -246,7 +246,7 @@ def _reason(reading: Reading) -> str:
 
 def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
     claim, verdict = reading.claim, reading.verdict
-    where = "computed" if claim.computed else f"{reading.scale} scale: {ran_on}"
+    where = "computed" if claim.computed else ": ".join(filter(None, (f"{reading.scale} scale", ran_on)))
     said = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (
         f"{said} <br>`{claim.id}` · {claim.place}",
