@@ -65,7 +65,7 @@ class Standing:
         own = self.costs.strategies.index(self.reference)
         late = (self.costs.reached[TUNED][own] == 0).any()
         exact = own if self.ruleset == TUNED else None  # the reference over itself
-        return ["" if at == exact else bound(missed, late) for at, missed in enumerate(missed)]
+        return ["" if at == exact else bound(some, late) for at, some in enumerate(missed)]
 
     @cached_property
     def over_seeds(self) -> Array:

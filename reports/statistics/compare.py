@@ -13,7 +13,7 @@ from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.records.runs import RecordedRun, time_to_target
 from reports.records.steps import value_at
-from reports.statistics.contrasts import end, restricted
+from reports.statistics.contrasts import horizon, restricted
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
@@ -145,8 +145,13 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
                 stalled.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
         if not reasons or (reach and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
-            if reach and first and second:
-                ends = [end(run, TO_TARGET[metric]) for run in (first, second)]
+            if (
+                reach
+                and first
+                and second
+                and all(TO_TARGET[metric] in run.files.curve for run in (first, second))
+            ):
+                ends = [horizon(run, TO_TARGET[metric]) for run in (first, second)]
                 cut.append(restricted(*zip(pair, ends, strict=True)))
         remarks += stalled
         if reasons:

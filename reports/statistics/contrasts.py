@@ -92,9 +92,9 @@ def _in_the_end(scenario: RecordedScenario) -> Iterator[Contrast]:
 
 
 def _times(cell: Cell, target: float) -> dict[int, Pair]:
-    """Return by seed when the ended runs met the target, ∞ for never, and when they ended."""
+    """Return by seed when the ended runs met the target, ∞ for never, and how long they could have."""
     return {
-        run.seed: (time_to_target(run, Clock.TIME, target), end(run))
+        run.seed: (time_to_target(run, Clock.TIME, target), horizon(run))
         for run in cell.runs
         if run.status.terminated and Clock.TIME in run.files.curve
     }
@@ -105,12 +105,19 @@ def end(run: RecordedRun, clock: Clock = Clock.TIME) -> float:
     return float(run.files.curve[clock][-1])
 
 
+def horizon(run: RecordedRun, clock: Clock = Clock.TIME) -> float:
+    """Return up to when a run could have met the target: its end, or ∞ for one that diverged."""
+    return inf if run.status is Status.DIVERGED else end(run, clock)
+
+
 def restricted(first: Pair, second: Pair) -> Pair:
     """Return both times up to the first end of a run that never met the target.
 
-    Each argument is when a run met the target, ∞ for never, and when it ended.
+    Each argument is when a run met the target, ∞ for never, and its `horizon`. Against a run that diverged,
+    the other's end counts.
     """
     last = min((end for met, end in (first, second) if met == inf), default=inf)
+    last = min(last, max((end for _, end in (first, second) if end < inf), default=0.0))
     return min(first[0], last), min(second[0], last)
 
 

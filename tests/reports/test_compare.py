@@ -157,6 +157,10 @@ def test_a_run_that_diverged_is_never_dropped_from_a_target() -> None:
     (found,) = ask(*fakes("FedBuff", (0.9, 0.9)), *fakes("ACE", (0.9,)), lost, metric="updates_to_target")
     assert found.pairs == {0: (20, 20), 1: (20, inf)}
     assert "seed 1: ACE diverged (never, unless the target was met before)" in words(found)
+    early = [diverged(run, after=1) for run in fakes("ACE", (0.9, 0.9, 0.9))]
+    soon = [Fake("a", "FedBuff", seed, curve=curve([0.1, 0.9, 0.9], [0, 10 + seed, 20])) for seed in range(3)]
+    (found,) = ask(*soon, *early, metric="updates_to_target")
+    assert found.restricted is not None and found.restricted.mean == 9  # 20 less 10, 11 and 12
 
 
 def test_targets_met_by_all_are_compared_by_their_mean() -> None:

@@ -117,7 +117,7 @@ def test_the_sentence_counts_each_kind_of_evidence_by_itself() -> None:
 def test_who_is_ahead_is_told_of_methods_that_stand_on_one_side() -> None:
     """Where a method leads one reading and follows in another, readings hold or fail."""
 
-    def told(*pairs: tuple[str, str]) -> str:
+    def finding_of(*pairs: tuple[str, str]) -> str:
         one = reading("T-row/0", "confirmed", PAPER)
         sides = [
             {name: Sample(strategy=strategy) for name, strategy in zip("ab", pair, strict=True)}
@@ -126,8 +126,8 @@ def test_who_is_ahead_is_told_of_methods_that_stand_on_one_side() -> None:
         readings = (replace(one, claim=one.claim.model_copy(update=update)) for update in sides)
         return matrix.finding(Outcome(TOY, outcome().result, tuple(readings)))
 
-    assert told(("fedbuff", "asgd"), ("fedbuff", "fedavg")) == "ahead in 2 of 2"
-    assert told(("fedbuff", "asgd"), ("fedavg", "fedbuff")) == "holds in 2 of 2"
+    assert finding_of(("fedbuff", "asgd"), ("fedbuff", "fedavg")) == "ahead in 2 of 2"
+    assert finding_of(("fedbuff", "asgd"), ("fedavg", "fedbuff")) == "holds in 2 of 2"
 
 
 # The table of main results; one line each.
