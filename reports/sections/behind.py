@@ -68,9 +68,9 @@ def _note(compared: Sequence[Compared]) -> str:
     if max(n) < FEW:
         text += f" {numbers.spelt(max(n)).capitalize()} seeds show only large and steady differences."
     return (
-        f"{text} The best is chosen by the same seeds: among close strategies luck decides who leads, and of "
-        "ten such tables of equal ones about one separates some. A test set, where there is one, is the same "
-        "in all seeds, and in no interval."
+        f"{text} The best is chosen by the same seeds: among close strategies luck decides who leads, and "
+        "equal ones are separated more often than in 5 % of cases. A test set, where there is one, is the "
+        "same in all seeds, and in no interval."
     )
 
 
