@@ -70,6 +70,7 @@ class Fitted:
         yield self._table(grid, _longest_word(grid, -1) if narrow else None)
         notes = {
             "∞: the median seed never met the target.": self.ranking.unmet,
+            self.ranking.missed_again: self.ranking.missed_again,
             STALLED: any(cell.stalled for cell, _ in self.ranking.lines),
             NO_SURROGATE: self.ranking.scenario.lacks_surrogate,
             "±: standard deviation over seeds. Max: greatest staleness. Bold: best mean, not a test.": True,

@@ -9,9 +9,9 @@ from math import inf, nan
 
 import numpy as np
 
-from fl_core.schema import Status
+from fl_core.schema import Clock, Status
 from reports.records.measures import Measure
-from reports.records.runs import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun, misses_again, time_to_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,14 @@ class Cell:
         """Return when the ended runs met the scenario's target."""
         ended = [run for run in self.runs if run.status.terminated]
         return Reach.of_times([time_to_target(run, clock, self.target) for run in ended])
+
+    @property
+    def misses_again(self) -> bool:
+        """Whether most of the seeds that met the target missed it at a later evaluation."""
+        if self.target is None:
+            return False
+        again = sum(misses_again(run, self.target) for run in self.runs)
+        return 2 * again > self.reach(Clock.UPDATES).reached
 
     @cached_property
     def staleness(self) -> tuple[float, float]:

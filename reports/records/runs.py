@@ -169,3 +169,10 @@ def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
     if clock not in curve:
         return nan  # recorded before there was this clock
     return first_reach(curve[clock], curve[run.metric], target, higher=run.higher_is_better)
+
+
+def misses_again(run: RecordedRun, target: float) -> bool:
+    """Return whether a run that met the target missed it at a later evaluation."""
+    values = run.files.curve.get(run.metric, np.empty(0))
+    met = values >= target if run.higher_is_better else values <= target
+    return bool(np.any(met[:-1] & ~met[1:]))

@@ -47,6 +47,12 @@ class Ranking:
         """Whether some median seed never met the target."""
         return any(entry.text == numbers.INFINITE for _, entries in self.lines for entry in entries)
 
+    @property
+    def missed_again(self) -> str:
+        """Whose seeds do not stay at the target that they met, in a sentence; empty if all do."""
+        names = ", ".join(cell.strategy for cell, _ in self.lines if cell.misses_again)
+        return f"{names}: most seeds miss the target again later." if names else ""
+
 
 def ranking(scenario: RecordedScenario) -> Ranking:
     """Return the table of a scenario."""
@@ -64,7 +70,7 @@ def ranking(scenario: RecordedScenario) -> Ranking:
         target = scenario.metric.round_text(scenario.target)
         updates = [_reach(cell.reach(Clock.UPDATES), numbers.count) for cell in cells]
         times = [_reach(cell.reach(Clock.TIME), numbers.moment) for cell in cells]
-        met = "until the target was met, median over seeds"
+        met = "until the target was first met, median over seeds"
         add(f"Updates to {target}", f"Client updates {met}", updates, higher=False)
         add(f"Time to {target}", f"Virtual time {met}", times, higher=False)
     staleness = [cell.staleness for cell in cells]

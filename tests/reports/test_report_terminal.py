@@ -68,6 +68,17 @@ def test_infinity_is_explained() -> None:
     assert "∞ (0" in text and "∞: the median seed never met the target." in text
 
 
+def test_who_misses_the_target_again_is_said() -> None:
+    """Where most of the seeds that met it do: two of two, of which one is at the target again in the end."""
+    wavering = [[0.1, 0.9, 0.8, 0.9], [0.1, 0.9, 0.9, 0.8], [0.1, 0.2, 0.3, 0.2]]
+    fakes = [Fake(seed=seed, curve=curve(values, [0, 5, 10, 15])) for seed, values in enumerate(wavering)]
+    steady = Fake(strategy="ACE", seed=1, curve=curve([0.1, 0.2, 0.9, 0.95], [0, 5, 10, 15]))
+    once = Fake(strategy="ACE", curve=fakes[0].curve)
+    note = "FedBuff: most seeds miss the target again later."
+    assert note in printed(records(*fakes, once, steady), 140)
+    assert "again" not in printed(records(steady), 140)
+
+
 def test_names_are_not_markup() -> None:
     text = printed(records(Fake(strategy="[red]x[/red] [weights identical]", curve=curve([0.1], [0]))), 160)
     assert "[red]x[/red] [weights identical]" in text

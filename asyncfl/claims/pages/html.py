@@ -18,6 +18,7 @@ from asyncfl.claims.pages.table import (
     quantity,
     ranked,
     said,
+    sides,
     worded,
 )
 from asyncfl.claims.verdicts.main import outcomes
@@ -49,7 +50,7 @@ def render(readings: Sequence[Reading]) -> str:
 
 def template(name: str) -> Template:
     """A template of this folder, with the style sheet and the script of the report page."""
-    words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, worded)
+    words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, sides, worded)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
     folder.filters = {**folder.filters, **{word.__name__: word for word in words}, "ran_on": RanOn()}
     return folder.get_template(name)

@@ -12,7 +12,7 @@ from asyncfl.claims.kept import COMPUTED, RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.ran_on import RanOn
-from asyncfl.claims.pages.table import MEANS, arranged, besides, interval, number, ranked, worded
+from asyncfl.claims.pages.table import MEANS, arranged, besides, interval, number, ranked, sides, worded
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.main import Outcome, outcomes
@@ -44,7 +44,8 @@ HOW = """\
   stand-in; beside it stands what ran. One rule holds for all papers: an arrangement that is a reading for
   one claim is a reading for all that use it.
 - **Found** is by how much A, the method that the statement puts first, is better than B, whichever way the
-  metric runs; else the number that *Claimed* is about. Its interval has the level of its look.
+  metric runs; below it, what both come to themselves, means over seeds, or medians where runs collapse. Else
+  it is the number that *Claimed* is about. The interval has the level of its look.
 - In the matrix a column is an arrangement and a workload. *2/21* in a cell: 2 of 21 decided readings hold.
   The squares beside it are readings, or, of more than five, their shares: 🟩 holds, 🟥 fails, 🟦 no
   difference, 🟢 holds in every seed, but is not decided yet, 🔴 fails in every seed, ⬜ undecided, or
@@ -252,7 +253,7 @@ def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, 
         f"{said} <br>`{claim.id}` · {claim.place}",
         _said(reading, notes),
         _claimed(claim),
-        f"{_found(claim, verdict)} {interval(verdict)}".strip(),
+        " <br>".join(filter(None, (f"{_found(claim, verdict)} {interval(verdict)}".strip(), sides(verdict)))),
         str(verdict.seeds or ""),
         f"{arranged(reading)}, {where}",
     )

@@ -104,6 +104,11 @@ def interval(verdict: Verdict) -> str:
     return f"[{_number(verdict.low)}, {_number(verdict.high)}]"
 
 
+def sides(verdict: Verdict) -> str:
+    """What A and B of a comparison come to themselves; empty where a run has no number."""
+    return "" if any(map(isnan, verdict.sides)) else " against ".join(map(_number, verdict.sides))
+
+
 def found(reading: Reading) -> str:
     """What was found, with its interval."""
     return f"{number(reading.verdict)} {interval(reading.verdict)}".strip()

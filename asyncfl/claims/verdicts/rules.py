@@ -59,6 +59,7 @@ class Verdict:
     unlike: float = nan  # p of a printed number under the law that our seeds predict
     why: str = ""  # what else a reader must know
     more: int | None = None  # seeds that would decide, at this effect and spread
+    sides: tuple[float, ...] = ()  # of a comparison, A's and B's own: means; medians where runs collapse
 
 
 def _never(level: float) -> int | None:
@@ -109,7 +110,10 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
     a, b = np.where(np.isnan(table), -inf, claim.sign * table)
     with np.errstate(invalid="ignore"):
         values = a - b  # NaN where both diverged
-    return replace(_signed(claim, values, collapses(claim, table), level), question=_pair(claim, a, b))
+    collapsed = collapses(claim, table)
+    look = _signed(claim, values, collapsed, level)
+    sides = (np.median if collapsed.any() else np.mean)(table, axis=1)
+    return replace(look, shown=replace(look.shown, sides=tuple(sides)), question=_pair(claim, a, b))
 
 
 def collapses(claim: Claim, table: Array) -> Array:

@@ -9,6 +9,7 @@ from scipy import stats
 
 from asyncfl.claims.claim import Claim
 from asyncfl.claims.kinds import KINDS
+from asyncfl.claims.pages.table import sides
 from asyncfl.claims.verdicts import verdicts as rules
 from asyncfl.claims.verdicts.estimates import RankEstimate, RatioEstimate
 from asyncfl.claims.verdicts.robust import straightened
@@ -229,6 +230,17 @@ def test_a_difference_at_the_margin_is_called_the_same_in_seven_per_cent_at_most
     rng = stream(5, "margin")
     wrong = [judge(SAME, pair(rng.normal(0.02, 0.01, 8))).word == "confirmed" for _ in range(REPEATS)]
     assert np.mean(wrong) <= 0.07
+
+
+def test_both_sides_of_a_comparison_are_told_in_their_own_unit() -> None:
+    """Of a loss, too, where A is ahead with less; of collapsed runs by the median; not of a lost one."""
+    loss = BETTER.model_copy(update={"higher": False})
+    assert judge(loss, samples(a=[0.1, 0.2, 0.3], b=[0.5, 0.6, 0.7])).sides == pytest.approx((0.2, 0.6))
+    one_collapsed = samples(a=[0.8, 0.1, 0.9], b=[0.5, 0.4, 0.9])
+    assert judge(BETTER, one_collapsed).sides == pytest.approx((0.8, 0.5))
+    assert sides(judge(BETTER, samples(a=[0.8, 0.8], b=[0.25, 0.5]))) == "0.800 against 0.375"
+    assert sides(judge(BETTER, samples(a=[0.8, np.nan], b=[0.25, 0.5]))) == ""
+    assert sides(judge(claim("value", band=[0, 1]), samples(value=[0.5, 0.6, 0.4]))) == ""
 
 
 def test_where_runs_collapse_signs_decide() -> None:
