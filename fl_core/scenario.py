@@ -82,6 +82,8 @@ class Scenario(Frozen):
     def _times_fit_the_clients(self) -> Self:
         timing, n = self.timing, self.problem.clients
         means(timing.durations, n, seed=0)  # ValueError if they do not
+        if self.arrangement is not None:
+            self.arrangement.check(n)
         if timing.network is not None:
             timing.network.check(n)
             if timing.durations.together:

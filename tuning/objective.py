@@ -128,7 +128,7 @@ class Objective:
     def _worst(self, curve: Curve) -> float:
         first = curve.points[0].value
         if not self.metric.higher:
-            return HOPELESS * (first or 1.0)
+            return HOPELESS * first if first > 0 else first + HOPELESS * (abs(first) or 1.0)
         return 0.0 if self.metric.share else first - HOPELESS * (abs(first) or 1.0)
 
     def _area(self, curve: Curve) -> float:

@@ -125,6 +125,11 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
             )
         if getattr(scenario.budget, clock.budget) is None:
             raise UserError(f"tuning.objective: {spec.objective} needs budget.{clock.budget}")
+    elif scenario.budget.target is not None:
+        raise UserError(
+            f"tuning.objective: {spec.objective} cannot compare runs that end once budget.target is met; "
+            "choose time_to_target, or give tuning.budget, without a target"
+        )
     last = spec.last or max(1, scenario.evaluations // 5)
     return Objective(spec.objective, metric, last, target, scenario.budget, seeds, problem.target)
 

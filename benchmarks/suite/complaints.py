@@ -17,6 +17,7 @@ from fl_core.text import nearest
 
 # pydantic's terms in the words of YAML, phrased as what to do.
 WORDS = (
+    (r"^Input should be None", "must be left out"),
     (r"^Input should be", "must be"),
     (r"^Input should", "should"),
     (r"\bvalid (tuple|list)\b", "list"),

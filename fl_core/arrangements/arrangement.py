@@ -15,6 +15,9 @@ class Arrangement(Part):
 
     history: Count = 1  # versions kept, the newest included
 
+    def check(self, n: int) -> None:
+        """Raise FieldError unless its values fit n clients."""
+
     def next(self, server: Server) -> Iterable[int | Send]:
         """Return the clients that work next, and the versions they get."""
         raise NotImplementedError

@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import NonNegativeFloat
 
 from fl_core.arrangements.arrangement import Arrangement
-from fl_core.parts import Count
+from fl_core.parts import Count, FieldError
 from fl_core.server.jobs import Send
 from fl_core.server.server import Server
+from fl_core.text import miscounted
 
 
 class Rounds(Arrangement):
@@ -21,7 +23,7 @@ class Rounds(Arrangement):
 
     workers: Count = 5  # m, workers of a round
     history: Count = 5
-    arrivals: Literal["uniform"] | tuple[float, ...] = "uniform"  # workers are drawn ∝ these
+    arrivals: Literal["uniform"] | tuple[NonNegativeFloat, ...] = "uniform"  # workers are drawn ∝ these
     replacement: bool = False  # whether a worker can be drawn twice in a round (appendix B)
     most_steps: Count | None = None  # 2c: dynamic K, uniform in 1 … 2c; None: the local work's K
 
@@ -34,11 +36,15 @@ class Rounds(Arrangement):
             filter(None, [age, "" if self.arrivals == "uniform" else "biased arrivals", dynamic])
         )
 
+    def check(self, n: int) -> None:
+        if self.arrivals != "uniform" and len(self.arrivals) != n:
+            raise FieldError("arrivals", miscounted(self.arrivals, n))
+
     def next(self, server: Server) -> Iterable[Send]:
         if server.in_flight:
             return []
         p = None if self.arrivals == "uniform" else np.array(self.arrivals)
-        rng = server.stream("rounds", server.version)
+        rng = server.stream("rounds", *self.round(server))
         oldest = min(self.history - 1, server.version)
         return [
             Send(
@@ -48,3 +54,9 @@ class Rounds(Arrangement):
             )
             for client in server.draw(self.workers, p, replace=self.replacement)
         ]
+
+    def round(self, server: Server) -> tuple[int, ...]:
+        """Return what names the round's draws: the version, and the updates where some round made no step."""
+        size = self.workers if self.replacement else min(self.workers, server.n)
+        every = server.updates == size * server.version
+        return (server.version,) if every else (server.version, server.updates)

@@ -64,16 +64,18 @@ def queued(p: Array, mean_time: Sequence[Fraction], tasks: int) -> Array:
 def predicted(simulation: Simulation) -> Array | None:
     """Return each client's mean staleness [n] as theory predicts; None if no formula here applies.
 
-    A formula applies if bytes take no time, no client was ever absent and every arrival is a step, except
-    for fewer than n at the start: with one job per client at all times, or with jobs routed to queues and
+    A formula applies if bytes take no time, all clients are present and every arrival is a step, except for
+    fewer than n at the start: with one job per client at all times, or with jobs routed to queues and
     exponential service.
     """
     state, server, strategy = simulation.state, simulation.server, simulation.strategy
-    if simulation.transfers or simulation.arrangement or any(state.absences_read):
-        return None
-    if state.updates - state.version >= server.n:
-        return None
-    if any(job.waits for job in server.jobs):  # clients that are polled
+    covered = (
+        simulation.experiment.participation is not None  # else jobs take other times than τ_i
+        and state.updates - state.version < server.n
+        and sum(state.indices) == state.updates + state.in_flight  # no job was dismissed
+        and not any(job.waits for job in server.jobs)  # no client is polled
+    )
+    if not covered:
         return None
     if state.in_flight == len(state.flight) == server.n:
         return one_job_each(server.mean_time)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ class Quadratic(Problem):
     metric: str = "distance"
     clients: int = Field(0, ge=0, description="taken from the centres; may be left out")
     # c_i [n][d], where each client's loss is least
-    centres: tuple[tuple[float, ...], ...] = ((-1.0,), (1.0,))
+    centres: Annotated[tuple[tuple[float, ...], ...], Field(min_length=1)] = ((-1.0,), (1.0,))
     curvature: tuple[Rate, ...] | None = None  # λ_i [n]; 1 each if left out
     noise: float = Field(0.0, ge=0)  # standard deviation of every coordinate of a stochastic gradient
     start: tuple[float, ...] | None = None  # θ^0 [d]; zeros if left out

@@ -21,7 +21,7 @@ from fl_core.recording.atomic import whole
 from fl_core.recording.recorder import Record, Recorder
 from fl_core.schema import ARRIVALS, Status
 
-MARKS = ("iteration_marks", "update_marks", "time_marks")
+MARKS = ("iteration_marks", "update_marks", "byte_marks", "time_marks")
 DIGEST = hashlib.sha256().digest_size  # bytes
 
 

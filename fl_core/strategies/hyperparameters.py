@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 from fl_core.parts import Candidates, Part, Tune, find
 from fl_core.scenario import Scenario
@@ -65,7 +65,7 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
         ValueError: There is no such hyper-parameter, or the strategy refuses a value.
     """
     own: dict[str, Any] = strategy.model_dump()
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda item: not item[0].endswith(".name")):
         must_be_parameter(strategy, name)
         if name == FACTOR:
             if not isinstance(value, int | float):
@@ -78,7 +78,8 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
             head, dot, inner = name.partition(".")
             target = own[head] if dot else own
             if inner == "name" and target[inner] != value:
-                target.clear()  # another part has other fields
+                for key in target.keys() - type(getattr(strategy, head)).family().model_fields.keys():
+                    del target[key]  # another part has other fields than those of its family
             target[inner if dot else name] = value
     return Strategy.model_validate(own)
 
@@ -156,7 +157,8 @@ class Space:
 
     def usual(self) -> Values:
         """Return the defaults of the strategy's class, which are the paper's."""
-        return {name: default_of(self.strategy, name) for name in self.candidates}
+        usual = fields_of(type(self.strategy).model_validate({}))
+        return {name: usual.get(name, default_of(self.strategy, name)) for name in self.candidates}
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Return whether values lie in the space."""
@@ -180,7 +182,10 @@ class Space:
 
     def whole(self, name: str) -> bool:
         """Return whether a parameter is a whole number."""
-        return isinstance(fields_of(self.strategy).get(name), int)
+        head, _, inner = name.rpartition(".")
+        field = type(getattr(self.strategy, head) if head else self.strategy).model_fields.get(inner)
+        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+        return any(kind is int or get_args(kind)[:1] == (int,) for kind in kinds)
 
     def described(self) -> dict[str, dict[str, Any]]:
         """Return the space as plain data: low, high and log, or choices; only a count has whole ends."""

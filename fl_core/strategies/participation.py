@@ -33,6 +33,12 @@ def by_replacement(concurrency: int | None, scenario: Scenario) -> Participation
     return drawn(concurrency) if scenario.timing.durations.memoryless else None
 
 
+def begun_anew(concurrency: int | None, scenario: Scenario) -> Participation | None:
+    """Return `by_speed` if all always work, and an abandoned job had no less to do than its replacement."""
+    everyone = concurrency is None or concurrency >= scenario.problem.clients
+    return by_speed if everyone and scenario.timing.durations.memoryless else None
+
+
 def buffered(concurrency: int | None, buffer: int, scenario: Scenario) -> Participation | None:
     """Return `by_replacement`, or None where senders wait until the buffer is full."""
     waits = concurrency is None and buffer > 1

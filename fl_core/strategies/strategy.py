@@ -34,6 +34,7 @@ class Strategy(Part):
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
     collects: ClassVar[bool] = False  # whether it asks clients at work for their update: `Server.collect`
     reads_losses: ClassVar[bool] = False  # whether updates carry what training reports: `Update.reported`
+    pulls: ClassVar[bool] = False  # whether idle clients work at once, and not after the next step only
     refreshes: ClassVar[bool] = False  # whether clients at work are sent fresh models: `Server.refresh`
     # What of an update a client sends; None: the strategy itself codes what both sides send
     sends: ClassVar[Literal["delta", "gradient"] | None] = "delta"
@@ -121,6 +122,14 @@ class Strategy(Part):
         return None
 
     @property
+    def refuses_arrangement(self) -> str | None:
+        """Return why no arrangement may say who works, in a few words; None: any may.
+
+        Where the answer is the same for all values of the fields, it is a class variable.
+        """
+        return None
+
+    @property
     def linear(self) -> Literal[True] | str:
         """True if the step on expected updates is the expected step, else a sentence that says why not.
 
@@ -194,9 +203,10 @@ class Strategy(Part):
     def next(self, server: Server) -> Iterable[int | Send]:
         """Return the clients that work next: each gets the newest model, or what its `Send` says.
 
-        By default with a `concurrency` as many as keep that number at work, drawn at random, else those that
-        are due, whose update arrived before the latest step: each waits for the step after its update.
+        By default with a `concurrency` as many as keep that number at work, drawn at random. Else all that
+        are idle, if the strategy `pulls`, or those that are due, whose update arrived before the latest step:
+        each waits for the step after its update.
         """
         if self.concurrency is None:
-            return server.due
+            return list(server.idle) if self.pulls else server.due
         return server.draw(self.concurrency - server.in_flight)

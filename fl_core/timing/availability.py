@@ -64,7 +64,7 @@ class Dropouts(Availability):
 
     share: Share  # of clients that leave, rounded to a whole number of them
     at: Time  # when they leave
-    back: Length | None = None  # how much later they return; None: never
+    back: Length | None = None  # when they return; None: never
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -57,8 +57,8 @@ def routed(routing: Any, **fields: Any) -> dict[str, Any]:
     return {"name": "generalized_asyncsgd", "concurrency": 12, "routing": routing, **fields}
 
 
-FREE = ("afa_cd", "afa_cs", "ringleader")  # whoever is free works, whatever the concurrency
-ALIKE = ("asgrad", "fedast", "favas", "fedavg", "fedstale", "mifa", "quafl")  # whatever the concurrency
+FREE = ("afa_cd", "afa_cs", "ringleader")  # whoever is free works, unless there is a concurrency
+ALIKE = ("asgrad", "fedast", "favas", "fedavg", "fedstale", "mifa", "quafl")
 INTERRUPTED = ("malenia", "rennala")
 CHOSEN = (*FREE, *ALIKE, *INTERRUPTED, "mindflayer", "ringmaster", "generalized_asyncsgd")
 DRAWN = [name for name in Strategy.members() if name not in CHOSEN]
@@ -69,13 +69,14 @@ LIKE |= {"fedstale": "fedavg", "mifa": "fedavg"}
 LIKE |= {name: "asgd" for name in DRAWN if name not in ("ace", "aced", "asgd")}
 
 
-def leaders(*names: str) -> list[dict[str, Any]]:
-    return [{"name": name, "concurrency": 3} for name in names if name not in LIKE]
+def leaders(*names: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"name": name, **fields} for name in names if name not in LIKE]
 
 
 # With exponential times.
 COUNTABLE = [
-    *leaders(*DRAWN, *FREE, *ALIKE, *INTERRUPTED),
+    *leaders(*DRAWN, *FREE, concurrency=3),
+    *leaders(*FREE, *ALIKE, *INTERRUPTED),
     *(routed(routing) for routing in ("uniform", "balanced", "G", [8, 1, 1, 1, 1, 1, 1, 1])),
     routed("balanced", opening="stationary"),
     *(pure(buffer) for buffer in (1, 8, 9)),
@@ -105,7 +106,7 @@ COUNTABLE_IF_CONSTANT = [
 ]
 WITHOUT = [
     {"name": "ringmaster", "late": "ignore"},
-    {"name": "ringmaster", "concurrency": 3},
+    *({"name": name, "concurrency": 3} for name in ("ringmaster", *INTERRUPTED)),
     *({"name": name, "concurrency": None} for name in ("fedbuff", "ca2fl", "fadas")),
     pure(2),
     pure(7),
@@ -157,11 +158,12 @@ def test_shares_are_those_counted(strategy: Any, durations: Any) -> None:
 @pytest.mark.parametrize(("name", "like"), LIKE.items())
 def test_those_alike_hear_the_same_clients_and_have_the_same_shares(name: str, like: str) -> None:
     """A thousand arrivals."""
-    for durations in (EXPONENTIAL,) if name in DRAWN else (EXPONENTIAL, FIXED):
-        found, expected = (
-            said_and_heard({"name": each, "concurrency": 3}, durations, 1000) for each in (name, like)
-        )
-        assert found == expected
+    three: dict[str, Any] = {"concurrency": 3}
+    for durations, fields in ((EXPONENTIAL, three), (EXPONENTIAL, {}), (FIXED, {})):
+        if name in ((*DRAWN, *FREE) if fields else (*FREE, *ALIKE)):
+            both = ({"name": each, **fields} for each in (name, like))
+            found, expected = (said_and_heard(each, durations, 1000) for each in both)
+            assert found == expected
 
 
 @pytest.mark.parametrize("durations", [FIXED, EXPONENTIAL], ids=["fixed", "exponential"])

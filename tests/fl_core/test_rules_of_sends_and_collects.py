@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from worlds import Scripted, events, play, scenario
@@ -423,13 +422,6 @@ def test_a_checkpoint_between_a_poll_and_its_answers(tmp_path: Path) -> None:
         checkpoint.load(recorder, tmp_path / "run.pt")
         assert events(recorder.simulation) == plain[stop + 1 :]
         assert torch.equal(recorder.simulation.server.model, models[-1])
-
-
-def test_no_strategy_that_polls_goes_with_an_arrangement() -> None:
-    """One sentence."""
-    found = Strategy.model_validate("quafl").refuses(scenario(arrangement={"name": "rounds", "workers": 1}))
-    assert found == "quafl polls the clients that it sent to, and is incompatible with an arrangement"
-    assert np.all([Strategy.model_validate(name).refuses(scenario()) is None for name in ("favas", "quafl")])
 
 
 def test_no_staleness_is_predicted_for_clients_that_are_polled() -> None:

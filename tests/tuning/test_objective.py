@@ -97,6 +97,14 @@ def test_no_loss_is_worse_than_diverging(values: list[float]) -> None:
     assert loss.of(curve(2.0, *values)) <= loss.of(curve(2.0, *values, status=Status.DIVERGED))
 
 
+@given(st.floats(-1e6, 1e6), st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=4))
+def test_nor_is_a_loss_that_begins_below_0(first: float, values: list[float]) -> None:
+    """A negative log-likelihood: what falls is better than what rises, and that than diverging."""
+    loss, better = objective(higher=False, last=1), min(first, *values) - 1.0
+    assert loss.of(curve(first, better)) < loss.of(curve(first, *values))
+    assert loss.of(curve(first, *values)) <= loss.of(curve(first, *values, status=Status.DIVERGED))
+
+
 def test_a_diverged_seed_of_a_metric_that_may_be_negative_lies_below_any_other() -> None:
     """R² has no lowest value: a diverged seed is HOPELESS times the first value's size below that."""
     r2 = objective(metric=Metric("test/r2", higher=True))

@@ -66,6 +66,10 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
         ({"metric": "fp/los"}, "tuning.metric: quadratic has no metric 'fp/los'; did you mean 'fp/loss'?"),
         ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
         ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs budget.target or"),
+        (
+            {"objective": "auc", "budget": {"updates": 9, "target": 0.5}},
+            "tuning.objective: auc cannot compare runs that end once budget.target is met",
+        ),
         ({"sampler": "grid", "space": RATE}, "tuning.space: a grid needs a list of values for local_lr"),
         ({"pruner": "wilcoxon"}, "tuning.pruner: wilcoxon compares seed by seed and needs 5 of them"),
         ({"reuse": {"FedAvg": "ACE"}}, "tuning.reuse: no strategy 'ACE'"),

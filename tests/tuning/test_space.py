@@ -151,6 +151,24 @@ def test_whole_numbers_stay_whole() -> None:
     assert distributions(declared(FedBuff()))["buffer"] == IntDistribution(1, 32, log=True)
     assert distributions(declared(FedFix()))["local_lr"] == FloatDistribution(1e-3, 1, log=True)
     assert isinstance(distributions(declared(FedFix()))["period"], CategoricalDistribution)
+    for name, key in (("asgd", "concurrency"), ("fedavg", "take"), ("fedasmu", "max_staleness")):
+        absent = space_of(Strategy.model_validate(name), [name], {key: Tune(low=1, high=20)})
+        assert distributions(absent)[key] == IntDistribution(1, 20, log=True)  # its present value is None
+
+
+def test_another_part_keeps_what_all_of_its_family_have() -> None:
+    """AdamW makes as many steps on as large mini-batches as SGD did, in whichever order values come."""
+    strategy = FedBuff(local=SGD(steps=10, batch=8, momentum=0.9))
+    for values in ({"local.name": "adamw", "local.steps": 5}, {"local.steps": 5, "local.name": "adamw"}):
+        local = with_parameters(strategy, values, SCENARIO).local
+        assert (local.reference(), local.steps, local.batch) == ("adamw", 5, 8)
+    assert with_parameters(strategy, {"local.name": "adamw"}, SCENARIO).local.steps == 10
+
+
+def test_the_papers_values_are_those_of_the_strategy_before_those_of_its_parts() -> None:
+    """FedAsync's local work is FedProx with a ρ of its own."""
+    strategy = Strategy.model_validate("fedasync")
+    assert space_of(strategy, ["fedasync"], {"local.mu": (0.005, 0.1)}).usual() == {"local.mu": 0.005}
 
 
 def test_the_digest_forgets_what_was_tuned_and_nothing_else() -> None:

@@ -7,8 +7,7 @@ steps. The algorithm box prints η, all proofs use η η_L.
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
-from fl_core.strategies.participation import Participation, by_speed
+from fl_core.strategies.author import Count, Server, Strategy, Tune, Update
 
 
 class AFACD(Strategy):
@@ -16,12 +15,10 @@ class AFACD(Strategy):
 
     name: ClassVar[str] = "afa_cd"
     title: ClassVar[str] = "AFA-CD"
+    pulls: ClassVar[bool] = True
     sends: ClassVar[Literal["delta", "gradient"]] = "gradient"
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
-
-    def participation(self, scenario: Scenario) -> Participation:
-        return by_speed
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0
@@ -33,6 +30,3 @@ class AFACD(Strategy):
         if memory.count == self.buffer:
             server.step(-self.server_lr * self.local_lr * memory.total / self.buffer)
             self.begin(server)
-
-    def next(self, server: Server) -> list[int]:
-        return list(server.idle)  # workers pull the newest model whenever they are free

@@ -25,6 +25,7 @@ class AsGrad(Strategy):
     name: ClassVar[str] = "asgrad"
     title: ClassVar[str] = "AsGrad"
 
+    concurrency: None = None  # the assignment says who works
     buffer: Annotated[Count, Tune(1, 32)] = 4  # b, gradients a step waits for
     assignment: Literal["pure", "random", "shuffled"] = "shuffled"  # who gets the next b jobs
 

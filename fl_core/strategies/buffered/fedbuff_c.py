@@ -48,6 +48,15 @@ class FedBuffC(Strategy):
         memory = server.memory
         memory.total += memory.weights[update.client] * update.delta
         memory.count += 1
-        if memory.count == memory.size or server.in_flight == 0:  # fewer than c are left
+        self.step_if_full(server)
+
+    def lost(self, server: Server, client: int) -> None:
+        self.step_if_full(server)
+
+    def step_if_full(self, server: Server) -> None:
+        """Step if c updates are in, or no more can come before the next step."""
+        memory = server.memory
+        last = self.concurrency is None and server.in_flight == 0 and memory.count > 0
+        if memory.count == memory.size or last:
             server.step(self.server_lr * memory.total)
             memory.total, memory.count = server.zeros(), 0

@@ -31,7 +31,7 @@ class DelayAdaptive(Strategy):
 
     def scale(self, server: Server, staleness: int) -> float:
         """Return η_t / η."""
-        concurrency = self.concurrency or server.n  # τ_C
+        concurrency = min(self.concurrency or server.n, server.n)  # τ_C
         if self.rule == "mishchenko":
             return server.n / max(server.n, staleness)
         if staleness <= concurrency:

@@ -29,6 +29,10 @@ class DelayedNesterov(Strategy):
     momentum: Share = 0.9  # β, of the server
     dylu: bool = False  # K_i in proportion to the client's speed, the fastest client's K at most
 
+    @property
+    def refuses_arrangement(self) -> str | None:
+        return "with dylu it says how many steps each client makes" if self.dylu else None
+
     def refuses(self, scenario: Scenario) -> str | None:
         if self.dylu and not scenario.timing.durations.per_step:
             return "dylu: fewer steps save no time where durations are not per_step"

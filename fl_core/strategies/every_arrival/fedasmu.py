@@ -28,6 +28,7 @@ class FedASMU(Strategy):
     name: ClassVar[str] = "fedasmu"
     title: ClassVar[str] = "FedASMU"
     refreshes: ClassVar[bool] = True
+    refuses_arrangement: ClassVar[str] = "it sends fresh models to clients at work"
     refuses_optimizer: ClassVar[str] = "it mixes models, (1 − α) w + α w_i, and steps in no direction"
     linear: ClassVar[str] = "FedASMU's weights depend on the updates: its step is not linear in them"
 

@@ -28,12 +28,13 @@ class GeneralizedAsyncSGD(Strategy):
     name: ClassVar[str] = "generalized_asyncsgd"
     title: ClassVar[str] = "Generalized AsyncSGD"
     routed_by: ClassVar[str | None] = "p"
+    refuses_arrangement: ClassVar[str] = "its weights are those of its own routing"
 
-    concurrency: Count | None = 100  # m, tasks in flight
+    concurrency: Count = 100  # m, tasks in flight
     # p_i, to whom tasks go: alike, so that queues balance, minimising a bound, or as given
-    routing: Literal["uniform", "balanced", "G", "H"] | tuple[float, ...] = "uniform"
+    routing: Literal["uniform", "balanced", "G", "H"] | tuple[Rate, ...] = "uniform"
     smoothness: Rate = 1.0  # L of the bounds G and H
-    distance: Rate = 15.0  # A of the bounds, how far the start is from the optimum
+    distance: Rate = 15.0  # A of the bounds, f(w⁰) − f*
     noise: Rate = 209.0  # B = 2M² + σ², here with M = 10 and σ = 3
     opening: Opening = "routed"  # where the initial tasks are
 
@@ -52,7 +53,6 @@ class GeneralizedAsyncSGD(Strategy):
         server.step(self.server_lr / (server.n * server.memory.p[update.client]) * update.delta)
 
     def next(self, server: Server) -> list[int]:
-        assert self.concurrency is not None
         missing, p = self.concurrency - server.in_flight, np.array(server.memory.p)
         left: list[int] = []
         if self.opening == "stationary" and not server.in_flight and not server.updates:
@@ -61,7 +61,6 @@ class GeneralizedAsyncSGD(Strategy):
 
     def left_behind(self, server: Server, p: np.ndarray) -> list[int]:
         """Return the clients of the m − 1 tasks that a departure leaves behind in the stationary network."""
-        assert self.concurrency is not None
         mean_time = np.array([float(time) for time in server.mean_time])
         tasks = Occupancy(p * mean_time, self.concurrency - 1).draw(server.stream("opening"))
         return np.repeat(np.arange(server.n), tasks.astype(int)).tolist()
@@ -80,7 +79,6 @@ class GeneralizedAsyncSGD(Strategy):
             bound: routing.G | routing.H = routing.G(lr, self.distance, self.noise, 1, self.smoothness)
         else:
             bound = routing.H(lr, self.distance, self.noise, self.smoothness)
-        assert self.concurrency is not None
         return _optimal(bound, tuple(speeds), self.concurrency)
 
 

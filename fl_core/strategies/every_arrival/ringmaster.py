@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.strategies.author import Count, Scenario, Send, Server, Strategy, Tune, Update
-from fl_core.strategies.participation import Participation, by_speed
+from fl_core.strategies.participation import Participation, begun_anew
 
 
 class Ringmaster(Strategy):
@@ -23,10 +23,8 @@ class Ringmaster(Strategy):
     late: Literal["restart", "ignore"] = "restart"  # what happens to late jobs
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """1/τ_i where a restarted job had no less to do than the new one; unknown where any are ignored."""
-        restarted = self.late == "restart" and scenario.timing.durations.memoryless
-        everyone = self.concurrency is None or self.concurrency >= scenario.problem.clients
-        return by_speed if restarted and everyone else None
+        """As for jobs that are begun anew; unknown where any are ignored."""
+        return begun_anew(self.concurrency, scenario) if self.late == "restart" else None
 
     def receive(self, server: Server, update: Update) -> None:
         if self.late == "ignore":

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fl_core.strategies.author import Count, Length, Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation
-from fl_core.strategies.rounds.sampling import Full, Sampling
+from fl_core.strategies.rounds.sampling import SEEDS, Full, Sampling
 
 
 class FedAvg(Strategy):
@@ -28,6 +28,7 @@ class FedAvg(Strategy):
     name: ClassVar[str] = "fedavg"
     title: ClassVar[str] = "FedAvg"
 
+    concurrency: None = None  # the sampling says how many
     sampling: SerializeAsAny[Sampling] = Full()  # the clients of a round, and their weights
     take: Count | None = None  # m, answers that end a round, with later ones discarded; None: all
     deadline: Length | None = None  # virtual time after which a round ends, with later answers discarded
@@ -35,6 +36,10 @@ class FedAvg(Strategy):
     @property
     def linear(self) -> Literal[True] | str:
         return self.sampling.linear
+
+    @property
+    def refuses_arrangement(self) -> str | None:
+        return None if self.waits_for_all else "with take or deadline, rounds end early"
 
     @property
     def waits_for_all(self) -> bool:
@@ -46,10 +51,8 @@ class FedAvg(Strategy):
 
     def refuses(self, scenario: Scenario) -> str | None:
         law = scenario.timing.durations
-        if not self.waits_for_all and scenario.arrangement is not None:
-            return "take, deadline: rounds that end early are incompatible with an arrangement"
         if self.deadline is not None and law.constant and not law.per_step:
-            fastest = min(law.means(scenario.problem.clients, seed=0))
+            fastest = min(min(law.means(scenario.problem.clients, seed)) for seed in SEEDS)
             if self.deadline < fastest:
                 return f"deadline: no client is done by then; the fastest takes {float(fastest):g}"
         return self.sampling.refuses(scenario)
@@ -94,7 +97,7 @@ class FedAvg(Strategy):
         memory = server.memory
         # A sampled round's weights are unbiased; an arrangement's round, or one cut short, is averaged.
         unbiased = memory.round and self.waits_for_all
-        return self.server_lr * memory.total / (1 if unbiased else memory.share)
+        return self.server_lr * memory.total / (1 if unbiased else memory.share or 1.0)
 
     def next(self, server: Server) -> Iterable[int]:
         if server.in_flight:

@@ -25,7 +25,9 @@ class MindFlayer(Strategy):
 
     name: ClassVar[str] = "mindflayer"
     title: ClassVar[str] = "MindFlayer SGD"
+    refuses_arrangement: ClassVar[str] = "it counts the trials that it sent"
 
+    concurrency: None = None  # a round has as many as are dealt trials
     trials: Annotated[Count, Tune(1, 32)] = 5  # S = Σ B_i, trials of a round
     # t_i/τ_i, time allotted to a trial in units of the client's mean time
     allotted: Annotated[Length, TuneAmong(1.0, 1.5, 2.0, 4.0)] = Fraction(2)
@@ -34,9 +36,7 @@ class MindFlayer(Strategy):
         return (Fraction(1),)
 
     def refuses(self, scenario: Scenario) -> str | None:
-        if scenario.arrangement is not None:
-            return "mindflayer counts the trials that it sent, and is incompatible with an arrangement"
-        if self.allotted < 1 and not scenario.timing.durations.random:
+        if self.allotted < 1 and scenario.timing.durations.constant:
             return "allotted: below 1 no trial ends in time where lengths are fixed"
         return None
 

@@ -18,7 +18,9 @@ class Polling(Strategy):
 
     collects: ClassVar[bool] = True
     refuses_optimizer: ClassVar[str] = "its step is a mean of models, no direction"
+    refuses_arrangement: ClassVar[str] = "it polls the clients that it sent to"
 
+    concurrency: None = None  # all work all the time
     sample: Annotated[Count, Tune(1, 32)] = 2  # s, clients polled at a time
     # Δt, virtual time from poll to poll
     period: Annotated[Length, TuneAmong(0.2, 0.5, 1.0, 2.0, 5.0)] = Fraction(1)
@@ -30,13 +32,6 @@ class Polling(Strategy):
     def start(self, server: Server, client: int) -> Tensor | None:
         """Return the model [d] from which a client continues; None: the server's."""
         return None
-
-    def refuses(self, scenario: Scenario) -> str | None:
-        if scenario.arrangement is None:
-            return None
-        return (
-            f"{self.reference()} polls the clients that it sent to, and is incompatible with an arrangement"
-        )
 
     def participation(self, scenario: Scenario) -> Participation:
         return alike  # all are polled equally often

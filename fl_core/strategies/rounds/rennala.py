@@ -9,7 +9,7 @@ unfinished work is abandoned and all clients begin at the new x.
 from typing import Annotated, ClassVar
 
 from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
-from fl_core.strategies.participation import Participation, by_speed
+from fl_core.strategies.participation import Participation, begun_anew
 
 
 class Rennala(Strategy):
@@ -17,12 +17,12 @@ class Rennala(Strategy):
 
     name: ClassVar[str] = "rennala"
     title: ClassVar[str] = "Rennala SGD"
+    pulls: ClassVar[bool] = True
 
     batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Shares ∝ 1/τ_i if an abandoned job had no less to do than its replacement."""
-        return by_speed if scenario.timing.durations.memoryless else None
+        return begun_anew(self.concurrency, scenario)
 
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0
@@ -36,6 +36,3 @@ class Rennala(Strategy):
             self.begin(server)
             for job in list(server.jobs):
                 server.dismiss(job)
-
-    def next(self, server: Server) -> list[int]:
-        return list(server.idle)

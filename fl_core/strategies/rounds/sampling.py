@@ -227,7 +227,7 @@ def fastest_first(server: Server) -> list[int]:
 
 def by_importance(server: Server, clients: Sequence[int]) -> Weights:
     """Return p_i over the sum of p of all given clients."""
-    share = sum(server.p[client] for client in clients)
+    share = sum(server.p[client] for client in clients) or 1.0  # 0: their updates weigh nothing
     return {client: float(server.p[client] / share) for client in clients}
 
 

@@ -10,8 +10,7 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Scenario, Server, Tune, Update
-from fl_core.strategies.participation import Participation, by_speed
+from fl_core.strategies.author import Count, Server, Tune, Update
 from fl_core.strategies.tables.start import TableStrategy
 
 
@@ -20,13 +19,11 @@ class AFACS(TableStrategy):
 
     name: ClassVar[str] = "afa_cs"
     title: ClassVar[str] = "AFA-CS"
+    pulls: ClassVar[bool] = True
     sends: ClassVar[Literal["delta", "gradient"]] = "gradient"
 
     buffer: Annotated[Count, Tune(1, 32)] = 5  # m, updates a step waits for
     start: Literal["zeros", "first_pass"] = "zeros"  # how the memory begins
-
-    def participation(self, scenario: Scenario) -> Participation:
-        return by_speed
 
     def begin(self, server: Server) -> None:
         super().begin(server)
@@ -41,6 +38,3 @@ class AFACS(TableStrategy):
         memory.count += not memory.unheard  # the first pass is a round of its own
         if self.complete(server, update) and memory.count % self.buffer == 0:
             server.step(-self.server_lr * self.local_lr * memory.mean)
-
-    def next(self, server: Server) -> list[int]:
-        return list(server.idle)  # workers pull the newest model whenever they are free

@@ -7,12 +7,13 @@ all clients.
 """
 
 from collections.abc import Collection
+from math import inf
 from typing import Annotated, ClassVar
 
 import torch
 
 from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
-from fl_core.strategies.participation import Participation, by_speed
+from fl_core.strategies.participation import Participation, begun_anew
 
 
 class Malenia(Strategy):
@@ -20,15 +21,19 @@ class Malenia(Strategy):
 
     name: ClassVar[str] = "malenia"
     title: ClassVar[str] = "Malenia SGD"
+    pulls: ClassVar[bool] = True
 
     batch: Annotated[Count, Tune(1, 32)] = 5  # S, gradients a step waits for
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Shares ∝ 1/τ_i if an abandoned job had no less to do than its replacement."""
-        return by_speed if scenario.timing.durations.memoryless else None
+        return begun_anew(self.concurrency, scenario)
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return [client for client in gone if server.memory.count[client] == 0]
+        counts = server.memory.count[list(gone)]
+        bound = server.n / float((1 / counts).sum()) if gone else inf  # of the harmonic mean, without them
+        if bound > self.batch / server.n:
+            return []
+        return [client for client, count in zip(gone, counts, strict=True) if count == counts.min()]
 
     def begin(self, server: Server) -> None:
         server.memory.total = server.zeros(server.n)  # Σ_j g_ij
@@ -44,6 +49,3 @@ class Malenia(Strategy):
             self.begin(server)
             for job in list(server.jobs):
                 server.dismiss(job)
-
-    def next(self, server: Server) -> list[int]:
-        return list(server.idle)

@@ -23,6 +23,7 @@ class MIFA(TableStrategy):
     name: ClassVar[str] = "mifa"
     title: ClassVar[str] = "MIFA"
 
+    concurrency: None = None  # a round has all who are available
     # First step in the round in which all are heard, in the next one, or in the first with a memory of zeros
     start: Literal["when_all_heard", "next_round", "zeros"] = "when_all_heard"
 

@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import torch
 
-from fl_core.strategies.author import Scenario, Server, Strategy, Update
-from fl_core.strategies.participation import Participation, by_speed
+from fl_core.strategies.author import Server, Strategy, Update
 
 
 class Ringleader(Strategy):
@@ -21,9 +20,7 @@ class Ringleader(Strategy):
 
     name: ClassVar[str] = "ringleader"
     title: ClassVar[str] = "Ringleader ASGD"
-
-    def participation(self, scenario: Scenario) -> Participation:
-        return by_speed
+    pulls: ClassVar[bool] = True
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         memory = server.memory
@@ -54,9 +51,6 @@ class Ringleader(Strategy):
             memory.total, memory.count = memory.next_total, memory.next_count
             memory.next_total, memory.next_count = self.table(server)
             memory.stepped = []
-
-    def next(self, server: Server) -> list[int]:
-        return list(server.idle)
 
     @staticmethod
     def table(server: Server) -> tuple[torch.Tensor, torch.Tensor]:
