@@ -1,18 +1,27 @@
 """Code that a file names is imported only for whom it belongs to; what ran is recorded."""
 
 import hashlib
+import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from asyncfl.claims.files import papers
 from asyncfl.claims.plan import mistakes
+from asyncfl.commands.real_time.replay import replayed
+from asyncfl.leaderboard.group import command as leaderboard
+from asyncfl.options import LEADERBOARD
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
-from fl_core.import_guard import ALLOWED
+from benchmarks.tracking.reader import Entry
+from benchmarks.tracking.store import Store
+from fl_core.import_guard import ALLOWED, HOW
 from fl_core.schema import Tag
 
 SUITE = """
@@ -84,3 +93,43 @@ def test_a_claims_file_may_not(suite: Path) -> None:
     (line,) = mistakes(papers(folder).values())
     assert "'theirs_for_a_test:Mine' is not imported, since a claims file names it" in line
     assert "theirs_for_a_test" not in sys.modules
+
+
+@pytest.mark.parametrize("where", ["here", "on a server"])
+def test_a_record_of_mlflow_s_may_not(suite: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    description = suite.with_name("description.json")
+    experiment = {
+        "scenario": {"problem": "quadratic", "budget": {"updates": 5}},
+        "strategy": "theirs_for_a_test:Mine",
+    }
+    description.write_text(json.dumps(experiment))
+    description.chmod(0o666 if where == "here" else 0o644)
+    monkeypatch.setattr("benchmarks.tracking.places.fetched", lambda *_: nullcontext(suite.parent))
+    address = str(suite.parent) if where == "here" else "s3://bucket/run"
+    entry, store = Entry("r", "0", "FINISHED", 0, 0, address), Store(suite.parent / "store")
+    why = f"everyone can write to {description}" if where == "here" else "MLflow's record names it"
+    with pytest.raises(UserError) as caught:
+        replayed(entry, store)
+    assert caught.value.lines == (
+        f"run r cannot be replayed: strategy: 'theirs_for_a_test:Mine' is not imported, since {why}: {HOW}",
+    )
+    assert "theirs_for_a_test" not in sys.modules
+    token = ALLOWED.set(True)
+    try:
+        with pytest.raises(UserError, match=r"cannot be replayed: (?!.*not imported)"):  # it has no log
+            replayed(entry, store)
+        assert "theirs_for_a_test" in sys.modules
+    finally:
+        ALLOWED.reset(token)
+
+
+def test_a_folder_of_the_leaderboard_may_not(suite: Path) -> None:
+    folder = shutil.copytree(LEADERBOARD, suite.with_name("entry"))
+    strategies = folder / "strategies.yaml"
+    strategies.write_text('strategies: ["theirs_for_a_test:Mine"]')
+    strategies.chmod(0o666)
+    refused = CliRunner().invoke(leaderboard, ["verify", str(folder)])
+    assert f"is not imported, since everyone can write to {strategies}: {HOW}" in str(refused.exception)
+    assert "theirs_for_a_test" not in sys.modules
+    CliRunner().invoke(leaderboard, ["verify", str(folder), "--allow-code"])
+    assert "theirs_for_a_test" in sys.modules

@@ -16,6 +16,8 @@ from benchmarks.tables import print_headed
 from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Tag
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+
     from benchmarks.tracking.reader import Entry
     from benchmarks.tracking.store import Store
     from fl_core.live.replay import Comparison
@@ -60,12 +62,16 @@ def command(run: str, store: Store, beside: str | None) -> None:
 
 def of_file(path: Path) -> Comparison:
     """Replay a run that a file holds; UserError if it holds none."""
-    from fl_core import import_guard
+    from pydantic import ValidationError
+
+    from fl_core.import_guard import guarded, not_own
     from fl_core.live.saved import SavedRun
 
     try:
-        with import_guard.guarded(import_guard.not_own(path)):
+        with guarded(not_own(path)):
             return SavedRun.unpack(path.read_bytes()).replay()
+    except ValidationError as error:
+        raise _invalid(str(path), error) from None
     except (OSError, ValueError, TypeError, KeyError, struct.error) as error:
         raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from None
 
@@ -92,18 +98,27 @@ def runs(name: str, store: Store) -> list[Entry]:
 
 def replayed(entry: Entry, store: Store) -> Comparison:
     """Replay a run; UserError if its log cannot be read."""
+    from pydantic import ValidationError
+
     from benchmarks.tracking import parquet
-    from benchmarks.tracking.places import fetched
+    from benchmarks.tracking.places import fetched, place
     from fl_core.experiment import Experiment
+    from fl_core.import_guard import guarded, not_own
     from fl_core.live.replay import replay
 
     tables = (JOBS, EVENTS, MODEL)
+    local = place(entry.artifact_uri, store.tracking_uri)
+    refusal = not_own(local / DESCRIPTION) if local else "MLflow's record names it"
     try:
         with fetched(
             entry.artifact_uri, store.tracking_uri, [DESCRIPTION, *(t.file for t in tables)]
         ) as folder:
-            experiment = Experiment.model_validate(json.loads((folder / DESCRIPTION).read_bytes()))
+            description = json.loads((folder / DESCRIPTION).read_bytes())
+            with guarded(refusal):
+                experiment = Experiment.model_validate(description)
             frames = [parquet.read(folder, table).astype(object) for table in tables]
+    except ValidationError as error:
+        raise _invalid(f"run {entry.run_id}", error) from None
     except (OSError, ValueError, parquet.UnreadableTableError) as error:
         raise UserError(f"run {entry.run_id} cannot be replayed: {error}") from None
     jobs, events, model = (
@@ -111,3 +126,11 @@ def replayed(entry: Entry, store: Store) -> Comparison:
         for frame in frames
     )
     return replay(experiment, jobs, events, model[Name.MODEL])
+
+
+def _invalid(run: str, error: ValidationError) -> UserError:
+    from benchmarks.suite.complaints import reason
+
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return UserError(f"{run} cannot be replayed: {place}: {reason(first)}")
