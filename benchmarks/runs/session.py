@@ -141,6 +141,7 @@ class Session:
         """Describe this suite in MLflow, and send what earlier sessions left behind."""
         places = {task.key: task.place for task in self.tasks if isinstance(task, PlannedRun)}
         announcement = self.suite.name, self.suite.description, places, self.suite.highlighted
+        catch_up(delivery)
         delivery.outbox.announce(*announcement)
         delivery.announce(*announcement)
 
@@ -210,12 +211,17 @@ def sync(store: Store) -> Synced:
     with delivering(store) as delivery:
         before = delivery.waiting
         try:
-            for announcement in list(delivery.outbox.announced()):
-                delivery.announce(*announcement)
-                delivery.flush()
+            catch_up(delivery)
         finally:
             delivery.close()
     return Synced(before - delivery.waiting, delivery.waiting, delivery.why_waiting)
+
+
+def catch_up(delivery: Delivery) -> None:
+    """Send what earlier sessions left, once MLflow knows the suites that it belongs to."""
+    for announcement in list(delivery.outbox.announced()):
+        delivery.announce(*announcement)
+        delivery.flush()
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from benchmarks.tracking.store import Store
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
+from fl_core.schema import Tag
 from reports.records.store import load as report
 
 pytestmark = pytest.mark.usefixtures("fork_server")
@@ -206,7 +207,14 @@ def test_records_of_another_suite_are_sent_too(
     assert session(write_suite(tmp_path), away).now.total() == 0  # what waits is not computed again
 
     session(write_suite(tmp_path, name="other"), store)
-    assert len(runs(store, "small")) == 4 and len(runs(store, "other")) == 4
+    for suite in ("small", "other"):
+        groups = runs(store, suite, kind="group")
+        assert len(runs(store, suite)) == 4 and len(groups) == 2
+        assert {group.info.status for group in groups} == {"FINISHED"}
+        assert all(group.data.metrics["seeds/done"] == 2 for group in groups)
+    tags = MlflowClient(store.tracking_uri).get_experiment_by_name("small").tags
+    assert tags[Tag.DESCRIPTION] == load(str(write_suite(tmp_path))).description
+    assert not list(store.outbox.glob("*/suite.json"))
 
 
 def test_missing_data_are_said_before_anything_is_computed(
