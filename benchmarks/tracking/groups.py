@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from mlflow.entities import Metric, Param
 
+RARE = (Total.NON_FINITE, Total.MISREAD)  # counts, recorded only above 0
+
 
 def metrics_of(seeds: Sequence[Entry], tracking_uri: str) -> Iterator[Metric]:
     """All that MLflow records of a group; runs that diverged are counted, and left out of means.
@@ -104,11 +106,14 @@ def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Means of what is measured once a run, and sample standard deviations of the last values of a curve."""
-    for name in finals[0]:
-        if name in TO_TARGET:
+    """Means of what is measured once a run, and sample standard deviations of the last values of a curve.
+
+    What a seed lacks has neither, but counts that are recorded only above 0.
+    """
+    for name in dict.fromkeys(name for metrics in finals for name in metrics):
+        values = [metrics.get(name, 0.0 if name in RARE else np.nan) for metrics in finals]
+        if name in TO_TARGET or np.isnan(values).any():
             continue
-        values = [metrics.get(name, np.nan) for metrics in finals]
         if name not in curve:
             yield name, float(np.mean(values))
         elif len(values) > 1 and name not in METRICS.values():
