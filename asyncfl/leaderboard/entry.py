@@ -14,9 +14,10 @@ from optuna.trial import FrozenTrial
 
 from asyncfl.leaderboard.finals import finals, label
 from benchmarks import yaml_io
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, writing
 from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
+from fl_core.recording.atomic import whole
 from reports.leaderboard.choice import for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
@@ -233,11 +234,16 @@ def _place(row: Mapping[str, Any]) -> Place:
 def write(tables: Tables, folder: Path, suite: Suite) -> dict[str, str]:
     """Write tables, strategies and rules of a workload; return the digests of all tables in the folder."""
     tables.save(folder, suite.scale or suite.spec.name)
-    (folder / STRATEGIES).write_text(yaml_io.dump({"strategies": strategies(suite)}), encoding="utf-8")
+    _write(folder / STRATEGIES, {"strategies": strategies(suite)})
     digests = {path.name: digest(path) for path in sorted(folder.glob("*.csv"))}
     rules = tables.rules.model_copy(update={"files": digests})
-    (folder / FILE).write_text(yaml_io.dump(rules.model_dump(mode="json")), encoding="utf-8")
+    _write(folder / FILE, rules.model_dump(mode="json"))
     return digests
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    with writing(path), whole(path) as partial:
+        partial.write_text(yaml_io.dump(document), encoding="utf-8")
 
 
 def strategies(suite: Suite) -> list[dict[str, Any]]:

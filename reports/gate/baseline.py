@@ -21,6 +21,7 @@ from fl_core import reading
 from fl_core.keys import is_older
 from fl_core.metrics import FP_LOSS
 from fl_core.parts import Frozen
+from fl_core.recording.atomic import whole
 from fl_core.schema import ARRIVALS, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
@@ -198,12 +199,11 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
 
 def write(baseline: Baseline, path: Path) -> Path:
     """Write a baseline, one acceptance and one run per line, so that diffs are readable."""
-    whole = Baseline.model_validate(baseline.model_dump())  # every field is set, and in the checksum
-    data = whole.model_dump(mode="json") | {"checksum": _checksum(whole)}
+    complete = Baseline.model_validate(baseline.model_dump())  # every field is set, and in the checksum
+    data = complete.model_dump(mode="json") | {"checksum": _checksum(complete)}
     lines = ",\n".join(f" {_json(key)}: {_lines(value)}" for key, value in data.items())
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    with writing(path), whole(path) as partial:
+        partial.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     return path
 
 

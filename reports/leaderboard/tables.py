@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, writing
 from fl_core import reading
+from fl_core.recording.atomic import whole
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
 
 RUN = [*SCENARIO, "strategy", "seed", "status"]
@@ -52,14 +53,14 @@ class Tables:
 
     def save(self, folder: Path, workload: str) -> None:
         """Write the tables of a workload; none of held-out runs where there are none."""
-        folder.mkdir(parents=True, exist_ok=True)
         for name, columns in KINDS.items():
             path = folder / f"{workload}-{name}.csv"
             if getattr(self, name).empty:
                 path.unlink(missing_ok=True)
                 continue
             table = getattr(self, name)[columns].sort_values([key for key in ORDER if key in columns])
-            table.to_csv(path, index=False, float_format=f"%.{DIGITS}g")
+            with writing(path), whole(path) as partial:
+                table.to_csv(partial, index=False, float_format=f"%.{DIGITS}g")
 
     def of(self, *strategies: str) -> Tables:
         """Return the tables of some strategies alone."""
