@@ -119,9 +119,7 @@ class Tracking:
                         self._client.set_tag(run.id, Tag.SUPERSEDED, "true")
                     else:
                         self._client.delete_tag(run.id, Tag.SUPERSEDED)
-        for key in places.keys() & experiment.runs.keys():
-            if experiment.runs[key].place != places[key]:
-                self._rename(experiment, experiment.runs[key], places[key])
+        self._rename(experiment, places)
         experiment.meant = {}
         for key, (scenario, strategy, _) in places.items():
             experiment.meant.setdefault((scenario, strategy), set()).add(key)
@@ -129,15 +127,22 @@ class Tracking:
             self._sum_up(experiment, pair)
         self._paint(experiment)
 
-    def _rename(self, experiment: TrackedExperiment, known: KnownRun, place: Place) -> None:
-        """Give a run the labels that its suite has now; a group that is left without seeds goes."""
-        scenario, strategy, seed = place
-        for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy)):
-            self._client.set_tag(known.id, tag, text)
-        self._client.update_run(known.id, name=name_of_seed(scenario, strategy, seed))
-        before, known.place = known.place[:2], place
-        if all(run.place[:2] != before for run in experiment.runs.values()) and before in experiment.groups:
-            self._client.delete_run(experiment.groups.pop(before).id)
+    def _rename(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
+        """Give runs the labels that their suite has now; groups that are left without seeds go."""
+        known = [(experiment.runs[key], place) for key, place in places.items() if key in experiment.runs]
+        moved = [(run, place) for run, place in known if run.place != place]
+        if not moved:
+            return
+        before = {run.place[:2] for run, _ in moved}
+        with database.transaction(self._client):
+            for run, place in moved:
+                scenario, strategy, seed = run.place = place
+                for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy)):
+                    self._client.set_tag(run.id, tag, text)
+                self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
+            taken = {run.place[:2] for run in experiment.runs.values()}
+            for pair in (before - taken) & experiment.groups.keys():
+                self._client.delete_run(experiment.groups.pop(pair).id)
 
     def write(self, *records: OutboxRecord) -> None:
         """Bring records into MLflow that are not there; into a database all of them at once, or none.

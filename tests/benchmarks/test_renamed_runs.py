@@ -1,0 +1,59 @@
+"""Runs whose suite has other labels now: all are renamed at once, and so are their groups."""
+
+from pathlib import Path
+
+import pytest
+from in_process import deliver, places, small
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from recorded import runs
+
+from benchmarks.tracking.experiment import Place
+from benchmarks.tracking.store import Store
+from benchmarks.tracking.tracking import Tracking
+
+
+def relabelled(folder: Path, store: Store, labels: dict[str, str]) -> dict[str, Place]:
+    """Deliver a small suite; return its places with other labels of strategies."""
+    deliver(folder, store, seeds=2)
+    return {
+        key: (scenario, labels[strategy], seed)
+        for key, (scenario, strategy, seed) in places(small(folder, seeds=2)).items()
+    }
+
+
+def strategies(store: Store, kind: str = "run") -> list[str]:
+    return sorted(run.data.tags["asyncfl.strategy"] for run in runs(store, kind=kind))
+
+
+def test_all_are_renamed_or_none(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = relabelled(tmp_path, store, {"FedBuff": "mine", "ASGD": "theirs"})
+    before = strategies(store)
+    rename, calls = MlflowClient.update_run, []
+
+    def failing(client: MlflowClient, run: str, *args: str, **names: str) -> None:
+        calls.append(run)
+        if len(calls) == 3:
+            raise MlflowException("the disk is away")
+        rename(client, run, *args, **names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "update_run", failing)
+        with pytest.raises(MlflowException, match="the disk is away"):
+            Tracking(store).select("small", wanted)
+    assert strategies(store) == before
+    Tracking(store).select("small", wanted)
+    assert strategies(store) == ["mine", "mine", "theirs", "theirs"]
+    assert strategies(store, "group") == ["mine", "theirs"]
+
+
+def test_labels_may_be_swapped(tmp_path: Path, store: Store) -> None:
+    wanted = relabelled(tmp_path, store, {"FedBuff": "ASGD", "ASGD": "FedBuff"})
+    means = {run.data.tags["asyncfl.strategy"]: run.data.metrics for run in runs(store, kind="group")}
+    Tracking(store).select("small", wanted)
+    swapped = {run.data.tags["asyncfl.strategy"]: run.data.metrics for run in runs(store, kind="group")}
+    assert swapped == {"FedBuff": means["ASGD"], "ASGD": means["FedBuff"]}
+    for group in runs(store, kind="group"):
+        seeds = [run for run in runs(store) if run.data.tags["mlflow.parentRunId"] == group.info.run_id]
+        assert len(seeds) == 2
+        assert {run.data.tags["asyncfl.strategy"] for run in seeds} == {group.data.tags["asyncfl.strategy"]}
