@@ -10,15 +10,20 @@ from which commits and versions the rows come:
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from filelock import FileLock
 
 from asyncfl.claims.files import FOLDER
 from benchmarks.errors import UserError
 from fl_core import reading
 from fl_core.recording.atomic import whole
+
+T = TypeVar("T")
 
 RESULTS = FOLDER / "results"
 COMPUTED = "computed"  # stands where a scale would
@@ -47,28 +52,51 @@ def read(file: Path) -> list[Number]:
     """All numbers of a file; none if it is not there. UserError, with the line, if it is damaged."""
     if not file.exists():
         return []
-    try:
-        lines = reading.text(file).splitlines()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{file}: cannot be read: {reason}") from None
-    origins: dict[str, str] = {}
+    lines, origins = _lines(file), dict[str, str]()
     for text in lines:
         if text.startswith("# "):
             name, _, origin = text.removeprefix("# ").partition(": ")
             origins[name] = origin
-    head = next((at for at, text in enumerate(lines) if not text.startswith("# ")), len(lines))
-    if tuple(lines[head : head + 1]) != (",".join(COLUMNS),):
-        raise UserError(f"{file}:{head + 1}: is damaged: here stand the columns {', '.join(COLUMNS)}")
-    rows, numbers = csv.reader(lines[head + 1 :], strict=True), []
+
+    def number(cells: list[str]) -> Number:
+        claim, sample, seed, value, runs, when, origin = cells
+        at = int(seed) if seed else None
+        return Number(claim, sample, at, float(value), runs, when, origins[origin])
+
+    return _rows(file, lines, COLUMNS, number)
+
+
+def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
+    """Return what `row` makes of the cells of each row; none if the file is not there.
+
+    Raises:
+        UserError: It has other columns, or a row of which nothing can be made; names the line.
+    """
+    return _rows(file, _lines(file), columns, row) if file.exists() else []
+
+
+def _lines(file: Path) -> list[str]:
     try:
-        for claim, sample, seed, value, runs, when, origin in rows:
-            at = int(seed) if seed else None
-            numbers.append(Number(claim, sample, at, float(value), runs, when, origins[origin]))
+        return reading.text(file).splitlines()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{file}: cannot be read: {reason}") from None
+
+
+def _rows(file: Path, lines: Sequence[str], columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
+    head = next((at for at, text in enumerate(lines) if not text.startswith("# ")), len(lines))
+    if tuple(lines[head : head + 1]) != (",".join(columns),):
+        raise UserError(f"{file}:{head + 1}: is damaged: here stand the columns {', '.join(columns)}")
+    rows, made = csv.reader(lines[head + 1 :], strict=True), []
+    try:
+        for cells in rows:
+            if len(cells) != len(columns):
+                raise ValueError
+            made.append(row(cells))
     except (ValueError, KeyError, csv.Error):
         line = head + 1 + rows.line_num
-        raise UserError(f"{file}:{line}: is damaged: no number of a claim, {', '.join(COLUMNS)}") from None
-    return numbers
+        raise UserError(f"{file}:{line}: is damaged: no row of {', '.join(columns)}") from None
+    return made
 
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
@@ -80,8 +108,22 @@ def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
     return by_claim
 
 
+@contextmanager
+def changing() -> Iterator[None]:
+    """Hold off other processes that change stored numbers meanwhile: each adds to what it has read."""
+    from fl_core.problems.data.files import cache_dir
+
+    folder = cache_dir()  # not beside the numbers, which are in a repository
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "claims.lock"):
+        yield
+
+
 def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
-    """Store numbers in the place of older ones of the same claims; those of unknown claims are dropped."""
+    """Store numbers in the place of older ones of the same claims; those of unknown claims are dropped.
+
+    To be called while others are held off (see `changing`).
+    """
     fresh = list(fresh)
     renewed = {number.claim for number in fresh}
     kept = [number for number in read(file) if number.claim not in renewed]

@@ -6,7 +6,6 @@ that changed it; and as `main/ID`, that of the readings and corners of each main
 its last digest was changed without a line, which a test refuses.
 """
 
-import csv
 import fnmatch
 import hashlib
 import json
@@ -22,7 +21,6 @@ from asyncfl.claims.kept import COMPUTED
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import lines_of
 from benchmarks.yaml_io import read
-from fl_core import reading
 from fl_core.parts import Frozen
 
 FOLDER = "decisions"  # beside the results
@@ -81,10 +79,8 @@ def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[
     """Entry → its digests, each with the decision that brought it about; empty for the first numbers."""
     path = _path(paper, results, "csv")
     decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
-    for row in csv.DictReader(reading.text(path).splitlines()) if path.exists() else ():
-        if tuple(row) != COLUMNS or None in row.values():
-            raise UserError(f"{path}: is damaged: here stand the columns {', '.join(COLUMNS)}")
-        decisions_by_entry.setdefault(row["entry"], []).append((row["digest"], row["decision"]))
+    for entry, own, decision in kept.table(path, COLUMNS, tuple):
+        decisions_by_entry.setdefault(entry, []).append((own, decision))
     return decisions_by_entry
 
 

@@ -7,13 +7,12 @@ neither data nor gradients. They are counted on its beginning.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import inf
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from asyncfl.claims import kept
 from benchmarks.runs.estimate import judged, unit
@@ -60,13 +59,17 @@ class Seconds:
     world: float  # to deal out the data
 
 
+WORKLOADS = ("workload", *(field.name for field in fields(Seconds)))
+SCHEDULES = ("schedule", "updates")
+
+
 class Costs:
     """The recorded workloads of a folder of results; what is missing is measured once, and kept."""
 
     def __init__(self, folder: Path) -> None:
         self._seconds, self._updates = folder / "seconds.csv", folder / "updates.csv"
-        self.workloads = {name: Seconds(*values) for name, *values in _read(self._seconds)}
-        self.counted: dict[str, float] = dict(_read(self._updates))
+        self.workloads = {name: Seconds(*took) for name, took in _read(self._seconds, WORKLOADS).items()}
+        self.counted = {key: jobs for key, (jobs,) in _read(self._updates, SCHEDULES).items()}
         self._failed: set[str] = set()
 
     def of(self, run: PlannedRun) -> Time:
@@ -78,8 +81,7 @@ class Costs:
             except UNBUILT:
                 self._failed.add(name)
             else:
-                rows = [(name, *astuple(took)) for name, took in sorted(self.workloads.items())]
-                _write(self._seconds, ["workload", *(field.name for field in fields(Seconds))], rows)
+                _keep(self._seconds, WORKLOADS, name, astuple(self.workloads[name]))
         if name not in self.workloads:
             return Time(inf, inf)
         took, scenario, local = self.workloads[name], run.experiment.scenario, run.experiment.strategy.local
@@ -96,19 +98,19 @@ class Costs:
         key = schedule(run.experiment).key
         if key not in self.counted:
             self.counted[key] = updates(run.experiment)
-            _write(self._updates, ["schedule", "updates"], sorted(self.counted.items()))
+            _keep(self._updates, SCHEDULES, key, (self.counted[key],))
         return self.counted[key]
 
 
-def _read(file: Path) -> Iterator[Any]:
-    if file.exists():
-        with file.open(newline="", encoding="utf-8") as lines:
-            for name, *values in list(csv.reader(lines))[1:]:
-                yield name, *map(float, values)
+def _read(file: Path, columns: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    return dict(kept.table(file, columns, lambda cells: (cells[0], (*map(float, cells[1:]),))))
 
 
-def _write(file: Path, columns: Sequence[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> None:
-    kept.write(file, columns, ([name, *(f"{value:.4g}" for value in values)] for name, *values in rows))
+def _keep(file: Path, columns: Sequence[str], name: str, values: tuple[float, ...]) -> None:
+    """Add a row to what other processes, too, have added meanwhile."""
+    with kept.changing():
+        rows = sorted({**_read(file, columns), name: values}.items())
+        kept.write(file, columns, ([name, *(f"{value:.4g}" for value in row)] for name, row in rows))
 
 
 def workload(run: PlannedRun) -> str:

@@ -11,6 +11,8 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from asyncfl.claims import kept
+from asyncfl.claims.seconds import Costs
+from asyncfl.claims.verdicts import simulated
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from reports.gate import baseline
@@ -66,9 +68,9 @@ def test_files_without_a_checksum_are_still_read() -> None:
     ("old", "new", "line"),
     [
         ("claim,sample", "claim,simple", ":2: is damaged: here stand the columns claim, sample, "),
-        ("0.5", "o.5", ":3: is damaged: no number of a claim"),
-        (",1\n", ",7\n", ":3: is damaged: no number of a claim"),
-        ("r1,", "", ":3: is damaged: no number of a claim"),
+        ("0.5", "o.5", ":3: is damaged: no row of claim, sample, "),
+        (",1\n", ",7\n", ":3: is damaged: no row of claim, sample, "),
+        ("r1,", "", ":3: is damaged: no row of claim, sample, "),
     ],
 )
 def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str) -> None:
@@ -80,6 +82,26 @@ def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str
     with pytest.raises(UserError) as caught:
         kept.read(path)
     assert caught.value.lines[0].startswith(f"{path}{line}")
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("seconds.csv", Costs), ("updates.csv", Costs), ("false-verdicts.csv", simulated.stored)],
+)
+@pytest.mark.parametrize(
+    ("line", "place"), [(0, ":1: is damaged: here stand the columns "), (1, ":2: is damaged")]
+)
+def test_damaged_results_of_claims(
+    tmp_path: Path, name: str, read: Callable[[Path], object], line: int, place: str
+) -> None:
+    lines = (kept.RESULTS / name).read_text().splitlines()
+    path = tmp_path / name
+    path.write_text("\n".join(lines))
+    read(tmp_path)
+    path.write_text("\n".join([*lines[:line], "<<<<<<< HEAD", *lines[line:]]))
+    with pytest.raises(UserError) as caught:
+        read(tmp_path)
+    assert caught.value.lines[0].startswith(f"{path}{place}")
 
 
 def studies(storage: optuna.storages.BaseStorage) -> list[optuna.Study]:

@@ -193,10 +193,12 @@ def write_register(folder_of_claims: Path | None) -> None:
     The register is a file for each paper in decisions/, beside the claims: entries, change, the outcome known
     at the time, and reason.
     """
-    from asyncfl.claims import register
+    from asyncfl.claims import kept, register
 
     results = results_of(folder_of_claims)
-    n = sum(register.record(paper, results) for paper in papers_of(folder_of_claims, None).values())
+    papers = papers_of(folder_of_claims, None).values()
+    with kept.changing():
+        n = sum(register.record(paper, results) for paper in papers)
     click.echo(f"Registered: {many(n, 'new or changed entry')}.")
 
 

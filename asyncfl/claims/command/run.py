@@ -133,11 +133,14 @@ def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -
     for claim in claims:
         if claim.computed and (again or (claim.id, recipe(claim)) not in known):
             try:
-                kept.merge(file, list(paper.claims), computed(claim))
+                numbers = computed(claim)
+                with kept.changing():
+                    kept.merge(file, list(paper.claims), numbers)
             except Exception as error:  # noqa: BLE001 - one that fails must not hold up the others
                 click.echo(f"Error: claims.{claim.id}: {summarised(error)}", err=True)
                 failed = True
-    register.begin(paper, results)
+    with kept.changing():
+        register.begin(paper, results)
     return failed
 
 
@@ -171,8 +174,9 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     recorded = {run.key: run for run in there.runs}
     numbers = [number for claim in plan.claims for number in measured(plan, claim, recorded)]
     file = kept.path(plan.paper.name, plan.scale, results)
-    kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
-    register.begin(plan.paper, results)
+    with kept.changing():
+        kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
+        register.begin(plan.paper, results)
 
 
 def _until_decided(

@@ -6,7 +6,6 @@ the margin. Then every decision is false; where a comparison has a margin, in ev
 effect is the margin, and *equal* and *behind* are false. Claims with the same seeds share the draws.
 """
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from asyncfl.claims.verdicts.estimates import Array
 from asyncfl.claims.verdicts.looks import SEEDS
 from asyncfl.claims.verdicts.rules import collapses
 from asyncfl.claims.verdicts.verdicts import verdicts
-from fl_core import reading
 from fl_core.streams import stream
 
 FILE = "false-verdicts.csv"  # beside the numbers
@@ -146,14 +144,12 @@ def rate(row: SimulatedRow, campaigns: int) -> Rate:
 
 def stored(results: Path = RESULTS) -> list[Rate]:
     """The rates that were stored; none without a file."""
-    path = results / FILE
-    if not path.exists():
-        return []
-    lines = csv.DictReader(reading.text(path).splitlines())
-    return [
-        Rate(row["paper"], row["scale"], row["row"], *(int(row[name]) for name in COLUMNS[3:]))
-        for row in lines
-    ]
+    return kept.table(results / FILE, COLUMNS, _rate)
+
+
+def _rate(cells: list[str]) -> Rate:
+    paper, scale, row, *counts = cells
+    return Rate(paper, scale, row, *map(int, counts))
 
 
 def store(rates: Iterable[Rate], results: Path = RESULTS) -> Path:

@@ -1,13 +1,18 @@
 """How a claim's numbers are read off recorded runs, on runs whose curves are known."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import copy_context
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 from test_claims_files import CLAIM, written
 
+from asyncfl.claims import kept
+from asyncfl.claims.command.run import _compute
 from asyncfl.claims.measure import computed, measured
 from asyncfl.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
@@ -131,3 +136,29 @@ def test_what_is_computed_has_no_seed(tmp_path: Path) -> None:
     assert (one.seed, one.value, one.sample) == (None, 0.0, "")
     with pytest.raises(UserError, match="math:hypott: there is no such function"):
         computed(written(tmp_path, {**entry, "computed": "math:hypott"}).claims["T-row/case"])
+
+
+def test_what_two_processes_compute_at_once_is_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = {key: CLAIM[key] for key in ("place", "statement")}
+    entry = {**usual, "kind": "exact", "computed": "math:hypot", "arguments": {}, "printed": 0}
+    paper = written(tmp_path, {**entry, "id": "T-row/a"}, {**entry, "id": "T-row/b"})
+    write = kept.write
+
+    def slow(*arguments: Any) -> None:
+        time.sleep(0.1)  # in which the other one would read
+        write(*arguments)
+
+    monkeypatch.setattr(kept, "write", slow)
+    results = tmp_path / "results"
+    both = [
+        Thread(target=copy_context().run, args=(lambda own: _compute(paper, [own], results, again=True), own))
+        for own in paper.claims.values()
+    ]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    stored = kept.read(kept.path(paper.name, kept.COMPUTED, results))
+    assert [number.claim for number in stored] == ["T-row/a", "T-row/b"]
