@@ -18,7 +18,7 @@ from benchmarks.errors import warn
 from benchmarks.redaction import command_line
 from benchmarks.tables import print_rich
 from fl_core.schema import Status
-from fl_core.text import duration, many
+from fl_core.text import duration
 
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
@@ -93,8 +93,7 @@ def complete(
         click.echo(_what_happened(session, monotonic() - began))
         whole = _show_results(session, store, page=page)
     except KeyboardInterrupt:
-        done = f"{session.finished} of {many(len(session.tasks), 'run')} finished"
-        click.echo(f"\nStopped: {done}, what was in progress is saved.")
+        click.echo(f"\nStopped: {session.how_far}, what was in progress is saved.")
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     sys.exit(1 if session.now[Status.ERROR] or not whole else 0)

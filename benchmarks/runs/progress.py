@@ -221,7 +221,6 @@ class Bars(Progress):
             picture.add_row(Text(run.task.name, style="dim"), ProgressBar(1.0, run.share, width=BAR), text)
         if more:
             picture.add_row(Text(more, style="dim"))
-        picture.add_row(
-            f"{board.count} runs", ProgressBar(1.0, board.share, width=BAR), board.remaining or board.waits
-        )
+        bar = ProgressBar(1.0, board.share, width=BAR)
+        picture.add_row(f"{board.count} finished", bar, board.remaining or board.waits)
         return picture

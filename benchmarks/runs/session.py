@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from benchmarks import logs
 from benchmarks.engine import Engine
-from benchmarks.errors import UserError, warn
+from benchmarks.errors import GO_ON, UserError, warn
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
 from benchmarks.runs.jobs import TaskJob, job_of
@@ -82,6 +82,11 @@ class Session:
     def finished(self) -> int:
         """Tasks that need not be computed again."""
         return self.before + sum(count for status, count in self.now.items() if status.terminated)
+
+    @property
+    def how_far(self) -> str:
+        """How much of the suite is finished."""
+        return f"{self.finished} of {len(self.tasks)} finished ({self.size})"
 
     def run(self, engine: Engine, show: Callable[[int], Progress]) -> None:
         """Compute what is left; `show(n)` makes the display for n tasks.
@@ -180,8 +185,7 @@ class Session:
 
     def _no_room(self, where: str) -> UserError:
         """The end of a session for which a disk has no room."""
-        done = f"{self.finished} of {many(len(self.tasks), 'run')} finished and kept"
-        return UserError(f"{where}: {done}; free disk space and rerun the same command")
+        return UserError(f"{where}: {self.how_far}; {GO_ON}")
 
 
 def check(left: Sequence[Task]) -> None:

@@ -69,7 +69,7 @@ def test_ctrl_c_and_going_on(tmp_path: Path, store: Store, start: Start, newest:
     assert first.returncode == 130
     assert output.splitlines()[-1] == f"Resume with: asyncfl {' '.join(command)}"
     assert "Traceback" not in output
-    stopped = re.search(r"^Stopped: (\d) of 4 runs finished", output, re.MULTILINE)
+    stopped = re.search(r"^Stopped: (\d) of 4 finished", output, re.MULTILINE)
     assert stopped is not None
     before = int(stopped[1])  # baselines, if one worker took both runs side by side
     assert eventually(lambda: not group_is_alive(first.pid))
