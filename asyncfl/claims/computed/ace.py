@@ -1,8 +1,5 @@
 """ACE's exact statements: limits under dropouts (arXiv 2511.19066, 2025)."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -21,39 +18,34 @@ def after_dropouts(strategy: str) -> float:
 
     ACE's shift is that of its fixed point Σ_active ∇F_i(w) + Σ_dropped U_i = 0, with U_i from its table.
     """
-    away = {"name": "dropouts", "share": 0.4, "at": 30}
-    ace = _played({"name": "ace"}, availability=away)
+    ace = _played("ace")
     kept = caches.rows(ace.server.memory.cache, torch.ones(5, dtype=torch.bool), ace.server.model)
     gradients = -kept.numpy() / ace.server.local_lr  # U_i; the table holds updates
     dropped = ~np.array(ace.server.present)
     centres = np.array(CENTRES)
     pulled = dropout_limit(np.ones(5), centres, dropped, gradients)
     others = centres[~dropped].mean(0)
-    end = ace if strategy == "ace" else _played({"name": strategy}, availability=away)
+    end = ace if strategy == "ace" else _played(strategy)
     pull = end.server.model.numpy() - others
     return float(pull @ (pulled - others) / ((pulled - others) ** 2).sum())
 
 
-def _experiment(strategy: dict[str, Any], **scenario: Any) -> Experiment:
-    times: Sequence[Any] = scenario.get("times", SPEEDS)
-    return Experiment(
+def _played(strategy: str) -> Simulation:
+    """Return a run in which two of five clients leave."""
+    experiment = Experiment(
         scenario={
-            "problem": {"name": "quadratic", "centres": CENTRES, "noise": scenario.get("noise", 0.0)},
+            "problem": {"name": "quadratic", "centres": CENTRES, "noise": 0.0},
             "timing": {
-                "durations": {"name": "fixed", "times": times},
-                "availability": scenario.get("availability", "always"),
+                "durations": {"name": "fixed", "times": SPEEDS},
+                "availability": {"name": "dropouts", "share": 0.4, "at": 30},
             },
-            "arrangement": scenario.get("arrangement"),
-            "budget": {"updates": scenario.get("updates", 4000)},
+            "budget": {"updates": 4000},
             "evaluations": 1,
         },
-        strategy={"local_lr": 0.02, "server_lr": 1.0, **strategy},
+        strategy={"name": strategy, "local_lr": 0.02, "server_lr": 1.0},
         seed=0,
     )
-
-
-def _played(strategy: dict[str, Any], **scenario: Any) -> Simulation:
-    simulation = Simulation(_experiment(strategy, **scenario))
+    simulation = Simulation(experiment)
     for _ in simulate(simulation, OneByOne()):
         pass
     return simulation
