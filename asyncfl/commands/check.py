@@ -114,7 +114,8 @@ def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict
     from benchmarks.speed.strategies import first_of_each, ratios
 
     click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
-    return ratios({name: seconds for name, seconds in first_of_each(planned).items() if name in strategies})
+    first = first_of_each(planned).items()
+    return ratios({name: experiment for name, experiment in first if name in strategies})
 
 
 def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str, float]:
