@@ -189,7 +189,7 @@ class _Builder:
 
     def _mapping(self, node: yaml.MappingNode, steps: Steps) -> dict[str, Any]:
         self._check_tag(node, MAPPING)
-        merged: dict[str, Any] = {}
+        merged: dict[str, Any] | None = None
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
             self._count(key_node)
@@ -198,15 +198,16 @@ class _Builder:
                 raise YAMLParseError((line, "a key must be a text, not a list or a mapping"))
             key = self._text(key_node, "key")
             here = (*steps, key)
-            if key in own:
+            merges = key == "<<" and key_node.tag == PLAIN
+            if key in own or (merges and merged is not None):
                 self.wrong.append((line, f"duplicate key '{key}'"))
             self.lines[here] = line
             content = self.content(value_node, here)
-            if key == "<<" and key_node.tag == PLAIN:
+            if merges:
                 merged = self._merged(content, line)
             else:
                 own[key] = content
-        return {**merged, **own}
+        return {**(merged or {}), **own}
 
     def _merged(self, content: Any, line: int) -> dict[str, Any]:
         """The keys that `<<` merges in: of several mappings the first counts."""

@@ -61,6 +61,7 @@ def test_the_core_schema(text: str, value: Any) -> None:
         ("a:\n- *b", 2, "column 3: not valid YAML: found undefined alias 'b'"),
         ("a: &a [*a]", 1, "lists and mappings stand more than 40 inside of each other"),
         ("a: 1\na: 2", 2, "duplicate key 'a'"),
+        ("- &a {x: 1}\n- &b {y: 2}\n- <<: *a\n  <<: *b", 4, "duplicate key '<<'"),
         ("a: !!timestamp 2026-01-01", 1, "the tag !!timestamp is not allowed: no tags are needed here"),
         ("\n" + "[" * 60 + "]" * 60, 2, "lists and mappings stand more than 40 inside of each other"),
         ('a: "\\uD800"', 1, "a text must not hold a null character or half of a surrogate pair"),
