@@ -62,11 +62,11 @@ def command(
         from asyncfl.claims.pages import markdown as pages
 
         click.echo(pages.readme(readings), nl=False)
-    elif markdown:
+    if markdown:
         _write_pages(readings, markdown, results_of(folder_of_claims))
-    elif html:
+    if html:
         _write_page(readings, html)
-    else:
+    if not (readme or markdown or html):
         _print(readings, detailed=wanted is not None)
 
 
