@@ -45,6 +45,15 @@ def default_of(strategy: Strategy, key: str) -> Any:
     return None if field is None or field.is_required() else _number(field.get_default())
 
 
+def usual_of(strategy: Strategy, key: str) -> Any:
+    """Return the value that the strategy's class has by default, which may have set that of a part itself."""
+    head, dot, name = key.partition(".")
+    part = type(strategy).model_fields[head].get_default() if dot and name != "name" else None
+    if part is not None and type(part) is type(getattr(strategy, head)):
+        return _number(getattr(part, name))
+    return default_of(strategy, key)
+
+
 def _number(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction) else value
 
@@ -157,8 +166,7 @@ class Space:
 
     def usual(self) -> Values:
         """Return the defaults of the strategy's class, which are the paper's."""
-        usual = fields_of(type(self.strategy).model_validate({}))
-        return {name: usual.get(name, default_of(self.strategy, name)) for name in self.candidates}
+        return {name: usual_of(self.strategy, name) for name in self.candidates}
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Return whether values lie in the space."""

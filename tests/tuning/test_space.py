@@ -169,6 +169,18 @@ def test_the_papers_values_are_those_of_the_strategy_before_those_of_its_parts()
     """FedAsync's local work is FedProx with a ρ of its own."""
     strategy = Strategy.model_validate("fedasync")
     assert space_of(strategy, ["fedasync"], {"local.mu": (0.005, 0.1)}).usual() == {"local.mu": 0.005}
+    other = Strategy.model_validate({"name": "fedasync", "local": {"name": "sgd", "steps": 3}})
+    assert space_of(other, ["fedasync"], {"local.steps": (1, 3)}).usual() == {"local.steps": 1}
+
+
+def test_a_field_without_a_default_has_no_usual_value() -> None:
+    class Needy(FedBuff):
+        """A strategy with a field that has to be written."""
+
+        needed: float
+
+    own = space_of(Needy(needed=0.5), ["mine"], {"needed": (0.1, 0.5), "buffer": (1, 5)})
+    assert own.usual() == {"needed": None, "buffer": FedBuff().buffer}
 
 
 def test_the_digest_forgets_what_was_tuned_and_nothing_else() -> None:
