@@ -1,6 +1,7 @@
 """The runs behind evidence: a design of trials for a strategy and its baselines, final runs, an ablation."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +65,13 @@ class Evidence:
         campaign = plan(self.loaded)
         if self.loaded.spec.tuning.sampler != "sobol":
             raise UserError(f"{self.suite}: evidence needs a design: write tuning: {{sampler: sobol, …}}")
+        problems = Counter(entry.frame(run).problem for run in entry.scenarios(self.loaded))
+        for problem, count in problems.items():
+            if count == 1:
+                raise UserError(
+                    f"{self.suite}: {problem} has one scenario: one setting for all is chosen over the "
+                    "others, so name two"
+                )
         return campaign
 
     @cached_property

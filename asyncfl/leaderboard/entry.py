@@ -250,8 +250,13 @@ def strategies(suite: Suite) -> list[dict[str, Any]]:
 
 
 def frame(run: PlannedRun) -> Frame:
-    """Return the budget and targets of a run's scenario; UserError where it has none."""
-    budget, easy = run.experiment.scenario.budget, run.problem.target
+    """Return the budget and targets of a run's scenario; UserError where it cannot be on a leaderboard."""
+    budget, easy, metric = run.experiment.scenario.budget, run.problem.target, run.problem.ranking
+    if not (metric.share and metric.higher):
+        raise UserError(
+            f"{run.scenario}: a leaderboard needs a metric between 0 and 1 of which more is better, "
+            f"not {metric.name}"
+        )
     if budget.time is None or budget.target is None or easy is None:
         raise UserError(f"{run.scenario}: a leaderboard needs budget.time, budget.target and a target")
     names = dict(zip(SCENARIO, place(run), strict=True))
