@@ -156,7 +156,7 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
     finals = [
         row | {"ruleset": ruleset}
         for row in rows
-        for ruleset, point in picked[_place(row), row["strategy"]].items()
+        for ruleset, point in picked[place_of(row), row["strategy"]].items()
         if point == row["point"]
     ]
     return replace(tables, finals=pd.DataFrame(finals, columns=FINALS))
@@ -225,7 +225,8 @@ def _runs(
                 yield from (names | {"point": point} | result for result in results(ledger, trial))
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def place_of(row: Mapping[str, Any]) -> Place:
+    """Return the scenario of a row of a table."""
     problem, partition, timing = (row[name] for name in SCENARIO)
     return problem, partition, timing
 
