@@ -195,7 +195,7 @@ def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
     own = Findings("Mine", tables, ablation, {"Server optimisers": "it has a momentum of its own"})
     appendix.write(own, {"claim": own.claim()}, tmp_path)
     page, latex = ((tmp_path / name).read_text() for name in (appendix.PAGE, appendix.APPENDIX))
-    assert "| damp | 1.5 × | [1.5, 1.5] |" in page and own.claim() in page
+    assert "| damp | 1.5\u00a0× | [1.5,\u00a01.5] |" in page and own.claim() in page
     assert json.loads((tmp_path / appendix.MANIFEST).read_text()) == {"claim": own.claim()}
     named = re.findall(r"(?:includegraphics.*?|input)\{(files/.*?)\}", latex) + re.findall(
         r"\]\((files/.*?)\)", page
