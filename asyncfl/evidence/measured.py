@@ -1,6 +1,5 @@
 """The runs behind evidence: a design of trials for a strategy and its baselines, final runs, an ablation."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ from asyncfl.evidence.ablation import Ablation, switches
 from asyncfl.evidence.findings import Findings
 from asyncfl.leaderboard import entry
 from asyncfl.leaderboard.finals import finals
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
+from benchmarks.suite.document import Setting
 from benchmarks.suite.suite import Suite
 from benchmarks.tracking.provenance import provenance
 from fl_core import sources
@@ -47,17 +48,17 @@ class Evidence:
                 raise UserError(
                     f"--against: no strategy '{name}' in {self.suite}{nearest(name, list(known))}"
                 )
-        baselines = [json.dumps(known[name]) for name in self.against or known]
-        strategies = f"strategies=[{', '.join([self.written, *baselines])}]"
-        return Asked(self.suite, [strategies], self.scale, leave_out=True)
+        try:
+            strategies = [yaml_io.value(self.written), *(known[name] for name in self.against or known)]
+        except yaml_io.YAMLParseError as error:
+            raise UserError(f"STRATEGY: {error}") from None
+        setting = Setting(("strategies",), strategies, "STRATEGY: ")
+        return Asked(self.suite, [setting], self.scale, leave_out=True)
 
     @property
     def loaded(self) -> Suite:
-        """The suite with these strategies; UserError if the author's is not one that it can have."""
-        try:
-            return self.asked.loaded
-        except UserError as error:
-            raise UserError(str(error).replace("--set strategies.0", "STRATEGY")) from None
+        """The suite with these strategies."""
+        return self.asked.loaded
 
     @cached_property
     def campaign(self) -> Campaign:

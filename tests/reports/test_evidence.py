@@ -177,9 +177,19 @@ def test_a_suite_that_gives_no_evidence_is_refused_before_anything_runs(
         _ = asked(tmp_path, "fedbuff", **changed).campaign
 
 
-def test_a_strategy_that_is_none_is_told_by_the_argument_it_was_given_as() -> None:
-    with pytest.raises(UserError, match="STRATEGY: no strategy is called 'fedbufff'"):
-        Evidence("fedbufff", "ci", None, ()).campaign.check()
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("fedbufff", "STRATEGY: strategies.0: no strategy is called 'fedbufff'"),
+        ("{name: fadas, concurrency: -1}", "STRATEGY: strategies.fadas.concurrency: must be"),
+        ("{name: fadas", "STRATEGY: .*not valid YAML"),
+    ],
+)
+def test_a_strategy_that_is_none_is_told_by_the_argument_it_was_given_as(
+    tmp_path: Path, written: str, why: str
+) -> None:
+    with pytest.raises(UserError, match=f"^{why}"):
+        _ = asked(tmp_path, written).campaign
 
 
 def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
