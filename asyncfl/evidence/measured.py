@@ -66,7 +66,8 @@ class Evidence:
         campaign = plan(self.loaded)
         if self.loaded.spec.tuning.sampler != "sobol":
             raise UserError(f"{self.suite}: evidence needs a design: write tuning: {{sampler: sobol, …}}")
-        problems = Counter(entry.frame(run).problem for run in entry.scenarios(self.loaded))
+        entry.check(campaign)
+        problems = Counter(labels.problem(run.problem) for run in entry.scenarios(self.loaded))
         for problem, count in problems.items():
             if count == 1:
                 raise UserError(

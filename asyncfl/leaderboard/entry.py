@@ -250,6 +250,15 @@ def strategies(suite: Suite) -> list[dict[str, Any]]:
     ]
 
 
+def check(campaign: Campaign) -> None:
+    """Raise UserError where a scenario cannot be on a leaderboard, or is tuned by another metric."""
+    for run in scenarios(campaign.suite):
+        frame(run)
+        if campaign.spec.metric not in (None, run.problem.metric):
+            needed = f"{run.problem.metric}, which has the targets"
+            raise UserError(f"tuning.metric: {run.scenario}: a leaderboard needs {needed}")
+
+
 def frame(run: PlannedRun) -> Frame:
     """Return the budget and targets of a run's scenario; UserError where it cannot be on a leaderboard."""
     budget, easy, metric = run.experiment.scenario.budget, run.problem.target, run.problem.ranking

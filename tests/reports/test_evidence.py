@@ -168,6 +168,10 @@ def test_scenarios_that_the_strategy_refuses_are_listed_and_the_rest_goes_on(tmp
         ),
         ({"grid": {"timing.durations": ["fixed"]}}, "digits has one scenario: .* name two"),
         ({"budget": {"time": 5}}, "exponential: a leaderboard needs .*budget.target"),
+        (
+            {"tuning": {"trials": 2, "sampler": "sobol", "metric": "test/loss", "budget": {"time": 5}}},
+            "tuning.metric: .* needs test/accuracy",
+        ),
     ],
 )
 def test_a_suite_that_gives_no_evidence_is_refused_before_anything_runs(
