@@ -238,6 +238,7 @@ class Total(StrEnum):
     KEPT_BY_CLIENTS = "kept_bytes/clients"
     STALENESS_MEAN = "staleness/mean"
     STALENESS_MAX = "staleness/max"
+    LOCAL_STEPS = "local_steps"  # of all updates
     NON_FINITE = "non_finite_updates"
     MISREAD = "misread_messages"
     WALL_SECONDS = "wall_seconds"

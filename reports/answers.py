@@ -31,7 +31,7 @@ def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: st
     write = _differences(metric, max(size, *(abs(end) for end in (low, high) if not isinf(end)), 0.0))
     unit = f" {metric.title}" if comparison.target else " points" if metric.share else ""
     seeds = many(effect.n, "seed")
-    amount = f"{write(size)}{unit} [{write(low)}, {write(high)}], {seeds}, {_p(comparison)}"
+    amount = f"{write(size)}{unit} [{write(low)}, {write(high)}], {seeds}, {numbers.p_value(comparison.p)}"
     ahead = f"{leader} is {'ahead of' if metric.higher is not None else 'above'} {other} by {amount}"
     if comparison.decided:
         yield f"{ahead}."
@@ -56,16 +56,13 @@ def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[s
         yield f"Neither is ahead on any of {seeds}."
     else:
         undecided = "" if comparison.decided else "Undecided: "
-        yield f"{undecided}{leader} {what} {other} on {wins[not leads]} of {seeds}, {_p(comparison)} ({how})."
+        on = f"on {wins[not leads]} of {seeds}"
+        yield f"{undecided}{leader} {what} {other} {on}, {numbers.p_value(comparison.p)} ({how})."
     texts = [numbers.moment(median) for median in medians]
     yield (
         f"Median {comparison.measure.title}: {first} {texts[0]} ({met[0]} of {seeds}), "
         f"{second} {texts[1]} ({met[1]} of {len(comparison.pairs)})."
     )
-
-
-def _p(comparison: Comparison) -> str:
-    return "p < 0.001" if comparison.p < 0.001 else f"p = {numbers.number(comparison.p, 2)}"
 
 
 def _needed(comparison: Comparison, effect: Effect) -> str:

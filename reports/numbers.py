@@ -38,6 +38,11 @@ def percent(share: float) -> str:
     return MISSING if isnan(share) else minus(f"{100 * share:.1f}")
 
 
+def p_value(p: float) -> str:
+    """Return a p-value in words: p = 0.012, p < 0.001."""
+    return "p < 0.001" if p < 0.001 else f"p = {number(p, 2)}"
+
+
 def short(value: float) -> str:
     """Return a number with as few digits as it needs: 0.85, 85, 1e-06."""
     return INFINITE if value == inf else minus(f"{value:g}")

@@ -13,8 +13,7 @@ from benchmarks.yaml_io import read
 from fl_core.scenario import Timing
 from fl_core.text import listed
 from fl_core.timing.characteristics import Characteristics, characteristics
-from reports import numbers
-from reports.leaderboard import held_out
+from reports.leaderboard import held_out, printed
 from reports.leaderboard.standing import BOUNDS, Standing, interval, standing
 from reports.leaderboard.tables import Tables
 from reports.leaderboard.workloads import place
@@ -142,15 +141,15 @@ def _of_held_out(tables: Tables, timing: str) -> Known:
     runs = tables.held_out[tables.held_out["timing"] == timing]
     scores = held_out.scores(replace(tables, held_out=runs))
     reference = tables.rules.reference
-    times = {str(name): numbers.number(exp(score), 2) for name, score in scores.items()}
+    times = {str(name): printed.times(exp(score)) for name, score in scores.items()}
     first = next(iter(times))
     bound = BOUNDS[held_out.bounds(replace(tables, held_out=runs))[first]]
     said = (
         f"Leaderboard, held-out scenarios ({_workloads(runs['problem'])}), where nothing was tuned: {first} "
-        f"reaches the hard target {bound}{times[first]} × sooner than {reference}, each with the one setting "
+        f"reaches the hard target {bound}{times[first]} sooner than {reference}, each with the one setting "
         "that is best elsewhere."
     )
-    why = {name: f"{own} × sooner than {reference} there" for name, own in times.items() if name != reference}
+    why = {name: f"{own} sooner than {reference} there" for name, own in times.items() if name != reference}
     return Known([said], why)
 
 
@@ -162,7 +161,7 @@ def _sooner_than_reference(standing: Standing, where: str) -> dict[str, str]:
     """Return the strategies, the best first, each with its speed-up as a reason to compare it."""
     names, bounds = standing.costs.strategies, standing.bounds
     return {
-        names[a]: f"{BOUNDS[bounds[a]]}{numbers.number(exp(standing.scores[a]), 2)} × sooner than tuned "
+        names[a]: f"{BOUNDS[bounds[a]]}{printed.times(exp(standing.scores[a]))} sooner than tuned "
         f"{standing.reference} {where}"
         for a in standing.order
         if names[a] != standing.reference
@@ -170,14 +169,13 @@ def _sooner_than_reference(standing: Standing, where: str) -> dict[str, str]:
 
 
 def _sooner(standing: Standing, at: int) -> str:
-    name, times = standing.costs.strategies[at], numbers.number(exp(standing.scores[at]), 2)
-    bound = BOUNDS[standing.bounds[at]]
-    return f"{name} reaches the hard target {bound}{times} × sooner than tuned {standing.reference}"
+    speedup = f"{BOUNDS[standing.bounds[at]]}{printed.times(exp(standing.scores[at]))}"
+    name = standing.costs.strategies[at]
+    return f"{name} reaches the hard target {speedup} sooner than tuned {standing.reference}"
 
 
 def _between(draws: np.ndarray) -> str:
-    low, high = np.exp(interval(draws))
-    return f"[{numbers.number(float(low), 2)}, {numbers.number(float(high), 2)}]"
+    return printed.between(*np.exp(interval(draws)))
 
 
 def candidates(known: Known, suite: Suite) -> list[Candidate]:

@@ -158,7 +158,7 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
 
 def _what_happened(driver: Driver, seconds: float) -> str:
     campaign = driver.campaign
-    size = f"{_studies(campaign)} of {many(campaign.studies[0].trials, 'trial')}"
+    size = f"{many(len(campaign.studies), 'study')}, {many(campaign.trials, 'trial')}"
     if driver.before >= campaign.trials:
         return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
     earlier = f", {many(driver.before, 'trial')} finished before" if driver.before else ""
@@ -253,24 +253,21 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     for run, source in campaign.reused:
         click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
     seeds = ", ".join(map(str, study.seeds))
-    if study.repeated:
+    if spec.again:
         more = ", ".join(map(str, study.seeds_again))
-        seeds += f", and {more} for the best {many(study.repeated, 'trial')}"
+        seeds += f", and {more} for the best {100 * spec.again.share:g} % of each study"
     click.echo(f"\nObjective: {spec.objective} of {study.objective.metric.name}, {study.objective.direction}")
     click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
     click.echo(f"Sampler: {spec.sampler}, {many(spec.batch, 'trial')} at a time; pruner: {spec.pruner}")
-    size = f"{_studies(campaign)} × {many(study.trials, 'trial')} × {many(len(study.seeds), 'seed')}"
-    if study.repeated:
-        again = f"{many(study.repeated, 'trial')} × {many(len(study.seeds_again), 'seed')}"
-        size += f" + {_studies(campaign)} × {again}"
+    trials, again = sum(own.trials for own in campaign.studies), sum(own.repeated for own in campaign.studies)
+    size = (
+        f"{many(len(campaign.studies), 'study')}, {many(trials, 'trial')} × {many(len(study.seeds), 'seed')}"
+    )
+    if again:
+        size += f" + {many(again, 'trial')} × {many(len(study.seeds_again), 'seed')}"
     click.echo(f"Simulations: {size} = {campaign.simulations}")
     seconds = elapsed(core_seconds(campaign), workers, campaign.trials, len(campaign.studies))
     click.echo(f"Estimated time: {words(seconds, workers)}")
-
-
-def _studies(campaign: Campaign) -> str:
-    count = len(campaign.studies)
-    return f"{count} {'study' if count == 1 else 'studies'}"
 
 
 def _candidates(candidates: Mapping[str, Any]) -> str:

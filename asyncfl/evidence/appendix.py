@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from asyncfl.evidence.findings import Findings
-from reports import files, numbers
+from reports import files
 from reports.leaderboard import charts
 from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.printed import Printed, summary
+from reports.leaderboard.printed import COUNTS, Printed, between, interval_over, summary, times
 from reports.leaderboard.standing import Standing
 from reports.sections.section import Section
 from reports.tables import PageTable, TableEntry, escaped, markdown, slug
@@ -24,7 +24,6 @@ PAGE, APPENDIX, PAPER, MANIFEST, FIGURES = (
     "manifest.json",
     "files",
 )
-COUNTS = (1, 4, 16)  # points of a budget curve in the table
 
 DOCUMENT = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -163,9 +162,9 @@ def _against(findings: Findings, own: Standing) -> Printed:
     rows = [
         (
             str(name),
-            _times(row["factor"]),
-            _interval(row, "seeds"),
-            _interval(row, "scenarios"),
+            times(row["factor"]),
+            interval_over(row, "seeds"),
+            interval_over(row, "scenarios"),
             f"{row['ahead_in']} of {scenarios}",
             row["verdict"],
         )
@@ -176,7 +175,7 @@ def _against(findings: Findings, own: Standing) -> Printed:
 
 def _across(own: Standing) -> Printed:
     rows = [
-        (" · ".join(scenario), *(_times(factor) for factor in np.exp(own.by_scenario[:, place])))
+        (" · ".join(scenario), *(times(factor) for factor in np.exp(own.by_scenario[:, place])))
         for place, scenario in enumerate(own.costs.scenarios)
     ]
     return ("Scenario", *own.costs.strategies), rows
@@ -186,7 +185,7 @@ def _budget(own: Standing, curves: np.ndarray) -> Printed:
     most = curves.shape[1]
     counts = [*(k for k in COUNTS if k < most), most]
     rows = [
-        (name, *(_times(curve[k - 1]) for k in counts))
+        (name, *(times(curve[k - 1]) for k in counts))
         for name, curve in zip(own.costs.strategies, curves, strict=True)
     ]
     return ("Strategy", *(f"Best of {k}" for k in counts)), rows
@@ -194,19 +193,7 @@ def _budget(own: Standing, curves: np.ndarray) -> Printed:
 
 def _ablation(findings: Findings) -> Printed:
     rows = [
-        (
-            row["part"],
-            _times(row["factor"]),
-            f"[{numbers.number(row['low'], 2)}, {numbers.number(row['high'], 2)}]",
-        )
+        (row["part"], times(row["factor"]), between(row["low"], row["high"]))
         for row in findings.ablation.to_dict("records")
     ]
     return ("Without", "Takes", "95 % seeds"), rows
-
-
-def _interval(row: pd.Series, over: str) -> str:
-    return f"[{', '.join(numbers.number(row[f'{over}_{end}'], 2) for end in ('low', 'high'))}]"
-
-
-def _times(factor: float) -> str:
-    return f"{numbers.number(float(factor), 2)} ×"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,23 @@ import pandas as pd
 from fl_core.text import listed, many
 from reports import numbers
 from reports.leaderboard.marks import untuned
-from reports.leaderboard.standing import BOUNDS, Standing, interval, spearman, standing, standing_table
-from reports.leaderboard.standing import LEVEL as CONFIDENCE
+from reports.leaderboard.printed import times
+from reports.leaderboard.standing import (
+    AGREES,
+    BOUNDS,
+    CONFIDENCE,
+    THIRD,
+    Standing,
+    interval,
+    spearman,
+    standing,
+    standing_table,
+)
 from reports.leaderboard.tables import ONE_SETTING, Tables
 from reports.statistics.paired import student
 
-THIRD = 1 / 3  # of every budget: the shorter horizon
 FEW_SEEDS, FEW_SCENARIOS = 5, 4  # below which an interval says little
-AHEAD, BEHIND, LEVEL = "ahead", "behind", "not separated"
+AHEAD, BEHIND, NOT_SEPARATED = "ahead", "behind", "not separated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +89,7 @@ class Findings:
             low, high = np.quantile(draws, [share / 2, 1 - share / 2])
             over_means = student(own.by_scenario[at] - own.by_scenario[other], 1 - share)
             low, high = min(low, over_means.low), max(high, over_means.high)
-            row["verdict"] = AHEAD if low > 0 else BEHIND if high < 0 else LEVEL
+            row["verdict"] = AHEAD if low > 0 else BEHIND if high < 0 else NOT_SEPARATED
             rows.append(row)
         return pd.DataFrame(rows).set_index("baseline").sort_values("factor", kind="stable")
 
@@ -93,7 +103,7 @@ class Findings:
         """Return what may be claimed, in one paragraph."""
         rules, own = self.tables.rules, self.against(self.tuned)
         row = self.row(self.strategy)
-        by = {verdict: list(own.index[own["verdict"] == verdict]) for verdict in (AHEAD, LEVEL, BEHIND)}
+        by = {verdict: list(own.index[own["verdict"] == verdict]) for verdict in WORDS}
         said = [f"{word} {listed(by[verdict])}" for verdict, word in WORDS.items() if by[verdict]]
         workloads = listed(list(dict.fromkeys(self.tuned.costs.scenarios.get_level_values(0))))
         with_one = self.against(self.one_setting)["verdict"]
@@ -145,11 +155,12 @@ class Findings:
             bool((self.against(self.one_setting)["verdict"] != BEHIND).all()),
             "With one setting behind none",
         )
-        yield agree >= 0.8, f"The order at a third of the budget agrees: rank correlation {agree:.2f}"
+        yield agree >= AGREES, f"The order at a third of the budget agrees: rank correlation {agree:.2f}"
         yield missed == 0, f"The target met in all runs: missed in {missed} of {runs}"
-        yield bool(row["bytes"] <= 1), f"No more bytes than tuned {rules.reference}: {_factor(row['bytes'])}"
-        worst = bool(row["worst_client"] >= reference["worst_client"])
-        yield worst, f"The worst client no worse than with {rules.reference}"
+        yield bool(row["bytes"] <= 1), f"No more bytes than tuned {rules.reference}: {times(row['bytes'])}"
+        gain = row["worst_client"] - reference["worst_client"]
+        if not isnan(gain):
+            yield bool(gain >= 0), f"The worst client no worse than with {rules.reference}"
         yield (
             len(self.ablation) > 0,
             "Ablation: "
@@ -159,11 +170,7 @@ class Findings:
         yield False, "Real devices: all times are virtual"
 
 
-WORDS = {AHEAD: "ahead of", LEVEL: "not separated from", BEHIND: "behind"}
-
-
-def _factor(value: float) -> str:
-    return f"{numbers.number(float(value), 2)} ×"
+WORDS = {AHEAD: "ahead of", NOT_SEPARATED: "not separated from", BEHIND: "behind"}
 
 
 def _between(row: Mapping[str, Any], over: str) -> str:

@@ -1,6 +1,6 @@
 """The runs behind evidence: a design of trials for a strategy and its baselines, final runs, an ablation."""
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +12,10 @@ from asyncfl.evidence.ablation import Ablation, switches
 from asyncfl.evidence.findings import Findings
 from asyncfl.leaderboard import entry
 from asyncfl.leaderboard.finals import finals
+from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
+from benchmarks.suite.document import Setting
 from benchmarks.suite.suite import Suite
 from benchmarks.tracking.provenance import provenance
 from fl_core import sources
@@ -46,17 +48,17 @@ class Evidence:
                 raise UserError(
                     f"--against: no strategy '{name}' in {self.suite}{nearest(name, list(known))}"
                 )
-        baselines = [json.dumps(known[name]) for name in self.against or known]
-        strategies = f"strategies=[{', '.join([self.written, *baselines])}]"
-        return Asked(self.suite, [strategies], self.scale, leave_out=True)
+        try:
+            strategies = [yaml_io.value(self.written), *(known[name] for name in self.against or known)]
+        except yaml_io.YAMLParseError as error:
+            raise UserError(f"STRATEGY: {error}") from None
+        setting = Setting(("strategies",), strategies, "STRATEGY: ")
+        return Asked(self.suite, [setting], self.scale, leave_out=True)
 
     @property
     def loaded(self) -> Suite:
-        """The suite with these strategies; UserError if the author's is not one that it can have."""
-        try:
-            return self.asked.loaded
-        except UserError as error:
-            raise UserError(str(error).replace("--set strategies.0", "STRATEGY")) from None
+        """The suite with these strategies."""
+        return self.asked.loaded
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -64,6 +66,14 @@ class Evidence:
         campaign = plan(self.loaded)
         if self.loaded.spec.tuning.sampler != "sobol":
             raise UserError(f"{self.suite}: evidence needs a design: write tuning: {{sampler: sobol, …}}")
+        entry.check(campaign)
+        problems = Counter(labels.problem(run.problem) for run in entry.scenarios(self.loaded))
+        for problem, count in problems.items():
+            if count == 1:
+                raise UserError(
+                    f"{self.suite}: {problem} has one scenario: one setting for all is chosen over the "
+                    "others, so name two"
+                )
         return campaign
 
     @cached_property

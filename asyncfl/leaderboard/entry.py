@@ -157,7 +157,7 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
     finals = [
         row | {"ruleset": ruleset}
         for row in rows
-        for ruleset, point in picked[_place(row), row["strategy"]].items()
+        for ruleset, point in picked[place_of(row), row["strategy"]].items()
         if point == row["point"]
     ]
     return replace(tables, finals=pd.DataFrame(finals, columns=FINALS))
@@ -226,7 +226,8 @@ def _runs(
                 yield from (names | {"point": point} | result for result in results(ledger, trial))
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def place_of(row: Mapping[str, Any]) -> Place:
+    """Return the scenario of a row of a table."""
     problem, partition, timing = (row[name] for name in SCENARIO)
     return problem, partition, timing
 
@@ -255,9 +256,23 @@ def strategies(suite: Suite) -> list[dict[str, Any]]:
     ]
 
 
+def check(campaign: Campaign) -> None:
+    """Raise UserError where a scenario cannot be on a leaderboard, or is tuned by another metric."""
+    for run in scenarios(campaign.suite):
+        frame(run)
+        if campaign.spec.metric not in (None, run.problem.metric):
+            needed = f"{run.problem.metric}, which has the targets"
+            raise UserError(f"tuning.metric: {run.scenario}: a leaderboard needs {needed}")
+
+
 def frame(run: PlannedRun) -> Frame:
-    """Return the budget and targets of a run's scenario; UserError where it has none."""
-    budget, easy = run.experiment.scenario.budget, run.problem.target
+    """Return the budget and targets of a run's scenario; UserError where it cannot be on a leaderboard."""
+    budget, easy, metric = run.experiment.scenario.budget, run.problem.target, run.problem.ranking
+    if not (metric.share and metric.higher):
+        raise UserError(
+            f"{run.scenario}: a leaderboard needs a metric between 0 and 1 of which more is better, "
+            f"not {metric.name}"
+        )
     if budget.time is None or budget.target is None or easy is None:
         raise UserError(f"{run.scenario}: a leaderboard needs budget.time, budget.target and a target")
     names = dict(zip(SCENARIO, place(run), strict=True))

@@ -73,6 +73,7 @@ def enter(
     asked = Asked(suite, settings, scale)
     campaign = plan(asked.loaded)
     campaign.check()
+    entry.check(campaign)
     design = entry.Design(asked, campaign, driver_of(campaign, computes, store, storage).ledgers)
     run = partial(ledgers, computes=computes, store=store, storage=storage)
     interrupts.are_raised()

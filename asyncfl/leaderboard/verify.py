@@ -15,6 +15,7 @@ from asyncfl.leaderboard.entry import (
     chosen_for_others,
     frame,
     measures,
+    place_of,
     scenarios,
 )
 from benchmarks import yaml_io
@@ -29,6 +30,7 @@ from tuning.trials_job import measured
 
 SHARE = 0.1  # of an entry's runs
 ACCURACY = 0.01  # by which stacked and single runs may differ at the end
+Studies = dict[tuple[Place, str], tuple[Study, PlannedRun]]  # by scenario and strategy
 
 
 @dataclass(frozen=True)
@@ -69,29 +71,24 @@ def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed:
         entries: Labels of strategies.
         seed: Of the choice of runs.
     """
-    studies: dict[tuple[Place, str], tuple[Study, PlannedRun]] = {}
+    studies: Studies = {}
     for suite in known:
         studies |= _studies(suite)
     rng = np.random.default_rng(seed)
     for name in entries:
         rows = runs(tables.of(name))
         for at in sorted(rng.choice(len(rows), max(1, round(SHARE * len(rows))), replace=False)):
-            row = rows[at]
-            where = row["problem"], row["partition"], row["timing"]
-            study, planned = studies[where, name]
-            parameters = values(tables.points, where[0], name).loc[row["point"]].dropna().to_dict()
-            yield Check(row, tuple(_faults(row, study, planned, _plain(parameters))))
+            yield Check(rows[at], tuple(_faults(rows[at], studies, tables.points)))
 
 
 def runs(tables: Tables) -> list[dict[str, Any]]:
-    """Return the rows of all tables, each with its point; a run of two rulesets once."""
+    """Return the rows of all tables, each with its point or None; a run of two rulesets once."""
     picked, for_others = chosen(tables), chosen_for_others(tables)
     final, held_out = _records(tables.finals), _records(tables.held_out)
     for row in final:
-        where = row["problem"], row["partition"], row["timing"]
-        row["point"] = picked[where, row["strategy"]][row["ruleset"]]
+        row["point"] = picked.get((place_of(row), row["strategy"]), {}).get(row["ruleset"])
     for row in held_out:
-        row["point"] = for_others[row["problem"], row["strategy"]]
+        row["point"] = for_others.get((row["problem"], row["strategy"]))
     unique = {(*(row[key] for key in SCENARIO), row["point"], row["seed"]): row for row in final}
     return [*_records(tables.design), *unique.values(), *held_out]
 
@@ -100,7 +97,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
-def _studies(suite: Suite) -> dict[tuple[Place, str], tuple[Study, PlannedRun]]:
+def _studies(suite: Suite) -> Studies:
     by_labels = {(run.scenario, run.strategy): run for run in suite.runs()}
     pairs = ((study, by_labels[study.scenario, study.strategy]) for study in plan(suite).studies)
     return {(place(run), study.strategy): (study, run) for study, run in pairs}
@@ -110,7 +107,18 @@ def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.item() if hasattr(value, "item") else value for name, value in parameters.items()}
 
 
-def _faults(
+def _faults(row: Mapping[str, Any], studies: Studies, points: pd.DataFrame) -> Iterator[str]:
+    where, name = place_of(row), row["strategy"]
+    own = values(points, where[0], name)
+    if (where, name) not in studies:
+        yield "no suite of the rules has this strategy there"
+    elif row["point"] not in own.index:
+        yield "the tables have no such point"
+    else:
+        yield from _differences(row, *studies[where, name], _plain(own.loc[row["point"]].dropna().to_dict()))
+
+
+def _differences(
     row: Mapping[str, Any], study: Study, planned: PlannedRun, parameters: Mapping[str, Any]
 ) -> Iterator[str]:
     if "ruleset" in row:  # a final run

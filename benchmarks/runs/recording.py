@@ -86,12 +86,13 @@ class Recording:
 
 
 def summary(record: Record) -> dict[str, float]:
-    """Metrics of a whole run: staleness, bytes kept by server and clients, means of what was diagnosed.
+    """Metrics of a whole run: local steps, bytes kept, staleness, means of what was diagnosed.
 
     So are the numbers of updates that were not finite and of misread messages, if there were any.
     """
     kept = record.kept_bytes
     metrics: dict[str, float] = {
+        Total.LOCAL_STEPS: float(record.local_steps),
         Total.KEPT_BY_SERVER: float(kept["server"]),
         Total.KEPT_BY_CLIENTS: float(kept["clients"]),
     }

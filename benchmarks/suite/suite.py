@@ -4,6 +4,7 @@ Beside them, a centralised baseline of each of its problems, on the first seeds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -212,13 +213,13 @@ class Suite:
 
 def load(
     name_or_path: str,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str | Setting] = (),
     scale: str | None = None,
     tuned: bool | Path | None = None,
     *,
     leave_out: bool = False,
 ) -> Suite:
-    """The suite of that name or file, at a scale, with `KEY=VALUE` overrides.
+    """The suite of that name or file, at a scale, with overrides: settings, or texts as of --set.
 
     With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. With
     `leave_out` scenarios that a strategy refuses are left out. Raises UserError with every mistake in it.
@@ -226,7 +227,8 @@ def load(
     path = file_of(name_or_path)
     document = read(path)
     with guarded("" if path.parent == SUITES else not_own(path)):
-        suite = build(path, document, map(assignment, overrides), scale, leave_out=leave_out)
+        settings = (own if isinstance(own, Setting) else assignment(own) for own in overrides)
+        suite = build(path, document, settings, scale, leave_out=leave_out)
     if tuned is False or (tuned is None and suite.spec.lr != TUNED):
         return suite
     if tuned is None and not suite.tuned_values.is_file():
@@ -249,7 +251,7 @@ def build(
     settings = [*scaled, *overrides]
     for setting in settings:
         try:
-            override(document, setting.steps, setting.value)
+            override(document, setting.steps, deepcopy(setting.value))  # the document is changed on the way
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid, given = read_grid(path, document), labels.take(path, document)

@@ -217,6 +217,7 @@ class Simulation:
         staleness = state.version - job.version  # (3)
         state.land(job, last_update_version=state.version if job.finite else -1)
         state.updates, state.abandoned = state.updates + 1, 0
+        state.local_steps += job.steps
         update = Update.from_job(job, staleness, state.now)
         self.arrived = job
         if job.finite:

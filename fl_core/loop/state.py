@@ -27,6 +27,7 @@ class RunState(ServerState):
     returns: int = 0  # absent clients that will come back
     gone: list[int] = field(default_factory=list)  # clients that are away for good
     non_finite: int = 0  # updates that were not finite
+    local_steps: int = 0  # of all updates
     sent: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(map(str, Way), 0)
     )  # bytes, by direction

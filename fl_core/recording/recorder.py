@@ -111,6 +111,7 @@ class Record:
     )
     clients: dict[str, list[float]] = field(default_factory=dict)
     diagnostics: list[dict[str, float]] = field(default_factory=list)
+    local_steps: int = 0  # of all updates
     non_finite: int = 0  # updates that were not finite
     misread: int = 0  # messages that a coding decoded as others
     kept_bytes: dict[str, int] = field(default_factory=dict)  # at the end, at the server and at the clients
@@ -236,7 +237,9 @@ class Recorder:
             for row in record.curve
         ]
         record.status, record.reason = simulation.status, simulation.reason
-        record.non_finite, record.misread = simulation.state.non_finite, simulation.state.misread
+        state = simulation.state
+        record.local_steps, record.non_finite = state.local_steps, state.non_finite
+        record.misread = state.misread
         record.clients = self._clients(whole)
         record.kept_bytes = overhead(simulation)
         return record

@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 
 from fl_core.text import listed, many
-from reports import numbers
 from reports.leaderboard import charts, printed
 from reports.leaderboard.choice import budget_curves
 from reports.leaderboard.held_out import bounds, correlations, each, missed, over_scenarios, places, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios
 from reports.leaderboard.standing import (
+    AGREES,
     BOLD,
     BOUNDS,
+    THIRD,
     Standing,
     interval,
     spearman,
@@ -27,8 +28,6 @@ from reports.tables import markdown
 
 STEM = "leaderboard"
 COMMAND = "asyncfl leaderboard score --markdown docs"
-THIRD = 1 / 3  # the shorter horizon
-LEVEL = 0.8  # correlation between orders from which on they are said to agree
 
 SPEEDUPS = (
     "Thick lines are 95 % over seeds, thin ones over scenarios; hollow dots are shown to be behind the "
@@ -203,10 +202,10 @@ def _lead_held_out(tables: Tables, table: pd.DataFrame) -> str:
         return f"{BOUNDS[marks[name]]}{printed.times(np.exp(there[name]))}"
 
     first, leader = str(table.index[0]), str(there.index[0])
-    low, high = (numbers.number(float(np.exp(end)), 2) for end in interval(draws[leader].to_numpy()))
+    scenarios = printed.between(*np.exp(interval(draws[leader].to_numpy())))
     said = (
         f"In the held-out scenarios, where nothing was tuned, {leader} is soonest: "
-        f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting ([{low}, {high}] over "
+        f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting ({scenarios} over "
         f"scenarios, in {(draws.idxmax(axis=1) == leader).mean():.2f} of whose draws it is first)"
     )
     if first not in place:
@@ -238,7 +237,7 @@ def _worst_held_out(tables: Tables, first: str, usual: float) -> Iterator[str]:
 def _other_orders(tables: Tables) -> Iterator[str]:
     """Yield the held-out scenarios whose order is not the board's."""
     agree = {scenario: correlations(alone)[ONE_SETTING] for scenario, alone in each(tables)}
-    if other := [f"{scenario} ({value:.2f})" for scenario, value in agree.items() if value < LEVEL]:
+    if other := [f"{scenario} ({value:.2f})" for scenario, value in agree.items() if value < AGREES]:
         yield f"The order is another one than the board's, by rank correlation, in {listed(other)}."
 
 
@@ -266,7 +265,7 @@ def _agreement(where: str, agree: float | None) -> tuple[bool, str]:
     """Return whether orders agree, and the sentence that says so."""
     if agree is None:
         return False, "**Held-out scenarios are not run yet**: how far this order holds elsewhere is unknown."
-    if agree >= LEVEL:
+    if agree >= AGREES:
         return True, f"Rank correlation with the order {where}: {agree:.2f}."
     return False, f"**The order is another one {where}**: rank correlation {agree:.2f}."
 

@@ -64,7 +64,7 @@ def leaders(own: Standing) -> str:
             (
                 f"{problem} · {timing}",
                 f"**{name}**" if there.first[first] >= BOLD else name,
-                f"{sooner(there.bounds[first], speedup)} {_between(low, high)}",
+                f"{sooner(there.bounds[first], speedup)} {between(low, high)}",
                 f"{there.first[first]:.2f}",
                 str(int((~there.behind).sum()) - 1),
             )
@@ -132,10 +132,11 @@ def horizon(own: Standing, third: Standing) -> str:
 
 def interval_over(row: pd.Series, over: str) -> str:
     """Return the interval of a speed-up over seeds, or over scenarios."""
-    return _between(row[f"{over}_low"], row[f"{over}_high"])
+    return between(row[f"{over}_low"], row[f"{over}_high"])
 
 
-def _between(low: float, high: float) -> str:
+def between(low: float, high: float) -> str:
+    """Return an interval."""
     return f"[{numbers.number(float(low), 2)},\u00a0{numbers.number(float(high), 2)}]"
 
 

@@ -17,8 +17,10 @@ from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 
 RESAMPLES = 2000
-LEVEL = 0.95
+CONFIDENCE = 0.95  # of intervals
 BOLD = 0.8  # probability of being first from which a strategy is said to lead
+AGREES = 0.8  # correlation between orders from which on they are said to agree
+THIRD = 1 / 3  # of every budget: the shorter horizon
 BOUNDS = {"≥": "at least ", "≤": "at most ", "~": "about ", "": ""}  # of a speed-up, in words
 
 
@@ -97,7 +99,7 @@ class Standing:
         """
         leader = self.over_both[:, [self.scores.argmax()]]
         ahead = (self.over_both >= leader).mean(0)
-        return ahead <= (1 - LEVEL) / max(1, len(self.scores) - 1)
+        return ahead <= (1 - CONFIDENCE) / max(1, len(self.scores) - 1)
 
     def _draws(self, *, seeds: bool, scenarios: bool) -> Array:
         rng = stream(0, "leaderboard")
@@ -161,7 +163,7 @@ def _at(table: Array, points: Array) -> Array:
 
 def interval(draws: Array) -> tuple[Array, Array]:
     """Return the percentiles that enclose 95 % of the draws [A]."""
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     return low, high
 
 

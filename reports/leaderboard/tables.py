@@ -143,7 +143,12 @@ def _joined(folder: Path, name: str) -> pd.DataFrame:
 
 def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
-        table = pd.read_csv(BytesIO(reading.content(path)), keep_default_na=True)
+        table = pd.read_csv(
+            BytesIO(reading.content(path)),
+            dtype=dict.fromkeys(TEXTS, str),  # as they stand: a text may be empty, NA or 007
+            keep_default_na=False,
+            na_values={name: [""] for name in columns if name not in TEXTS},
+        )
     except (ValueError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
     if missing := [name for name in columns if name not in table]:

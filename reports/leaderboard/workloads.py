@@ -7,6 +7,7 @@ from typing import Self
 
 from benchmarks import yaml_io
 from benchmarks.suite import labels
+from benchmarks.suite.document import Setting
 from benchmarks.suite.suite import PlannedRun, Suite, load
 from fl_core.schema import JOINT
 from reports.leaderboard.rules import Rules
@@ -28,7 +29,7 @@ class Asked:
     """A suite with a design of tuning, as it is asked for."""
 
     suite: str  # its name, or the path of its file
-    settings: Sequence[str] = ()  # as of --set
+    settings: Sequence[str | Setting] = ()  # or texts as of --set
     scale: str | None = None
     leave_out: bool = False  # scenarios that a strategy refuses
 

@@ -1,12 +1,12 @@
 """Cost: communication, memory and computation of every strategy."""
 
 from collections.abc import Callable, Sequence
-from math import isfinite, isnan, nan
+from math import isnan, nan
 
 import numpy as np
 import pandas as pd
 
-from fl_core.schema import OF_STRATEGY, STRATEGY_NAME, UPDATES, Name, Total
+from fl_core.schema import UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
 from reports.records.records import RecordedScenario
@@ -44,27 +44,12 @@ def sent_to_target(run: RecordedRun) -> float:
     return nan if run.target is None else time_to_target(run, Name.UPLOADS, run.target)
 
 
-def local_steps(run: RecordedRun) -> float:
-    """Return all local steps of all updates; NaN where K is not the same for every update."""
-    spec = run.params.get
-    steps = spec(f"{OF_STRATEGY}local.steps", "")
-    changes = (f"{OF_STRATEGY}local.epochs", "arrangement.most_steps")
-    if (
-        not steps.isdecimal()
-        or spec(f"{OF_STRATEGY}local.dynamic") == "true"
-        or any(spec(name, "null") not in {"null", "None", ""} for name in changes)
-        or spec(STRATEGY_NAME) == "asyncfeded"  # it sets K anew for every job
-    ):
-        return nan
-    return int(steps) * at_end(run, UPDATES)
-
-
 # By heading: the cost of a run, and how to write it.
 COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
     "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
     "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
     "Misread": (lambda run: run.totals.get(Total.MISREAD, nan), numbers.count),
-    "Local steps": (local_steps, numbers.count),
+    "Local steps": (lambda run: run.totals.get(Total.LOCAL_STEPS, nan), numbers.count),
     "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
     "Received": (lambda run: at_end(run, Name.DOWNLOADS), numbers.size),
     "Sent to target": (sent_to_target, numbers.size),
@@ -136,6 +121,6 @@ def entry(values: Sequence[float] | pd.Series, write: Callable[[float], str]) ->
     known = [float(value) for value in values if not isnan(value)]
     if not known:
         return UNKNOWN
-    middle = float(np.median(known)) if all(map(isfinite, known)) else sorted(known)[len(known) // 2]
+    middle = float(np.median(known))
     low, high = write(min(known)), write(max(known))
     return TableEntry(write(middle), f"({low} to {high})" if low != high else "", middle)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from asyncfl.leaderboard.entry import strategies
+from asyncfl.leaderboard.entry import STRATEGIES, strategies
 from asyncfl.leaderboard.group import command
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
@@ -137,6 +137,22 @@ def test_its_runs_are_made_again_and_an_altered_number_is_found(entered: Path, t
     said = called("verify", str(altered), *words)
     assert "digest" not in said and "accuracy" in said and "0 faults" not in said
     assert said.count("the rules have another budget or targets than the suite") == 1
+
+
+def test_runs_that_cannot_be_made_again_are_faults(entered: Path, tmp_path: Path) -> None:
+    """Of a strategy that the folder does not describe, and of one without its points."""
+    damaged = shutil.copytree(entered, tmp_path / "damaged")
+    listed = yaml.safe_load((damaged / STRATEGIES).read_text())["strategies"]
+    (damaged / STRATEGIES).write_text(yaml.safe_dump({"strategies": listed[:1]}))
+    points = pd.read_csv(damaged / "small-points.csv")
+    points[(points["point"] == 0) | (points["strategy"] != "FedAvg")].to_csv(
+        damaged / "small-points.csv", index=False
+    )
+    said = called("verify", str(damaged), "--seed", "0")
+    assert re.search(
+        r"FedBuff.* · point \d · seed \d+: no suite of the rules has this strategy there\n", said
+    )
+    assert re.search(r"FedAvg · point [1-3] · seed \d+: the tables have no such point\n", said)
 
 
 def test_folders_stand_beside_each_other_unless_entries_or_rules_clash(entered: Path, tmp_path: Path) -> None:

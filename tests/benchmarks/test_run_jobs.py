@@ -54,6 +54,7 @@ def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) 
     result = record.result
     assert (result.status, result.key, result.about[Tag.VERSION]) == ("done", task.key, "7")
     assert result.metrics["staleness/mean"] == pytest.approx(sum(truth.arrivals["staleness"]) / 60)
+    assert result.metrics["local_steps"] == truth.local_steps > 0
     assert len(result.evaluated) == len(truth.curve) and result.evaluated == sorted(result.evaluated)
     assert result.began <= result.evaluated[0] <= result.evaluated[-1] <= result.ended
     assert finished.value == truth.curve[-1]["distance"]
@@ -86,6 +87,7 @@ def test_a_run_that_left_goes_on_bit_for_bit(tmp_path: Path, outbox: Outbox, eve
     truth = measure.run(task.experiment)
     record = record_of(outbox, task)
     assert record.curve == truth.curve
+    assert record.result.metrics["local_steps"] == truth.local_steps
     assert shares[0] >= events / 60  # it did not begin again
     assert len(record.result.evaluated) == len(truth.curve)
     assert list(left.parent.iterdir()) == [record.folder]  # no checkpoint is left

@@ -150,9 +150,10 @@ def collecting(at: int, steps: int = 4, **more: Any) -> tuple[Simulation, list[E
 )
 def test_19_a_length_is_split_evenly_over_the_steps(at: int, steps: int) -> None:
     """Four steps of 2.5: finished at 2.5, 5, 7.5 and 10; the update comes when it was asked for."""
-    _, seen, updates = collecting(at)
+    simulation, seen, updates = collecting(at)
     found = next(update for update in updates if update.client == 0)
     assert (found.steps, found.time, found.began) == (steps, min(at, 10), 0)
+    assert simulation.state.local_steps == sum(update.steps for update in updates)
     assert [event.client for event in seen if event.kind is Kind.ARRIVAL].count(0) == 1
 
 

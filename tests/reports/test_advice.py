@@ -58,10 +58,10 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(*arguments: str) -> str:
-    """What `asyncfl advise` prints."""
+    """What `asyncfl advise` prints, with plain spaces."""
     done = CliRunner().invoke(advise.command, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return done.output
+    return done.output.replace("\u00a0", " ")
 
 
 def advised(path: Path) -> list[str]:

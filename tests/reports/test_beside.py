@@ -75,6 +75,16 @@ def test_a_target_that_was_not_reached_has_no_ratio(beside: Callable[..., Any]) 
     assert row[3:5] == ["1.1", ""]
 
 
+def test_no_time_has_no_ratio(beside: Callable[..., Any]) -> None:
+    """Where the first model meets the target, or the run ends with it."""
+    met = run(0, 10.0, 0.8, [0, 1], 0.5, time_to_target=0.0)
+    [row] = cells(beside([met], [met]).stdout)
+    assert row[3:5] == ["1", ""]
+    ended = run(0, 0.0, 0.8, [0, 1], 0.5)
+    [row] = cells(beside([ended], [ended]).stdout)
+    assert row[3:5] == ["", ""]
+
+
 def test_suites_that_cannot_be_compared_are_an_error_in_a_line(beside: Callable[..., Any]) -> None:
     assert beside(VIRTUAL, REAL).stderr == (
         "Error: real ran in virtual time: name a suite that asyncfl live recorded\n"

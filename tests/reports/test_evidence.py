@@ -32,6 +32,7 @@ from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import TUNED
 
 NO_ABLATION = pd.DataFrame(columns=["part", "factor", "low", "high"])
+WORST = "The worst client no worse than with FedAvg"
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +87,16 @@ def test_the_claim_says_no_more_than_the_tables() -> None:
 def test_a_reviewer_sees_what_is_open() -> None:
     points = {text: met for met, text in findings(BEST["FedBuff"]).checklist()}
     assert not points["5 fresh seeds or more: 4"] and points["More than one workload: 2"]
-    assert not points["Ahead of every baseline, over seeds and scenarios"]
+    assert not points["Ahead of every baseline, over seeds and scenarios"] and points[WORST]
     (ablation,) = (text for text in points if text.startswith("Ablation"))
     assert ablation == "Ablation: no field turns a part off" and not points[ablation]
+
+
+def test_nothing_is_said_of_worst_clients_that_were_not_recorded() -> None:
+    tables = board(**ENTRIES)
+    tables.finals["worst_client"] = np.nan
+    points = [text for _, text in Findings("FedBuff", tables, NO_ABLATION, {}).checklist()]
+    assert "Ablation: no field turns a part off" in points and WORST not in points
 
 
 class Parts(Strategy):
@@ -125,31 +133,67 @@ class Fussy(Parts):
         return "it needs jobs of random length" if fixed else None
 
 
-def test_scenarios_that_the_strategy_refuses_are_listed_and_the_rest_goes_on(tmp_path: Path) -> None:
+def asked(folder: Path, strategy: str, **changed: object) -> Evidence:
+    """What is asked of a small suite with two scenarios, changed so."""
     suite = {
         "name": "two",
         "seeds": 1,
-        "problem": {"name": "quadratic", "clients": 2, "target": 0.5},
-        "budget": {"time": 5},
+        "problem": {"name": "digits", "clients": 2, "target": 0.5},
+        "budget": {"time": 5, "target": 0.6},
         "strategies": [{"name": "fedavg", "label": "FedAvg"}],
-        "grid": {"timing": [{"durations": "fixed"}, {"durations": "exponential"}]},
-        "tuning": {"trials": 2, "seeds": 1, "sampler": "sobol"},
+        "grid": {"timing.durations": ["exponential", "two_speed"]},
+        "tuning": {"trials": 2, "seeds": 1, "sampler": "sobol", "objective": "time_to_target"},
     }
-    path = tmp_path / "two.yaml"
-    path.write_text(yaml.safe_dump(suite))
-    asked = Evidence(f"{__name__}:Fussy", str(path), None, ())
-    assert [study.scenario for study in asked.campaign.studies] == ["quadratic · exponential"] * 2
+    path = folder / "two.yaml"
+    path.write_text(yaml.safe_dump(suite | changed))
+    return Evidence(strategy, str(path), None, ())
+
+
+def test_scenarios_that_the_strategy_refuses_are_listed_and_the_rest_goes_on(tmp_path: Path) -> None:
+    three = {"timing.durations": ["fixed", "exponential", {"name": "exponential", "per_step": True}]}
+    own = asked(tmp_path, f"{__name__}:Fussy", grid=three)
+    assert len({study.scenario for study in own.campaign.studies}) == 2
     why = "Fussy is incompatible with this scenario: it needs jobs of random length"
-    assert asked.refused()["quadratic · fixed"] == why
-    suite["grid"] = {"timing": [{"durations": "fixed"}]}
-    path.write_text(yaml.safe_dump(suite))
+    assert own.refused()["digits · i.i.d. · fixed"] == why
     with pytest.raises(UserError, match="every scenario is refused: Fussy is incompatible"):
-        Evidence(f"{__name__}:Fussy", str(path), None, ()).campaign.check()
+        asked(tmp_path, f"{__name__}:Fussy", grid={"timing.durations": ["fixed"]}).campaign.check()
 
 
-def test_a_strategy_that_is_none_is_told_by_the_argument_it_was_given_as() -> None:
-    with pytest.raises(UserError, match="STRATEGY: no strategy is called 'fedbufff'"):
-        Evidence("fedbufff", "ci", None, ()).campaign.check()
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (
+            {"problem": {"name": "quadratic", "clients": 2, "target": 0.5}},
+            "quadratic · exponential: a leaderboard needs a metric between 0 and 1 .*, not distance",
+        ),
+        ({"grid": {"timing.durations": ["fixed"]}}, "digits has one scenario: .* name two"),
+        ({"budget": {"time": 5}}, "exponential: a leaderboard needs .*budget.target"),
+        (
+            {"tuning": {"trials": 2, "sampler": "sobol", "metric": "test/loss", "budget": {"time": 5}}},
+            "tuning.metric: .* needs test/accuracy",
+        ),
+    ],
+)
+def test_a_suite_that_gives_no_evidence_is_refused_before_anything_runs(
+    tmp_path: Path, changed: dict[str, object], why: str
+) -> None:
+    with pytest.raises(UserError, match=why):
+        _ = asked(tmp_path, "fedbuff", **changed).campaign
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("fedbufff", "STRATEGY: strategies.0: no strategy is called 'fedbufff'"),
+        ("{name: fadas, concurrency: -1}", "STRATEGY: strategies.fadas.concurrency: must be"),
+        ("{name: fadas", "STRATEGY: .*not valid YAML"),
+    ],
+)
+def test_a_strategy_that_is_none_is_told_by_the_argument_it_was_given_as(
+    tmp_path: Path, written: str, why: str
+) -> None:
+    with pytest.raises(UserError, match=f"^{why}"):
+        _ = asked(tmp_path, written).campaign
 
 
 def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
@@ -165,7 +209,7 @@ def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
     own = Findings("Mine", tables, ablation, {"Server optimisers": "it has a momentum of its own"})
     appendix.write(own, {"claim": own.claim()}, tmp_path)
     page, latex = ((tmp_path / name).read_text() for name in (appendix.PAGE, appendix.APPENDIX))
-    assert "| damp | 1.5 × | [1.5, 1.5] |" in page and own.claim() in page
+    assert "| damp | 1.5\u00a0× | [1.5,\u00a01.5] |" in page and own.claim() in page
     assert json.loads((tmp_path / appendix.MANIFEST).read_text()) == {"claim": own.claim()}
     named = re.findall(r"(?:includegraphics.*?|input)\{(files/.*?)\}", latex) + re.findall(
         r"\]\((files/.*?)\)", page

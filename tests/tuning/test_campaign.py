@@ -323,12 +323,10 @@ def test_interrupted_and_continued_it_has_what_was_planned(
     second = start(*command)
     said = second.communicate(timeout=PATIENCE)[0]
     assert second.returncode == 0, said
-    assert "small: 1 study of 8 trials in" in said and "finished before" in said
+    assert "small: 1 study, 8 trials in" in said and "finished before" in said
 
     third = start(*command)
-    assert (
-        "1 study of 8 trials: all finished already; nothing to do." in third.communicate(timeout=PATIENCE)[0]
-    )
+    assert "1 study, 8 trials: all finished already; nothing to do." in third.communicate(timeout=PATIENCE)[0]
 
     states = Counter(run.data.tags["asyncfl.state"] for run in recorded(store, "trial"))
     assert states == {"complete": 8}

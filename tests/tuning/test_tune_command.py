@@ -8,7 +8,7 @@ from pathlib import Path
 import broken
 import pytest
 from shell import asyncfl
-from small import SUITE, Write
+from small import Write
 
 from benchmarks.tracking.store import Store
 
@@ -20,10 +20,18 @@ Typed = Callable[..., subprocess.CompletedProcess[str]]
 def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path, typed: Typed) -> None:
     done = typed("tune", str(write()), "--dry-run", "--trials", "7", "--seeds", "4")
     assert done.returncode == 0, done.stderr
-    assert "Simulations: 1 study × 7 trials × 4 seeds = 28" in done.stdout
+    assert "Simulations: 1 study, 7 trials × 4 seeds = 28" in done.stdout
     assert "seeds 1001, 1002, 1003, 1004; each simulation 20 client updates" in done.stdout
     assert "Estimated time: " in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_sizes_are_sums_over_studies_of_different_size(write: Write, typed: Typed) -> None:
+    space = {"local_lr": [0.01, 0.1, 1.0], "fedbuff.buffer": [1, 2]}
+    design = {"sampler": "grid", "seeds": 1, "space": space, "again": {"share": 0.5, "seeds": 2}}
+    said = typed("tune", str(write(strategies=["asgd", "fedbuff"], tuning=design)), "--dry-run").stdout
+    assert "Simulations: 2 studies, 9 trials × 1 seed + 5 trials × 2 seeds = 19\n" in said
+    assert "seeds 1001, and 1002, 1003 for the best 50 % of each study; " in said
 
 
 @pytest.mark.slow
@@ -38,7 +46,7 @@ def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_
 
     tuned = asyncfl(tmp_path, "tune", suite, "--store", folder, "--quiet")
     assert tuned.returncode == 0, tuned.stderr
-    assert "small: 1 study of 6 trials in " in tuned.stdout
+    assert "small: 1 study, 6 trials in " in tuned.stdout
     assert f"Tuned values: {tmp_path / 'tuned-small.yaml'}" in tuned.stdout
     page = Path(folder) / "reports" / "small.html"
     assert f"Report: {page}" in tuned.stdout and 'id="tuning"' in page.read_text()
@@ -82,9 +90,14 @@ def test_progress_is_written_where_there_is_no_terminal(write: Write, store: Sto
 def test_what_failed_in_trials_is_said_once(write: Write, store: Store, tmp_path: Path) -> None:
     """By `tune`, and by `evidence`, which starts no final runs then."""
     (tmp_path / "mine.py").write_text(Path(broken.__file__).read_text())
-    design = {"trials": 2, "seeds": 1, "sampler": "sobol"}
-    problem = {**SUITE["problem"], "target": 0.5}
-    suite = str(write(problem=problem, budget={"time": 20}, strategies=["fedavg"], tuning=design))
+    suite = str(
+        write(
+            problem={"name": "digits", "clients": 2, "target": 0.5},
+            budget={"time": 20, "target": 0.6},
+            grid={"timing.durations": ["fixed", "exponential"]},
+            tuning={"trials": 1, "seeds": 1, "sampler": "sobol", "objective": "time_to_target"},
+        )
+    )
     words = ("--store", str(store.folder))
     done = asyncfl(tmp_path, "evidence", "mine:Broken", "--suite", suite, "--out", "evidence", *words)
     assert done.returncode == 2 and "final" not in done.stdout and not (tmp_path / "evidence").exists()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.errors import UserError
-from fl_core.schema import TIME, Total
+from fl_core.schema import TIME, Clock, Total
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from benchmarks.tracking.store import Store
     from reports.records.runs import RecordedRun
@@ -61,18 +61,23 @@ def place(run: RecordedRun) -> tuple[str, str, int]:
 
 
 def _row(pairs: Sequence[tuple[RecordedRun, RecordedRun]]) -> list[str]:
-    to_target = "time_to_target"
+    to_target = Clock.TIME.to_target
     reached = [pair for pair in pairs if all(to_target in run.totals for run in pair)]
     reals, virtuals = zip(*pairs, strict=True)
     return [
         str(len(pairs)),
-        text([real.final(TIME) / virtual.final(TIME) for real, virtual in pairs]),
-        text([real.totals[to_target] / virtual.totals[to_target] for real, virtual in reached]),
+        text(_ratios((real.final(TIME), virtual.final(TIME)) for real, virtual in pairs)),
+        text(_ratios((real.totals[to_target], virtual.totals[to_target]) for real, virtual in reached)),
         *(text([run.totals[Total.STALENESS_MEAN] for run in runs]) for runs in (virtuals, reals)),
         text([_moved(*(run.files.participation for run in pair)) for pair in pairs]),
         *(text([run.final(run.metric) for run in runs]) for runs in (virtuals, reals)),
         text([real.totals[Total.SERVER_BUSY] for real in reals]),
     ]
+
+
+def _ratios(times: Iterable[tuple[float, float]]) -> list[float]:
+    """Return real over virtual times, without those that are 0, as where the first model meets the target."""
+    return [real / virtual for real, virtual in times if virtual]
 
 
 def _moved(real: np.ndarray, virtual: np.ndarray) -> float:

@@ -59,11 +59,10 @@ def how_tested(results: Results) -> str:
 def _sentence(contrast: Contrast, results: Results, *, again: bool) -> str:
     """Return a contrast that holds; `again`: in the scenario of the sentence before."""
     said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
-    p = "p < 0.001" if contrast.p < 0.001 else f"p = {numbers.number(contrast.p, 2)}"
     place = _place(contrast, results)
     if place and again:
         said, place = f"There, {said}", ""
-    return f"{said}{place} ({many(contrast.effect.n, 'seed')}, {p})."
+    return f"{said}{place} ({many(contrast.effect.n, 'seed')}, {numbers.p_value(contrast.p)})."
 
 
 def _place(contrast: Contrast, results: Results) -> str:
