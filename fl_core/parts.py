@@ -333,7 +333,7 @@ def imported(path: str) -> Any:
         return import_guard.load(path)
     except import_guard.ImportRefusedError as error:
         raise PydanticCustomError("import", f"'{path}' is not imported, since {error}") from None
-    except Exception as error:  # noqa: BLE001 - a user's module may fail in any way
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's module may fail in any way
         reason = f"{type(error).__name__}: {error}{import_guard.place(error)}"
         if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
             reason += nearest(str(error.name), vars(error.obj)).removesuffix(".")

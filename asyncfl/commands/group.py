@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 from benchmarks import interrupts, stdio
-from benchmarks.errors import UserError, shown, users_mistake
+from benchmarks.errors import UserError, shown, summarised, users_mistake
 from benchmarks.redaction import redacted
-from fl_core.import_guard import leave_the_path
+from fl_core.import_guard import leave_the_path, place
 
 # New objects between two searches for garbage. Torch and MLflow make 600,000 that stay for good; by default
 # (700 or 2,000) all of them are searched through again and again, a fifth of the time that imports take.
@@ -114,6 +114,8 @@ def execute() -> None:
         code = 1
     except Exception as error:
         lines = users_mistake(error)
+        if lines is None and place(error):  # raised in a file of the user's own
+            lines = (summarised(error),)
         if lines is None:
             raise
         sys.stderr.writelines(f"Error: {line}\n" for line in lines)

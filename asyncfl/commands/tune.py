@@ -100,9 +100,12 @@ def command(
         sys.exit(interrupts.EXIT)
     click.echo(_what_happened(driver, monotonic() - began))
     tuned, path = keep(driver, out, settings)
-    _show(tuned, path)
+    if tuned.tuned:
+        _show(tuned, path)
     if not driver.records.away:
         _write_page(campaign.suite.name, store)
+    if not tuned.tuned:
+        sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
     again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
     click.echo(f"Next: {again}")
@@ -150,7 +153,8 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     if driver.records.away:
         warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
     what = found(campaign, driver.ledgers)
-    tuned.write(path, what)
+    if what.tuned:  # else what an earlier campaign found stays
+        tuned.write(path, what)
     if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
         warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
     return what, path

@@ -165,6 +165,8 @@ class Problem(Part):
             raise FieldError(
                 "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"
             )
+        if self.ranking.share and self.target is not None and not 0 <= self.target <= 1:
+            raise FieldError("target", f"'{self.metric}' lies between 0 and 1: write 0.9 for 90 %")
         return self
 
     def metrics(self) -> tuple[Metric, ...]:

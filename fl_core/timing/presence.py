@@ -95,11 +95,11 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
     for line, (client, *cells) in traces.rows(path, traces.content(path, digest, MOST_BYTES)):
         try:
             begin, end, *own = (round(float(cell) / float(MICRO)) for cell in cells)
-            lasts = given or (own[0] if own else None)
+            lasts = own[0] if given is None and own else given
             if (
                 len(own) > 1
                 or client.startswith("-")
-                or not (client and 0 <= begin < end <= (lasts or math.inf))
+                or not (client and 0 <= begin < end <= (math.inf if lasts is None else lasts))
             ):
                 raise ValueError
         except (ValueError, OverflowError):

@@ -66,7 +66,7 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
     collate_fn: Collate | None = imported(collate) if collate else None
     try:
         returned = function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}{place(error)}"
         raise InvalidProblemError(f"data {path} failed: {reason}") from error
     test = None

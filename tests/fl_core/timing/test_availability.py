@@ -229,6 +229,7 @@ def test_shifts_are_spread_over_the_period(tmp_path: Path) -> None:
         ("a,0,nan", {}, "not 'a,0,nan'"),
         ("client,from,to\na,0,9", {"period": 8}, "line 2: .* not 'a,0,9' with period 8"),
         ("a,0,1,9\na,3,4,8", {}, "line 2: client a has another period in a row above"),
+        ("a,1,5,0", {}, "not 'a,1,5,0'"),
         ("a,0,1", {"shift": True}, "shift: needs a 'period', since .* has none"),
     ],
 )

@@ -1,0 +1,54 @@
+"""Own code that fails before anything runs: a line with its place, and nothing recorded is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import asyncfl
+
+LAW = """
+from asyncfl import Durations
+
+class Broken(Durations):
+    \"\"\"A law that has no means.\"\"\"
+
+    def means(self, n, seed):
+        raise KeyError("x")
+"""
+SCRIPT = "import sys\n\nsys.exit(0)\n"
+SUITE = """
+name: own
+seeds: 1
+problem: {name: quadratic}
+budget: {updates: 5}
+strategies: [asgd]
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "key", "said"),
+    [
+        (LAW, "timing: {durations: {name: 'mine:Broken'}}", "KeyError: 'x' (mine.py:8)"),
+        (SCRIPT, "strategies: ['mine:S']", "cannot import 'mine:S': SystemExit: 0 (mine.py:3)"),
+        ("", "problem: {name: digits, clients: 2, target: 90}", "lies between 0 and 1: write 0.9 for 90 %"),
+    ],
+)
+def test_it_is_told_in_a_line(tmp_path: Path, code: str, key: str, said: str) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    kept = [line for line in SUITE.splitlines() if line.partition(":")[0] != key.partition(":")[0]]
+    (tmp_path / "own.yaml").write_text("\n".join([*kept, key]))
+    done = asyncfl(tmp_path, "run", "own.yaml")
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_tuned_values_stay_where_no_trial_comes_to_its_end(tmp_path: Path) -> None:
+    """All diverge: nothing is found, the file of an earlier campaign stays, and the exit code says so."""
+    hopeless = "lr: 1.0e+300\ntuning: {trials: 1, seeds: 1, space: {local_lr: [1.0e+300]}}"
+    (tmp_path / "own.yaml").write_text(f"{SUITE}{hopeless}\n")
+    (tmp_path / "tuned-own.yaml").write_text("# what was found before\n")
+    done = asyncfl(tmp_path, "tune", "own.yaml", "--quiet")
+    assert done.returncode == 1 and "no trial came to its end for 1 strategy" in done.stderr
+    assert (tmp_path / "tuned-own.yaml").read_text() == "# what was found before\n"
+    assert "Next:" not in done.stdout
