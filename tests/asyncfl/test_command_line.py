@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from shell import python
 
 from benchmarks.reference.catalogue import FAMILIES, family
 from benchmarks.reference.parts import described
@@ -179,7 +180,14 @@ def test_a_command_that_does_not_exist(asyncfl: AsyncFL) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_bug_keeps_its_traceback(asyncfl: AsyncFL, tmp_path: Path) -> None:
+def test_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
+    program = "from benchmarks.suite import suite; del suite.load; from asyncfl.cli import main; main()"
+    done = python(tmp_path, program, "show", "quickstart")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr and "cannot import name 'load'" in done.stderr
+
+
+def test_a_bug_in_own_code_is_a_line_with_its_place(asyncfl: AsyncFL, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from fl_core.strategies.tables.ace import ACE\n"
         "class Mine(ACE):\n"
@@ -187,8 +195,8 @@ def test_a_bug_keeps_its_traceback(asyncfl: AsyncFL, tmp_path: Path) -> None:
         "        return 1 / 0\n"
     )
     done = asyncfl("show", "small.yaml", "--set", "strategies=['mine:Mine']")
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr and "ZeroDivisionError" in done.stderr
+    assert done.returncode == 2
+    assert done.stderr == "Error: ZeroDivisionError: division by zero (mine.py:4)\n"
 
 
 def test_show_counts_runs_and_estimates_their_time(here: AsyncFL) -> None:

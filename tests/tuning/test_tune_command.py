@@ -107,7 +107,7 @@ def test_what_failed_in_trials_is_said_once(write: Write, store: Store, tmp_path
     )
     assert refused.startswith("Error: Broken: trials ended in error; mend it")
     done = asyncfl(tmp_path, "tune", suite, "--set", "strategies=[mine:Broken]", *words)
-    assert done.returncode == 0 and done.stderr.count(failed) == 1
+    assert done.returncode == 1 and done.stderr.count(failed) == 1
 
 
 @pytest.mark.parametrize(
