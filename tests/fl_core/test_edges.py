@@ -86,7 +86,7 @@ def test_no_arrangement_beside_dylu() -> None:
     "fields", [{"name": "fedavg", "take": 1}, {"name": "fedavg"}, {"name": "fedstale", "take": 1}], ids=str
 )
 def test_answers_of_importance_0_weigh_nothing(fields: dict[str, Any]) -> None:
-    """Where nobody else answered the model stays as it is, and the run goes on."""
+    """A round in which all that answered have importance 0 is no division by 0: the run comes to its end."""
     away = {"name": "bernoulli", "probability": 0.4, "period": 5}
     where = changed(scenario(TIMES, updates=60), problem__importance=[0, 1, 0, 1], timing__availability=away)
     assert recorded(strategy(**fields), where).finish().status is Status.DONE

@@ -57,7 +57,7 @@ def routed(routing: Any, **fields: Any) -> dict[str, Any]:
     return {"name": "generalized_asyncsgd", "concurrency": 12, "routing": routing, **fields}
 
 
-FREE = ("afa_cd", "afa_cs", "ringleader")  # whoever is free works, unless there is a concurrency
+FREE = ("afa_cd", "afa_cs", "ringleader")  # all idle clients work, or as many as a concurrency says
 ALIKE = ("asgrad", "fedast", "favas", "fedavg", "fedstale", "mifa", "quafl")
 INTERRUPTED = ("malenia", "rennala")
 CHOSEN = (*FREE, *ALIKE, *INTERRUPTED, "mindflayer", "ringmaster", "generalized_asyncsgd")
