@@ -127,11 +127,18 @@ def score(*, folder: Path, more: tuple[Path, ...], ruleset: str, markdown: Path 
 
 
 def _joined(folder: Path, more: tuple[Path, ...]) -> Tables:
-    from reports.leaderboard.tables import Tables
+    joined = _unaltered(folder)
+    for other in more:
+        joined = joined.beside(_unaltered(other), other)
+    return joined
+
+
+def _unaltered(folder: Path) -> Tables:
+    from reports.leaderboard.tables import Tables, altered
 
     tables = Tables.load(folder)
-    for other in more:
-        tables = tables.beside(Tables.load(other), other)
+    if names := altered(folder, tables.rules):
+        raise UserError(f"{folder / names[0]}: missing, or not the table of the rules' digest")
     return tables
 
 
@@ -186,11 +193,10 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
 @options.store
 def goals(suite: str, store: Store) -> None:
     """Print budgets and targets from the recorded runs of a pilot, as the scenarios of a suite."""
+    from asyncfl.commands.report import load
     from reports.leaderboard.goals import from_runs
-    from reports.records.store import load
 
-    store.must_exist()
-    for scenario, own in from_runs(load(store.tracking_uri, suite).runs).items():
+    for scenario, own in from_runs(load(store, suite).runs).items():
         click.echo(
             f"{scenario}: {{budget: {{time: {own.budget:g}, target: {own.hard:g}}}, target: {own.easy:g}}}"
         )

@@ -154,8 +154,14 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     if missing := [name for name in columns if name not in table]:
         raise UserError(f"{path}: this is no table of the leaderboard: there is no column '{missing[0]}'")
     try:
-        return table[columns].astype(
+        table = table[columns].astype(
             {name: str if name in TEXTS else int if name in ("seed", "point") else float for name in columns}
         )
     except ValueError as error:
         raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
+    twice = table.duplicated([name for name in ORDER if name in columns])
+    below = (table.select_dtypes("number") < 0).any(axis=1)
+    for wrong, rows in (("is there twice", twice), ("has a number below 0", below)):
+        if rows.any():
+            raise UserError(f"{path}: row {int(rows.argmax()) + 1} {wrong}")
+    return table

@@ -129,6 +129,8 @@ def test_its_runs_are_made_again_and_an_altered_number_is_found(entered: Path, t
         table["accuracy"] += 0.02
         table.to_csv(altered / name, index=False)
     assert "not the table of the rules' digest" in called("verify", str(altered), *words)
+    with pytest.raises(UserError, match=r"small-design\.csv: missing, or not the table of the rules' digest"):
+        called("score", str(altered))
     rules = Rules.load(altered)  # as one who covers it up would
     files = {name: digest(altered / name) for name in rules.files}
     easier = rules.scenarios[0].model_copy(update={"hard": 0.35}), *rules.scenarios[1:]
