@@ -154,6 +154,22 @@ class RecordedSuite:
                 return f"{scenario}: strategies with different budgets, which do not compare: {said}."
         return ""
 
+    @cached_property
+    def unequal_data(self) -> str:
+        """One sentence on a scenario whose strategies met different data under a seed; empty without one."""
+        met: dict[tuple[str, int], set[str]] = {}
+        for run in self.runs:
+            if run.data:
+                met.setdefault((run.scenario, run.seed), set()).add(str(sorted(run.data.items())))
+        different = [place for place, data in met.items() if len(data) > 1]
+        if not different:
+            return ""
+        scenario, seed = min(different)
+        return (
+            f"{scenario}, seed {seed}: strategies met different data, as digests show: what draws data at "
+            "random must draw the same in every process."
+        )
+
     def address(self, run: str, experiment: str = "") -> str:
         """Return where MLflow shows a run of this or another experiment; empty without a server."""
         if not self.uri.startswith(("http://", "https://")):

@@ -87,8 +87,8 @@ def _warn(suite: RecordedSuite) -> None:
             f"{len(suite.unread)} of {many(len(suite.runs), 'run')} left files that cannot be read, first of "
             f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
         )
-    if suite.unequal_budgets:
-        warn(suite.unequal_budgets)
+    for unfair in filter(None, (suite.unequal_budgets, suite.unequal_data)):
+        warn(unfair)
     recorded = {name for run in suite.runs for name in run.files.curve}
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:

@@ -69,6 +69,7 @@ class Fake:
     paper: str = "FedBuff, buffered asynchronous aggregation (Nguyen et al., AISTATS 2022, Algorithm 1)."
     started: int = START
     superseded: bool = False
+    data: Mapping[str, str] | None = None  # digests; None: those of all strategies
     outdated: bool = False  # recorded by an earlier version
 
     def tags(self, suite: str = "suite") -> dict[str, str]:
@@ -93,7 +94,7 @@ class Fake:
             "version": "0.1.0",
             "commit": "0123456789abcdef",
             "versions": json.dumps({"python": "3.11.2", "torch": "2.13.0", "numpy": "2.4.6"}),
-            "data": json.dumps({"digits": "a1b2c3d4", "partition": f"p{self.seed}"}),
+            "data": json.dumps(self.data or {"digits": "a1b2c3d4", "partition": f"p{self.seed}"}),
             "execution": "one by one",
             "machine": "x86_64, 2 cores",
             "wall_seconds": "1.5",

@@ -132,6 +132,24 @@ def test_strategies_with_different_budgets_are_said(
     assert "ACE: updates 60" in said and "FedBuff: updates 200" in said
 
 
+def test_strategies_that_met_different_data_are_said(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where own data are drawn anew in each process; data that differ between seeds are right."""
+    shutil.copy(store.removeprefix("sqlite:///"), tmp_path / "mlflow.db")
+    uri, made = f"sqlite:///{tmp_path}/mlflow.db", curve([0.1, 0.9], [0, 10])
+    for suite, drawn in (("same", "{seed}"), ("anew", "{seed}{name}")):
+        fakes = [
+            Fake(curve=made, strategy=name, seed=seed, data={"data": drawn.format(seed=seed, name=name)})
+            for name in ("ACE", "FedBuff")
+            for seed in range(2)
+        ]
+        write_store(uri, (tmp_path / "files").as_uri(), suite, fakes)
+        said = [remark for remark in remarks(load(uri, suite)) if "met different data" in remark]
+        assert len(said) == (suite == "anew") == ("met different data" in capsys.readouterr().err)
+    assert said[0].startswith("digits · i.i.d. · F80, seed 0: ")
+
+
 def test_addresses() -> None:
     assert redacted("postgresql://me:secret@host/db") == "postgresql://host/db"
     assert redacted("cannot reach https://user:pw@host: no") == "cannot reach https://host: no"

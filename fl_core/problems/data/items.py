@@ -105,7 +105,7 @@ class Items:
         digest = hashlib.sha256()
         for leaf in tree_leaves(self.values):
             if isinstance(leaf, Tensor | np.ndarray):
-                array = np.ascontiguousarray(leaf.cpu() if isinstance(leaf, Tensor) else leaf)
+                array = np.ascontiguousarray(leaf.detach().cpu() if isinstance(leaf, Tensor) else leaf)
                 digest.update(f"{array.dtype}{array.shape}".encode())
                 digest.update(array.tobytes())
             else:
@@ -117,7 +117,10 @@ def as_column(leaf: Any) -> Tensor:
     """Return numbers as a tensor: integers other than bytes as int64; TypeError if they are not numbers."""
     if not isinstance(leaf, Tensor | np.ndarray | np.number | float | int):
         raise TypeError(f"an item holds a {type(leaf).__name__}")
-    column = torch.as_tensor(leaf)
+    try:
+        column = torch.as_tensor(leaf).detach()
+    except TypeError:
+        raise TypeError(f"an item holds an array of {np.asarray(leaf).dtype}") from None
     kept = column.is_floating_point() or column.is_complex() or column.dtype in {torch.uint8, torch.bool}
     return column if kept else column.long()
 

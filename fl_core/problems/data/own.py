@@ -15,6 +15,7 @@ problem's `dtype`, integers other than bytes as int64.
 
 import functools
 from collections.abc import Callable, Sequence
+from math import isnan
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -122,7 +123,7 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
         raise InvalidProblemError(f"data {path} returns {_called(returned)}, not {EXPECTED}")
     lengths = [len(leaf) for leaf in leaves]
     if clients is not None:
-        clients = np.ravel(clients.cpu() if isinstance(clients, Tensor) else clients).tolist()
+        clients = _named(path, np.ravel(clients.cpu() if isinstance(clients, Tensor) else clients).tolist())
         lengths.append(len(clients))
     if not any(lengths):
         raise InvalidProblemError(f"data {path} returns no data points")
@@ -134,10 +135,17 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
         raise InvalidProblemError(
             f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: all need as many"
         )
-    items = Items(tree_map(as_column, columns)).plain()
+    items = _items(path, columns)
     if collate is not None:
         items = Items([items[torch.tensor(place)] for place in range(len(items))], collate)
     return Half(items, clients)
+
+
+def _items(path: str, columns: Any) -> Items:
+    try:
+        return Items(tree_map(as_column, columns)).plain()
+    except TypeError as error:
+        raise InvalidProblemError(f"data {path}: {error}, not numbers") from None
 
 
 def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
@@ -153,7 +161,7 @@ def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
 
 def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
     pairs = [_without_clients(point) for point in points]
-    clients = [client.item() if isinstance(client, Tensor) else client for _, client in pairs]
+    clients = [client.item() if hasattr(client, "item") else client for _, client in pairs]
     try:
         items = Items.of([point for point, _ in pairs], collate).plain()
     except (TypeError, ValueError) as error:
@@ -161,7 +169,16 @@ def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
             f"data {path}: {error}: set problem.collate_fn to a function, package.module:name, that "
             "makes a mini-batch of a list of items"
         ) from None
-    return Half(items, None if None in clients else clients)
+    unknown = all(client is None for client in clients)
+    return Half(items, None if unknown else _named(path, clients))
+
+
+def _named(path: str, clients: list[Any]) -> list[Any]:
+    """Return the clients of data points, each a number or a text."""
+    for client in clients:
+        if not isinstance(client, int | float | str) or (isinstance(client, float) and isnan(client)):
+            raise InvalidProblemError(f"data {path}: a client is {client!r}, not a number or a text")
+    return clients
 
 
 def _without_clients(structure: Any) -> tuple[Any, Any]:

@@ -59,6 +59,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
     they = "it is counted and shown, but has" if diverged == 1 else "they are counted and shown, but have"
     sentences = {
         suite.unequal_budgets: 1,
+        suite.unequal_data: 1,
         one_seed(suite): 1,
         f"{many(missing, 'run')} of the grid {_is(missing)} not recorded yet.": missing,
         f"{many(running, 'run')} {_is(running)} still running.": running,

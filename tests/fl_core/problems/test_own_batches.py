@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -165,6 +166,9 @@ FAULTY: dict[str, Any] = {
     "structures": Items([(X[0], 1.0), {"x": X[0]}]),
     "lengths": {"x": X, "y": Y[:30]},
     "nameless": {"x": X, "y": Y, "client": "a town"},
+    "labels": (X, np.array(["cat", "dog"] * 20)),
+    "some": {"x": X, "y": Y, "client": np.array([None, "a town"] * 20)},
+    "unhashable": Items([{"x": 1.0, "client": [0]}, {"x": 2.0, "client": [1]}]),
     "nobody": [(X, Y)] * 3 + [(X[:0], Y[:0])],
     "clients": {"x": X, "y": Y, "client": torch.arange(40) % 3},
     "stranger": tuple({"x": X, "client": torch.arange(40) % clients} for clients in (4, 5)),
@@ -283,6 +287,9 @@ def test_items_are_split_by_label_and_held_out_for_tuning() -> None:
         ("nameless", {}, "tensors of 40, 40, 1 data points: all need as many"),
         ("nobody", {}, "client 3 returns no data points"),
         ("clients", {}, "the data have 3 owners, and there are 4 clients"),
+        ("labels", {}, "an item holds an array of <U3, not numbers"),
+        ("some", {}, "a client is None, not a number or a text"),
+        ("unhashable", {}, r"a client is \[0\], not a number or a text"),
         ("stranger", {}, "client 4 has test data, but none to train on"),
         ("ragged", {"collate_fn": "fails"}, "failed on a mini-batch of 4: KeyError: 'attention_mask'"),
     ],
@@ -291,3 +298,10 @@ def test_data_that_cannot_be_used_are_told_in_a_line(data: str, fields: dict[str
     with pytest.raises(InvalidProblemError, match=line) as told:
         problem(data=data, **fields).check(0)
     assert "\n" not in str(told.value)
+
+
+def test_tensors_with_gradients_are_data_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gradients = {"gradients": (X.clone().requires_grad_(), Y), "plain": (X, Y)}
+    monkeypatch.setattr(sys.modules[__name__], "FAULTY", with_gradients)
+    plain, found = (problem(data=name).world(0) for name in ("plain", "gradients"))
+    assert found.fingerprint == plain.fingerprint and not found.data.x_train.requires_grad
