@@ -5,7 +5,8 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from benchmarks.redaction import one_line
 from fl_core.import_guard import place
@@ -59,6 +60,14 @@ def writing(what: object, instead: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"{what} cannot be written: {error.strerror}{instead}") from None
+
+
+def must_be_ours(path: Path, mark: str) -> None:
+    """Raise UserError if the file at `path` is another's: near the beginning of ours stands `mark`."""
+    with writing(path), suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
+        beginning = file.read(200)
+        if beginning and mark not in beginning:
+            raise UserError(f"{path}: another file of this name exists; delete it, or name another")
 
 
 def no_room(error: BaseException | None) -> str:

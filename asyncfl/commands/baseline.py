@@ -9,6 +9,7 @@ import click
 
 from asyncfl import options
 from asyncfl.commands.check import measured, no_speed, speeds
+from benchmarks.errors import must_be_ours
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def command(
 
     planned = load(suite, settings, scale).runs()
     path = out or store.folder / "baselines" / f"{planned[0].suite}.json"
+    must_be_ours(path, '"format": 1')
     before = baseline.read(path) if update else None
     if before:
         baseline.must_fit(before, planned, path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from benchmarks.errors import UserError, warn
+from benchmarks.errors import UserError, must_be_ours, warn
 from benchmarks.redaction import command_line
 from benchmarks.tables import print_rich, print_text
 from fl_core.text import many
@@ -71,6 +71,9 @@ def command(
 
     if quality_only and reproducibility_only:
         raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
+    for file, mark in ((junit, gate_output.JUNIT), (summary, gate_output.SUMMARY)):
+        if file:
+            must_be_ours(file, mark)
     planned = load(suite, settings, scale).runs()
     path = against or baseline.shipped(planned[0].suite)
     before = baseline.read(path)

@@ -13,7 +13,7 @@ import click
 
 from asyncfl import options
 from benchmarks import interrupts
-from benchmarks.errors import warn
+from benchmarks.errors import must_be_ours, warn
 from benchmarks.redaction import command_line
 from benchmarks.tables import print_headed
 from fl_core.text import duration, many
@@ -80,10 +80,13 @@ def command(
     began = monotonic()
     from benchmarks import engine as engines
     from benchmarks.device import processes
+    from benchmarks.suite.tuned import HEAD
 
     asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
     options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
     campaign = planned(suite, [*settings, *options_], scale)
+    if out:
+        must_be_ours(out, HEAD)
     if dry_run:
         _show_plan(campaign, workers or processes())
         return

@@ -21,6 +21,7 @@ from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest
 
 FOLDER = Path(__file__).parents[1] / "tuned"
+HEAD = "# Written by asyncfl tune; used by asyncfl run --tuned."
 CHECKSUM = "# SHA-256 of what follows: "
 
 
@@ -144,9 +145,8 @@ def _checksum(text: str) -> str:
 def write(path: Path, tuned: TunedFile) -> None:
     """Write the file atomically; UserError if that fails."""
     text = dump(tuned.model_dump(mode="json"))
-    head = "# Written by asyncfl tune; used by asyncfl run --tuned."
     with writing(path, "; name another file with --out"), whole(path) as partial:
-        partial.write_text(f"{head}\n{CHECKSUM}{_checksum(text)}\n{text}", encoding="utf-8")
+        partial.write_text(f"{HEAD}\n{CHECKSUM}{_checksum(text)}\n{text}", encoding="utf-8")
 
 
 def digest(scenario: Scenario, strategy: Strategy, tuned: Iterable[str]) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # Characters that Markdown reads as markup.
 ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`*_<["}, "\n": " "})
+# How files begin that may be written again.
+SUMMARY = "<!-- asyncfl check -->"
+JUNIT = 'name="asyncfl check '
 HEADS = ("Scenario", "Strategy", "What", "Baseline", "Now", "Change", "Allowed")
 COLOURS = {  # of what is shown, worst first
     Finding.WORSE: "red",
@@ -126,7 +129,7 @@ def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequenc
 def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str) -> str:
     """Return a summary for a pull request; `accept` says how results are accepted, if there are any to."""
     failed = any(check.failed for check in checks)
-    parts = [f"## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
+    parts = [f"{SUMMARY}\n## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
     for heading, _, rows in _by_finding(checks):
         escaped = [[cell.translate(ESCAPED) for cell in row] for row in rows]
         parts += [f"### {heading}", tables.markdown(HEADS, escaped, left=len(HEADS))]

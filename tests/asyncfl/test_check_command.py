@@ -23,6 +23,7 @@ from benchmarks.tracking.store import Store
 from fl_core.schema import Tag
 from fl_core.strategies.strategy import Strategy
 from reports.gate import baseline as baselines
+from reports.gate.output import SUMMARY
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("asyncfl", "fl_core", "benchmarks", "tuning", "reports")
@@ -61,7 +62,17 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     assert done.exit_code == 0, done.output
     assert done.output.endswith("small: 8 checks, all as before.\n")
     assert ET.parse(junit).getroot()[0].get("tests") == "8"
-    assert summary.read_text().startswith("## ✅ small: 8 checks, all as before.")
+    assert summary.read_text().startswith(f"{SUMMARY}\n## ✅ small: 8 checks, all as before.")
+
+    again = ("--baseline", file, "--no-speed", "--junit", junit, "--summary", summary)
+    assert invoke(check.command, suite, *at_store, *again).exit_code == 0  # written anew
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n\n## What asyncfl check said\n")
+    taken = f"{notes}: another file of this name exists; delete it, or name another"
+    for option in ("--junit", "--summary"):
+        assert complaint(check.command, suite, *at_store, "--baseline", file, option, notes) == taken
+    assert complaint(baseline.command, suite, *at_store, "--no-speed", "--out", notes) == taken
+    assert "What asyncfl check said" in notes.read_text()
 
     assert "no baseline of suite 'small' comes with asyncfl" in complaint(check.command, suite, *at_store)
     (tmp_path / "longer").mkdir()

@@ -51,13 +51,13 @@ def test_markdown() -> None:
     text = markdown(hostile(), newer)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
-    assert "\\<b>" in text and text.startswith("## ❌ ci: 3 checks, 1 worse (")
+    assert "\\<b>" in text and text.startswith(f"{gate_output.SUMMARY}\n## ❌ ci: 3 checks, 1 worse (")
     assert "write a new baseline: `asyncfl baseline ci`." in text and "torch 2.13.0 → 2.14.0" in text
     better = markdown(hostile()[1:], newer)
-    assert better.startswith("## ✅ ci: 2 checks, 1 better (ACE).")
+    assert better.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 2 checks, 1 better (ACE).")
     assert "Accept the improvement: `asyncfl baseline ci --update`." in better
     alike = markdown(hostile()[2:], before)
-    assert alike.startswith("## ✅ ci: 1 check, all as before.")
+    assert alike.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 1 check, all as before.")
 
 
 def test_uncommitted_changes_are_said() -> None:

@@ -34,6 +34,13 @@ def test_sizes_are_sums_over_studies_of_different_size(write: Write, typed: Type
     assert "seeds 1001, and 1002, 1003 for the best 50 % of each study; " in said
 
 
+def test_another_file_is_not_overwritten(write: Write, typed: Typed) -> None:
+    """Tuned values may be found anew; a suite whose name is given by mistake is still there."""
+    suite = str(write())
+    said = f"Error: {suite}: another file of this name exists; delete it, or name another\n"
+    assert typed("tune", suite, "--dry-run", "--out", suite).stderr == said
+
+
 @pytest.mark.slow
 def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_path: Path) -> None:
     suite, folder = str(write()), str(store.folder)
