@@ -132,10 +132,11 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     ):
         if missing:
             first = missing[0]
+            unread = first.key in there and there[first.key].files.unread
             raise UserError(
                 f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {how}, such "
-                f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: asyncfl run comes "
-                "first"
+                f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: "
+                f"{f'{unread}; delete it in MLflow, and ' if unread else ''}asyncfl run comes first"
             )
     runs = [there[run.key] for run in planned]
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
