@@ -3,7 +3,9 @@
 The numbers in comments are the exact rules in docs/architecture.md.
 """
 
+import operator
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -81,7 +83,14 @@ class Dispatch:
             return ()
         if self.state.version == 0 and self.strategy.first_pass:
             return self.server.due
-        return self.sender.next(self.server)
+        chosen = self.sender.next(self.server)
+        if not isinstance(chosen, Iterable):
+            raise TypeError(f"{self._who}.next must return the clients that work next, not {chosen!r}")
+        return chosen
+
+    @property
+    def _who(self) -> str:
+        return type(self.sender).__name__
 
     def freeze_broadcast(self) -> None:
         """Copy what travels with the newest version."""
@@ -90,8 +99,12 @@ class Dispatch:
 
     def send(self, send: Send) -> None:
         """Fix a job's inputs; service begins at once if the client is present and idle (5)."""
-        state, client, local = self.state, send.client, self.strategy.local
+        state, client, local = self.state, self._client(send), self.strategy.local
         version = state.version if send.version is None else send.version
+        if version not in state.versions:
+            raise ValueError(
+                f"{self._who} sends version {version}; kept are {', '.join(map(str, state.versions))}"
+            )
         index = state.indices[client]
         start = state.versions[version] if send.start is None else self._copied(send.start)
         factors = local.lr_factors
@@ -117,6 +130,14 @@ class Dispatch:
         state.flight[client] = [job]
         state.roster.engage(client)
         self.begin_next(client)
+
+    def _client(self, send: Send) -> int:
+        """Return the client's number as Python's own."""
+        n = self.server.n
+        with suppress(TypeError):
+            if 0 <= (client := operator.index(send.client)) < n:
+                return client
+        raise ValueError(f"{self._who}.next returns {send.client!r}: clients are numbers from 0 to {n - 1}")
 
     def _copied(self, start: Tensor) -> Tensor:
         """Return a copy of a model that the strategy sends and may go on writing into (18)."""

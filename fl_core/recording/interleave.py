@@ -36,7 +36,7 @@ class RunSlot:
         self.seconds = 0.0  # real time charged
         self.beside = 1  # the most slots open at once, this one included
         self.request: ComputeRequest | None = None  # None before the start and after the end
-        self.error: Exception | None = None  # the error that ended the simulation, if any
+        self.error: BaseException | None = None  # the error that ended the simulation, if any
         self.clock = LapClock()  # shared by all slots that run together
         self._events = self.events()
 
@@ -57,7 +57,7 @@ class RunSlot:
                     self.request = event
                     break
                 yield event
-        except Exception as error:  # noqa: BLE001 - ends this slot only
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - ends this slot only
             self.error = error
         self.charge()
 
@@ -119,7 +119,7 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
         return []
     try:
         jobs = execution.execute(requests)
-    except Exception as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         if len(slots) == 1:
             slots[0].error = error
             slots[0].charge()

@@ -21,6 +21,13 @@ class Send:
     start: Tensor | None = None  # θ_start [d] in the place of θ^version
     waits: bool = False  # after its K steps the client waits until the server collects the job
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for less than one step, or a negative length."""
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"Send.steps must be 1 or more, not {self.steps}")
+        if self.length is not None and self.length < 0:
+            raise ValueError(f"Send.length must be 0 or more, not {self.length}")
+
 
 @dataclass(slots=True, eq=False)
 class Refresh:

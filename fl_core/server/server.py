@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from fractions import Fraction
+from numbers import Integral
 from types import SimpleNamespace
 from typing import Any, Generic, NoReturn
 
@@ -181,7 +182,7 @@ class Server(Generic[M]):
 
         Raises:
             RuntimeError: A second step in one event, or a `model` where there is a server optimiser.
-            TypeError: Neither is a tensor with one number for each of the model's.
+            TypeError: Neither is a tensor with one number for each of the model's, or it is of another dtype.
         """
         state = self._state
         if state.stepped:
@@ -201,6 +202,9 @@ class Server(Generic[M]):
             )
         else:
             model = model.clone()  # a strategy may go on writing into its own tensor
+        if model.dtype is not state.model.dtype or model.requires_grad:
+            what = "carries a gradient: detach it" if model.requires_grad else f"is of {model.dtype}"
+            raise TypeError(f"server.step: what is given {what}; the model is of {state.model.dtype}")
         state.stepped = True
         state.version += 1
         state.versions[state.version] = model
@@ -263,8 +267,11 @@ class Server(Generic[M]):
 
         Raises:
             ValueError: `at` is not later than now.
+            TypeError: `at` is no whole number.
         """
         state = self._state
+        if at is not None and not isinstance(at, Integral):
+            raise TypeError(f"server.wake: a tick is a whole number, not {at!r}")
         if at is not None and at <= state.now:
             raise ValueError(f"server.wake: tick {at} is not later than now, {state.now}")
         if at is None:

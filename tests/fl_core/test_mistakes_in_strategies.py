@@ -1,0 +1,88 @@
+"""What an author's strategy may ask of the loop by mistake is told in one line, and never done in part."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from worlds import Scripted, play, scenario
+
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Event, Simulation
+from fl_core.recording.interleave import SimulationSlot, interleave
+from fl_core.server.jobs import Send, Update
+from fl_core.server.server import Server
+
+
+@pytest.mark.parametrize(
+    ("sends", "line"),
+    [
+        (lambda: [2], r"Scripted\.next returns 2: clients are numbers from 0 to 1"),
+        (lambda: [-1], r"Scripted\.next returns -1: clients"),
+        (lambda: ["a"], r"Scripted\.next returns 'a': clients"),
+        (lambda: [0.0], r"Scripted\.next returns 0\.0: clients"),
+        (lambda: None, r"Scripted\.next must return the clients that work next, not None"),
+        (lambda: 0, r"Scripted\.next must return the clients that work next, not 0"),
+        (lambda: [Send(0, version=7)], "Scripted sends version 7; kept are 0"),
+        (lambda: [Send(0, steps=0)], r"Send\.steps must be 1 or more, not 0"),
+        (lambda: [Send(0, length=-3)], r"Send\.length must be 0 or more, not -3"),
+    ],
+)
+def test_who_works_next(sends: Callable[[], Any], line: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=line):
+        play(Scripted(on_next=lambda _: sends()), scenario([1, 3]))
+
+
+@pytest.mark.parametrize("numbers", [np.array, torch.tensor], ids=["NumPy", "torch"])
+def test_clients_may_be_numbers_of_arrays(numbers: Callable[[list[int]], Any]) -> None:
+    """They are the same clients: a tensor's elements would be another key each time."""
+
+    def receive(server: Server, update: Update) -> None:
+        assert type(update.client) is int
+        server.step(update.delta)
+
+    def with_idle(kind: Callable[[list[int]], Any]) -> list[Event]:
+        strategy = Scripted(on_receive=receive, on_next=lambda server: kind(list(server.idle)))
+        return play(strategy, scenario([1, 3]))[1]
+
+    assert with_idle(numbers) == with_idle(list)
+
+
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        (
+            lambda server, delta: server.step(model=delta.int()),
+            r"is of torch\.int32; the model",
+        ),
+        (lambda server, delta: server.step(delta.to(torch.complex64)), r"is of torch\.complex128; the model"),
+        (lambda server, delta: server.step(delta.clone().requires_grad_()), "carries a gradient: detach it"),
+    ],
+)
+def test_a_step_has_the_models_dtype_and_no_gradient(step: Callable[..., None], line: str) -> None:
+    with pytest.raises(TypeError, match=line):
+        play(Scripted(on_receive=lambda server, update: step(server, update.delta)), scenario([1, 3]))
+
+
+@pytest.mark.parametrize("at", [math.nan, 1.5])
+def test_an_alarm_rings_at_a_whole_tick(at: Any) -> None:
+    with pytest.raises(TypeError, match=rf"server\.wake: a tick is a whole number, not {at}"):
+        play(Scripted(on_begin=lambda server: server.wake(at)), scenario([1, 3]))
+
+
+def test_one_that_ends_python_ends_its_own_run_alone() -> None:
+    def ends(_: Server, __: Update) -> None:
+        sys.exit(3)
+
+    strategies = Scripted(on_receive=ends), Scripted()
+    slots = [
+        SimulationSlot(Simulation(Experiment(scenario=scenario([1, 3]), strategy=strategy)))
+        for strategy in strategies
+    ]
+    assert [slot for slot, event in interleave(slots) if event is None] == slots
+    assert isinstance(slots[0].error, SystemExit) and slots[1].error is None
