@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from functools import reduce, wraps
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,18 @@ from asyncfl import completion
 
 T = TypeVar("T")
 LEADERBOARD = Path(__file__).parents[1] / "benchmarks/leaderboard/1.0"  # the newest version
+
+
+class Finite(click.FloatRange):
+    """A finite number between bounds: click takes NaN for one that is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; exits with what is wrong if it is none."""
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 DIR = click.Path(file_okay=False, path_type=Path)

@@ -64,6 +64,11 @@ def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | i
     return f"{path}:{line}" if line else str(path)
 
 
+def stands(document: Mapping[str, Any], steps: Sequence[str | int]) -> bool:
+    """Return whether a key stands in the file that the document was read from."""
+    return isinstance(document, Document) and tuple(steps) in document.lines
+
+
 def read(path: Path) -> Document:
     """The mapping in a file of YAML; UserError with every line that is wrong in it."""
     return mapping(path, content_of(path))

@@ -153,7 +153,7 @@ class Ledger:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # "too few: importances will be equal"
                 shares = get_param_importances(self.study, evaluator=PedAnovaImportanceEvaluator())
-        except (ValueError, RuntimeError, UserWarning):
+        except (ValueError, RuntimeError, TypeError, UserWarning):  # the third: bounds beyond 64 bits
             return {}
         return {name: float(share) for name, share in shares.items()}
 

@@ -19,7 +19,7 @@ ABSENCES = 5  # that the suite lasts at least, or who is away at its start would
 JOBS = 30  # of a typical client, absences included, in the suite that checks the advice
 
 
-class Share(click.FloatRange):
+class Share(options.Finite):
     """A number between bounds, also in per cent: 0.2 or 20%."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -40,7 +40,7 @@ class Share(click.FloatRange):
 @columns_of_a_log
 @click.option("--clients", type=click.IntRange(1), help="How many.  [default: those of the trace, or 100]")
 @click.option("--slow", type=Share(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 20%.")
-@click.option("--factor", type=click.FloatRange(1), default=10.0, show_default=True, help="How much slower.")
+@click.option("--factor", type=options.Finite(1), default=10.0, show_default=True, help="How much slower.")
 @click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
 @click.option(
     "--out",

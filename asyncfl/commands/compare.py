@@ -10,7 +10,7 @@ import click
 from asyncfl import completion, options
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
-from fl_core.schema import DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
+from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
             "Seeds that would decide: with power 80 %, if the difference is as found."
         )
         for comparison in comparisons:
-            click.secho(f"\n{comparison.scenario}", fg="cyan")
+            click.secho(f"\n{comparison.scenario}", bold=True)
             for line in answer(comparison, *pair):
                 print_text(line, "  ")
         if len(asked) < len(scenarios):
@@ -112,7 +112,7 @@ def load(store: Store, suite: str | None) -> RecordedSuite:
     if suite is not None and (named := records.load(uri, suite)).runs:
         return named
     with reading(uri) as reader:
-        recorded = [name for name in reader.experiments() if name != DEFAULT]
+        recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
     if suite is None and len(recorded) == 1:
         return records.load(uri, recorded[0])
     if suite is None:

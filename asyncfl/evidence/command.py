@@ -33,7 +33,9 @@ SECONDS = 3600  # in an hour
 @click.option(
     "--against", multiple=True, metavar="LABEL", help="A baseline of SUITE. May be repeated.  [default: all]"
 )
-@click.option("--hours", type=float, metavar="H", help="Start only if all runs take no longer than this.")
+@click.option(
+    "--hours", type=options.Finite(0), metavar="H", help="Start only if all runs take no longer than this."
+)
 @options.allow_code
 @options.store
 @options.data_dir

@@ -19,7 +19,7 @@ from fl_core.text import nearest
 WORDS = (
     (r"^Input should be None", "must be left out"),
     (r"^Input should be", "must be"),
-    (r"^Input should", "should"),
+    (r"^(Input|String) should", "should"),
     (r"\bvalid (tuple|list)\b", "list"),
     (r"\bvalid dictionary\b", "mapping"),
     (r"\bvalid string\b", "text"),

@@ -137,6 +137,8 @@ def _refused(spec: SuiteSpec) -> Iterator[Complaint]:
     scenario = spec.scenario
     if why := beyond_this_machine(scenario):
         yield Complaint(("budget",), why)
+    if why := spec.problem.never_reaches(spec.budget.target):
+        yield Complaint(("budget", "target"), why)
     for number, strategy in enumerate(spec.strategies):
         try:
             Experiment(scenario=scenario, strategy=strategy, seed=spec.seeds[0])
@@ -173,8 +175,10 @@ def _source(
     """File, line and key as their author knows them: the setting that made it, or the value of the grid."""
     steps = tuple(str(step) for step in complaint.steps)
     key = dotted(complaint.steps, here)
+    made = (setting for setting in reversed(settings) if _reaches(steps, setting.steps))
     setting = next(
-        (setting for setting in reversed(settings) if _reaches(setting.steps, steps, split(key))), None
+        (setting for setting in reversed(settings) if _reaches(setting.steps, steps, split(key))),
+        None if yaml_io.stands(here, complaint.steps) else next(made, None),
     )
     axes = [axis for axis in place if _reaches(split(axis), steps)]
     axis = max(axes, key=lambda axis: len(split(axis)), default=None)

@@ -34,6 +34,7 @@ from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
 EVERYONE = "*"
+LONGEST = 120  # characters of a name, which is that of folders and files, too
 TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
 
 
@@ -65,8 +66,11 @@ def _strategy_name(name: str) -> str:
 
 
 def _seeds(value: Any) -> Any:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if isinstance(value, list | tuple):
         return value
+    if not isinstance(value, int) or isinstance(value, bool):
+        said = "empty" if value is None else repr(value)
+        raise ValueError(f"must be how many, or a list of them, not {said}")
     if value > MOST_RUNS:
         raise ValueError(too_many("seeds", value, MOST_RUNS))
     return list(range(value))
@@ -116,7 +120,7 @@ class SuiteSpec(Frozen):
     """What a suite says at one point of its grid."""
 
     # Under which its runs are recorded
-    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$"), AfterValidator(_unreserved)]
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=LONGEST), AfterValidator(_unreserved)]
     description: str = ""  # what it is for; shown on the report page
     paper: str | None = None  # whose experiments it repeats
     seeds: Seeds  # how many, counted from 0, or which

@@ -27,8 +27,9 @@ RangeOrValues = Annotated[
     Discriminator(lambda value: "range" if isinstance(value, dict | Tune) else "values"),
 ]
 Which = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+Few = Annotated[Count, Field(le=10_000)]
 HowManyOrWhich = Annotated[
-    Annotated[Count, Tag("count")] | Annotated[Which, Tag("which")],
+    Annotated[Few, Tag("count")] | Annotated[Which, Tag("which")],
     Discriminator(lambda value: "which" if isinstance(value, list | tuple) else "count"),
 ]
 
@@ -37,13 +38,15 @@ class Again(Frozen):
     """More seeds for the best of the trials."""
 
     share: Annotated[Share, Field(gt=0)]  # of the trials
-    seeds: Count  # how many more
+    seeds: Few  # how many more
 
 
 class Tuning(Frozen):
     """How the suite's strategies are tuned: the same trials × seeds × budget for each."""
 
-    trials: Count = 30  # of each strategy in each scenario; a grid has as many as it has points
+    trials: Annotated[Count, Field(le=100_000)] = (
+        30  # of each strategy in each scenario; a grid has as many as it has points
+    )
     # How many, counted from 1000 above the suite's largest, or which: none that the suite itself uses.
     seeds: HowManyOrWhich = 3
     objective: Objective = "final"  # at the end, mean over the run, or when the target is reached

@@ -165,9 +165,15 @@ class Problem(Part):
             raise FieldError(
                 "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"
             )
-        if self.ranking.share and self.target is not None and not 0 <= self.target <= 1:
-            raise FieldError("target", f"'{self.metric}' lies between 0 and 1: write 0.9 for 90 %")
+        if why := self.never_reaches(self.target):
+            raise FieldError("target", why)
         return self
+
+    def never_reaches(self, target: float | None) -> str:
+        """Return why no value of the metric that ranks is a target's, or nothing."""
+        if target is None or not self.ranking.share or 0 <= target <= 1:
+            return ""
+        return f"'{self.metric}' lies between 0 and 1: write 0.9 for 90 %"
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics of the problem's evaluations."""

@@ -137,8 +137,9 @@ class Space:
         """
         from scipy.stats import qmc
 
-        unit = qmc.Sobol(len(self.candidates), rng=seed).random(count)
-        return [self._point(dict(zip(self.candidates, map(float, row), strict=True))) for row in unit]
+        whole = 1 << (count - 1).bit_length()  # of fewer SciPy warns
+        unit = qmc.Sobol(len(self.candidates), rng=seed).random(whole)
+        return [self._point(dict(zip(self.candidates, map(float, row), strict=True))) for row in unit[:count]]
 
     def _point(self, shares: Mapping[str, float]) -> Values:
         """Return the values at shares of all ranges and lists."""

@@ -87,6 +87,10 @@ def test_times_are_exact() -> None:
         ),
         (("weights", "--spread", "80"), "give either --times, or --spread and --clients"),
         (("weights", "--times", "1", "--clients", "3"), "give either --times, or --spread and --clients"),
+        (
+            ("routing", "--speeds", "1,1e10", "--tasks", "2"),
+            "--speeds: the fastest may be 1,000,000,000 times",
+        ),
         (("weights",), "give either --times, or --spread and --clients"),
     ],
 )
@@ -95,6 +99,13 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
     assert isinstance(error, UserError)
     (line,) = error.lines
     assert line.startswith(said)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e400"])
+def test_an_option_takes_finite_numbers(value: str) -> None:
+    done = theory("routing", "--speeds", "1,2", "--tasks", "2", "--lr", value)
+    said = f"Invalid value for '--lr': {value} is not a finite number."
+    assert done.exit_code == 2 and said in done.stderr
 
 
 def test_errata_of_one_id_say_how_to_choose() -> None:

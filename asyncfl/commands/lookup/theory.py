@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from asyncfl import options
 from benchmarks.errors import UserError
 from benchmarks.tables import print_headed
 from fl_core.text import many
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-POSITIVE = click.FloatRange(min=0, min_open=True)
+POSITIVE = options.Finite(min=0, min_open=True)
+FASTEST = 1e9  # times the slowest: sums over states keep their digits
 MANY = "3,1.5,1 or, for ten alike, 10x0.5"
 
 
@@ -71,13 +73,14 @@ def routing(
     from fl_core.theory.routing import G, H, Network, balanced, uniform
 
     mu = np.array([float(speed) for speed in _clients("--speeds", speeds)])
+    if mu.max() > FASTEST * mu.min():
+        raise UserError(f"--speeds: the fastest may be {FASTEST:,.0f} times the slowest, not more")
     bound: RoutingObjective = (
         G(lr, distance, noise, rounds, smoothness) if objective == "G" else H(lr, distance, noise, smoothness)
     )
     ends = optimum.optimise(bound, mu, tasks, tied=tied)
-    best = Network(ends[0].p, mu, tasks)
-    beside = {"uniform": uniform(len(mu)), "balanced": balanced(mu)}
-    networks = {"optimal": best, **{name: Network(p, mu, tasks) for name, p in beside.items()}}
+    routings = {"optimal": ends[0].p, "uniform": uniform(len(mu)), "balanced": balanced(mu)}
+    networks = {name: Network(p, mu, tasks) for name, p in routings.items()}
 
     click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
     head = ("routing", objective, "updates per unit of time")
@@ -88,7 +91,7 @@ def routing(
     print_headed(head, rows)
     click.echo("\nOptimal routing, clients alike together")
     header = ("clients", "speed", "probability", "staleness", "time in the system")
-    print_headed(header, _alike(best))
+    print_headed(header, _alike(networks["optimal"]))
     click.echo(f"\n{_starts(ends)}")
 
 
