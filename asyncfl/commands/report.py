@@ -39,10 +39,9 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
         from reports import terminal
 
         print_rich(terminal.tables(recorded))
-    written = write_page(recorded, store)
     if files is not None:
         click.echo(f"{many(write_files(recorded, files), 'file')} for a paper: {files}")
-    if written is None:
+    if write_page(recorded, store) is None:
         sys.exit(1)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from asyncfl import options
+from benchmarks.errors import writing
 from benchmarks.tables import print_headed
 
 COLUMNS = ("model", "execution", "updates/s", "× yardstick", "computes")
@@ -28,9 +29,6 @@ def command(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     rows = measure(lambda model: click.echo(f"measuring: {model}", err=True), chosen())
-    path = folder / "speed.json"
-    content = {"updates": rows, "device": label()} | {tag.short: value for tag, value in provenance().items()}
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     lines = [
         (
             row["model"],
@@ -42,4 +40,8 @@ def command(folder: Path) -> None:
         for row in rows
     ]
     print_headed(COLUMNS, lines)
+    path = folder / "speed.json"
+    content = {"updates": rows, "device": label()} | {tag.short: value for tag, value in provenance().items()}
+    with writing(path):
+        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     click.echo(f"\nWritten: {path}")

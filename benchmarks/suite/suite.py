@@ -281,6 +281,11 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
     names = labels.scenarios([point.spec.scenario for point in points], [point.place for point in points])
     if wrong := [label for label in goals if label not in names]:
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
+    for label, goal in goals.items():
+        problem = points[names.index(label)].spec.problem
+        for of, target in (("target", goal.target), ("budget.target", goal.budget.target)):
+            if why := problem.never_reaches(target):
+                raise UserError(f"{path}: scenarios.{label}.{of}: {why}")
     return {
         name: replace(point, spec=point.spec.with_goal(goals.get(name)))
         for point, name in zip(points, names, strict=True)

@@ -128,6 +128,13 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             "s.yaml: budget.target: 'test/accuracy' lies between 0 and 1: write 0.9 for 90 %",
         ),
         (
+            {
+                "problem": "{name: digits, clients: 2}",
+                "scenarios": "{digits · i.i.d. · F50: {budget: {updates: 20, target: 90}, target: 0.9}}",
+            },
+            "s.yaml: scenarios.digits · i.i.d. · F50.budget.target: 'test/accuracy' lies between 0 and 1",
+        ),
+        (
             {"strategies": "['no_such_module:Mine']"},
             "s.yaml: strategies.0: cannot import 'no_such_module:Mine': ModuleNotFoundError",
         ),
