@@ -44,9 +44,8 @@ class Again(Frozen):
 class Tuning(Frozen):
     """How the suite's strategies are tuned: the same trials × seeds × budget for each."""
 
-    trials: Annotated[Count, Field(le=100_000)] = (
-        30  # of each strategy in each scenario; a grid has as many as it has points
-    )
+    # Of each strategy in each scenario; a grid has as many as it has points
+    trials: Annotated[Count, Field(le=100_000)] = 30
     # How many, counted from 1000 above the suite's largest, or which: none that the suite itself uses.
     seeds: HowManyOrWhich = 3
     objective: Objective = "final"  # at the end, mean over the run, or when the target is reached
