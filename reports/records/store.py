@@ -85,8 +85,7 @@ def _warn(suite: RecordedSuite) -> None:
         first = suite.unread[0]
         warn(
             f"{len(suite.unread)} of {many(len(suite.runs), 'run')} left files that cannot be read, first of "
-            f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}; runs "
-            "deleted in MLflow are made again"
+            f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
         )
     for unfair in filter(None, (suite.unequal_budgets, suite.unequal_data)):
         warn(unfair)

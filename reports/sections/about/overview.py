@@ -67,7 +67,8 @@ def remarks(suite: RecordedSuite) -> list[str]:
         f"{many(stalled, 'run')} stalled: no step would have followed.": stalled,
         f"{many(failed, 'run')} failed.": failed,
         f"Left out: {many(len(suite.damaged), 'damaged record')}; see Provenance.": len(suite.damaged),
-        f"{many(unread, 'run')} left files that cannot be read; see Provenance.": unread,
+        f"{many(unread, 'run')} left files that cannot be read; see Provenance. "
+        "Runs that are deleted in MLflow are made again.": unread,
         f"{many(edited, 'older run')} of the same names {_is(edited)} left out: "
         "their hyper-parameters differ, or they were repeated.": edited,
         suite.outdated: 1,
