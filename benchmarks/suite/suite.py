@@ -283,10 +283,9 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
     for label, goal in goals.items():
         problem = points[names.index(label)].spec.problem
-        targets = {"target": goal.target, "budget.target": goal.budget.target}
-        for field_name, why in zip(targets, map(problem.never_reaches, targets.values()), strict=True):
-            if why:
-                raise UserError(f"{path}: scenarios.{label}.{field_name}: {why}")
+        for where, target in (("target", goal.target), ("budget.target", goal.budget.target)):
+            if why := problem.never_reaches(target):
+                raise UserError(f"{path}: scenarios.{label}.{where}: {why}")
     return {
         name: replace(point, spec=point.spec.with_goal(goals.get(name)))
         for point, name in zip(points, names, strict=True)
