@@ -93,7 +93,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                 finished = self._ran(worker, recording)
             except StoppedError:
                 return
-            except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
                 if reason := no_room(error):
                     finished = NoRoom(reason)
                 else:

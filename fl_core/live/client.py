@@ -1,13 +1,15 @@
 """A client's side: local work on the model that it received, and the rest of the job's length."""
 
-from contextlib import suppress
+import traceback
 from enum import StrEnum, auto
 from heapq import heappop, heappush
 from multiprocessing.connection import Connection
 from time import monotonic, time
+from typing import Self
 
 from fl_core.execution.one_by_one import work
 from fl_core.experiment import Experiment
+from fl_core.import_guard import place
 from fl_core.live.transport import JobMessage, UpdateMessage, digest_of
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
@@ -20,6 +22,17 @@ class Signal(StrEnum):
 
     DISMISS = auto()
     COLLECT = auto()
+
+
+class ClientError(RuntimeError):
+    """Code failed in a client's process: in one line how and where; the traceback is a note."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Return what a process says of its error."""
+        said = cls(f"{type(error).__name__}: {error}{place(error)}")
+        said.add_note("".join(traceback.format_exception(error)))
+        return said
 
 
 def train(message: JobMessage, world: World, local: LocalWork, steps: int | None = None) -> UpdateMessage:
@@ -102,13 +115,17 @@ class ClientProcess:
     def answer(self, key: tuple[int, int]) -> None:
         """Send the update of a job, unless it was dismissed or collected meanwhile."""
         if key in self.jobs:
-            self.pipe.send_bytes(self.jobs.pop(key)[1].pack())
+            self.pipe.send(self.jobs.pop(key)[1].pack())
 
 
 def serve(pipe: Connection) -> None:
     """Be the clients at the other end of a pipe, of the experiment that comes first, until it is closed."""
-    with suppress(EOFError, OSError):  # the server is gone
+    try:
         experiment: Experiment = pipe.recv()
         world = experiment.scenario.problem.world(experiment.seed)
-        pipe.send_bytes(READY)
+        pipe.send(READY)
         ClientProcess(pipe, world, experiment.strategy.local).run()
+    except (EOFError, ConnectionError):
+        pass  # the server is gone
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the server ends the run with it
+        pipe.send(ClientError.of(error))

@@ -15,7 +15,7 @@ import torch
 
 from fl_core.experiment import Experiment
 from fl_core.import_guard import OwnPackages, own_packages
-from fl_core.live.client import READY, Signal, serve
+from fl_core.live.client import READY, ClientError, Signal, serve
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 
 # What takes seconds to import: torch and, with worlds of data sets, Lightning.
@@ -30,6 +30,7 @@ class LocalProcesses:
 
     Raises:
         RuntimeError: A process ended before it was ready.
+        ClientError: The experiment's code failed in one, then or later.
     """
 
     def __init__(self, experiment: Experiment, processes: int) -> None:
@@ -47,7 +48,7 @@ class LocalProcesses:
             sender.outgoing.put(experiment)
         try:
             for pipe in self.pipes:
-                assert pipe.recv_bytes() == READY
+                assert _answer(pipe) == READY
         except (EOFError, OSError):
             self.stop()
             raise RuntimeError("a client process ended before it was ready") from None
@@ -92,7 +93,7 @@ class LocalProcesses:
 
     def _receive(self, pipe: Any) -> UpdateMessage | LostClients:
         try:
-            return UpdateMessage.unpack(pipe.recv_bytes())
+            return UpdateMessage.unpack(_answer(pipe))
         except (EOFError, OSError):
             self.senders[first := self.pipes.index(pipe)].close()
             return LostClients(range(first, self.n, len(self.pipes)))
@@ -117,6 +118,14 @@ class Sender(Thread):
         self.outgoing.put(None)
         self.join()
         self.pipe.close()
+
+
+def _answer(pipe: Connection) -> bytes:
+    """Return what a process sent; raises ClientError if that is its error."""
+    answer: bytes | ClientError = pipe.recv()
+    if isinstance(answer, ClientError):
+        raise answer
+    return answer
 
 
 def _main(pipe: Connection, own: OwnPackages | None) -> None:

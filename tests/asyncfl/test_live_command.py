@@ -75,6 +75,42 @@ def test_a_suite_runs_in_real_time_and_is_replayed(tmp_path: Path, typed: Typed)
     assert "ran in virtual time" in typed("replay", "small", *where).stderr
 
 
+BROKEN = """
+import sys
+
+from asyncfl import Strategy
+from fl_core.local.sgd import SGD
+
+class Ends(Strategy):
+    \"\"\"Ends Python at the server.\"\"\"
+
+    def receive(self, server, update):
+        sys.exit(3)
+
+class Raises(SGD):
+    \"\"\"Raises at the clients.\"\"\"
+
+    def correct(self, *_):
+        raise ValueError("no step")
+"""
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_code_that_fails_at_the_server_or_a_client_ends_its_own_run_and_is_named(
+    tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(BROKEN)
+    broken = "{name: 'mine:Ends'}, {name: fedbuff, local: {name: 'mine:Raises'}}"
+    (suite := tmp_path / "small.yaml").write_text(SUITE.replace("fedbuff", broken))
+    monkeypatch.chdir(tmp_path)
+    done = typed("live", str(suite), "--unit", "10ms", "--processes", "2", "--store", "store")
+    assert done.returncode == 1 and "1 done, 2 ended in error" in done.stdout, done.stdout + done.stderr
+    assert "error: SystemExit: 3 (mine.py:11)" in done.stdout
+    assert "error: ClientError: ValueError: no step (mine.py:17)" in done.stdout
+    traces = [path.read_text() for path in tmp_path.glob("store/artifacts/*/*/artifacts/traceback.txt")]
+    assert len(traces) == 2 and sum("in correct" in trace for trace in traces) == 1
+
+
 @pytest.mark.parametrize("text", ["0ms", "100", "ms", "-1s", "1e3ms"])
 def test_a_unit_is_a_length_of_time(text: str) -> None:
     refused = CliRunner().invoke(asyncfl, ["live", "quickstart", "--unit", text])
