@@ -155,7 +155,7 @@ class Claim(Sample):
     workload: Workloads | None = None  # likewise
     outside_conditions: bool = False  # of the paper's theorem
     bound: bool = False  # proven, and seen to hold: the number is its slack, bound over measured
-    case: dict[str, Any] = Field(default_factory=dict)  # the values that its id names, in a family
+    case: dict[str, Any] = Field(default_factory=dict)  # conditions: those that its id names, and more
     table: str = ""  # file of the published table that it is a cell of
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
     looks: Looks | None = None  # the scenario's, if not named

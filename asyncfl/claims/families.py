@@ -6,6 +6,7 @@
 
 `{alpha}` in a text is replaced; a text that is nothing but `{alpha}` becomes the value itself. A cell has the
 columns of its row, its own column as `{cell}`, its text as `{printed}`, and the keys given for its column.
+Its `case`, the conditions that outcomes may depend on, are the values that its id names, and what it writes.
 What readers see, statement and note, has the file's words for a value: `words: {ca2fl: CA²FL}`.
 """
 
@@ -40,16 +41,17 @@ def members(
         for values in _rows(entry.get("each", [{}])):
             given = {**row, **values}
             named = re.findall(r"\{(\w+)\}", str(written.get("id", "")))
-            case = {"case": {name: given[name] for name in named if name in given}}
+            own = filled(written, given)
+            case = {**own.get("case", {}), **{name: given[name] for name in named if name in given}}
             source = {"table": entry["table"]["file"]} if "table" in entry else {}
-            yield {**filled(written, given), **_prose(written, given, words or {}), **case, **source}
+            yield {**own, **_prose(written, given, words or {}), "case": case, **source}
 
 
 def _prose(written: Values, given: Values, words: Mapping[str, str]) -> dict[str, str]:
     """Statement and note, as sentences."""
     said = {name: words.get(str(value), value) for name, value in given.items()}
     texts = {key: str(filled(written[key], said)) for key in PROSE if key in written}
-    return {key: text[:1].upper() + text[1:] for key, text in texts.items()}
+    return {key: text[:1].upper() + text[1:] if text[:1].isascii() else text for key, text in texts.items()}
 
 
 def filled(node: Any, values: Values) -> Any:

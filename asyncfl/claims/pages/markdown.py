@@ -51,9 +51,9 @@ HOW = """\
   difference, 🟢 holds in every seed, but is not decided yet, 🔴 fails in every seed, ⬜ undecided, or
   compatible with a printed number and imprecise. A main result leads to all of its readings, each with effect
   and interval.
-- **Kinds of evidence** are never added up: an experiment; a printed number or theorem that could have
-  failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What is true
-  of our own code alone is a test, and no claim of theirs.
+- **Kinds of evidence** are never added up in a sentence: an experiment; a printed number or theorem that
+  could have failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What
+  is true of our own code alone is a test, and no claim of theirs. A cell of the matrix has all of them.
 - A failure **contradicts the paper** only with its arrangement and workload, within its conditions. The other
   classes (on a stand-in, other arrangement, outside its conditions, underspecified, ours) explain, and remove
   nothing from sight.
@@ -72,8 +72,9 @@ HOW = """\
   assumed against the finding at least, and the sign-flip test has to pass 5 %, which fewer than six seeds
   cannot. Where no test decides and all seeds are on one side, the word is *ahead (behind, holds, fails) in
   k of k seeds*.
-- *Where runs collapse*, the sign test decides, on the typical seed. A run collapses if it diverges, never
-  reaches its target, or ends with less than half of the accuracy that a quarter of its method's seeds reach.
+- *Where runs collapse*, the sign test decides, on the typical seed; on spreads nothing does. A run collapses
+  if it diverges, never reaches its target, or ends with less than half of the accuracy that a quarter of its
+  method's seeds reach.
 - *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean
   over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
   does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
@@ -314,8 +315,8 @@ def _said(reading: Reading, notes: Mapping[str, str]) -> str:
     """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
     reason = _reason(reading)
     means = MEANS[reading.failure] if reading.word == "refuted" else ""
-    more = besides(reading.verdict).removeprefix(reason)
-    remarks = [means, "" if more.startswith("printed") else more]  # it stands under `Claimed`
+    more = besides(reading.verdict).removeprefix(reason).split("; ")
+    remarks = [means, *(remark for remark in more if not remark.startswith("printed"))]  # under `Claimed`
     said = "; ".join(filter(None, remarks))
     return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
 

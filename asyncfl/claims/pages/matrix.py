@@ -163,10 +163,7 @@ def sentence(outcome: Outcome) -> str:
     sentences = []
     if outcome.word == "depends on the reading" and outcome.divide is not None:
         name, values = outcome.divide.name, sorted(outcome.divide.counts.items(), key=_rising)
-        each = [
-            f"{kept} of {n} {f'with {OF.get(value, value)}' if value else 'elsewhere'}"
-            for value, (kept, n) in values
-        ]
+        each = [f"{kept} of {n} with {OF.get(value, value)}" for value, (kept, n) in values]
         sentences.append(f"depends most on {name}: {', '.join(each)}")
     sentences += [_of_table(table) for table in tables(outcome.readings)]
     return " ".join(filter(None, (counts(outcome), *map(_sentence, sentences), outcome.result.open)))
@@ -183,13 +180,13 @@ def _of_table(table: PrintedTable) -> str:
     )
 
 
-def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[bool, float, str]:
-    """Numbers by size, then words; what has no value, last."""
+def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[float, str]:
+    """Numbers by size, then words."""
     value = pair[0]
     try:
-        return False, float(value), value
+        return float(value), value
     except ValueError:
-        return not value, inf, value
+        return inf, value
 
 
 def _of_kind(outcome: Outcome, evidence: Evidence) -> str:

@@ -36,10 +36,10 @@ VALUES = 5  # of a condition, at most, to be shown
 
 @dataclass(frozen=True, slots=True)
 class Divide:
-    """The condition that best separates the readings that hold from those that do not."""
+    """The condition that all readings have, and that best separates those that hold from the others."""
 
-    name: str  # arrangement, workload, scale, or one that ids name
-    counts: Mapping[str, tuple[int, int]]  # value, empty where there is none → holding and decided readings
+    name: str  # arrangement, workload, scale, or one of the entries' case
+    counts: Mapping[str, tuple[int, int]]  # value → holding and decided readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,13 @@ class Outcome:
         decided, holds = self.decided, len(self.holding)
         best, least = None, float(min(holds, len(decided) - holds))
         each = [(_conditions(reading), reading.word == "confirmed") for reading in decided]
-        for name in dict.fromkeys(name for conditions, _ in each for name in conditions):
+        for name in each[0][0] if each else ():
+            if not all(name in conditions for conditions, _ in each):
+                continue
             counts: dict[str, tuple[int, int]] = {}
             for conditions, held in each:
-                value = conditions.get(name, "")
-                kept, n = counts.get(value, (0, 0))
-                counts[value] = kept + held, n + 1
+                kept, n = counts.get(conditions[name], (0, 0))
+                counts[conditions[name]] = kept + held, n + 1
             if len(counts) > VALUES:
                 continue
             wrong = sum(min(kept, n - kept) for kept, n in counts.values())

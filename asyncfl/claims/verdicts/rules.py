@@ -96,7 +96,7 @@ def _measured(claim: Claim, table: Array, level: float) -> Look:
     if isinstance(claim, Contrast):
         return _signed(claim, _contrast(claim, table), collapses(claim, table), level)
     if isinstance(claim, Ratio):
-        return _held(_ratio(claim, table, level), claim.holds, level)
+        return _divided(claim, table, level)
     if isinstance(claim, Rank):
         return _ranked(claim, table, level)
     assert isinstance(claim, Value)
@@ -148,9 +148,12 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
             ways = ((0.0,), (-margin, margin)) if abs(estimate.mean) < margin else ((0.0,),)
             needed = partial(_to_decide, estimate, ways)
             look = replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
-    if not collapsed.any():
-        return look
-    why = f"{collapsed.sum()} of {len(values)} seeds collapse: the sign test decides"
+    return _by_signs(look, collapsed) if collapsed.any() else look
+
+
+def _by_signs(look: Look, collapsed: Array) -> Look:
+    """A look at seeds some of which collapse, with that as its reason."""
+    why = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: the sign test decides"
     return replace(look, shown=replace(look.shown, why=why))
 
 
@@ -234,10 +237,22 @@ def _contrast(claim: Contrast, table: Array) -> Array:
     return np.asarray(_times(claim) @ table)
 
 
-def _ratio(claim: Ratio, table: Array, level: float) -> RatioEstimate:
+def _divided(claim: Ratio, table: Array, level: float) -> Look:
+    """A ratio. Where runs collapse, the sign test decides on the typical seed's, and nothing on spreads."""
     above = np.array([name.startswith("top") for name in claim.samples])
     top, bottom = (_times(claim)[side] @ table[side] for side in (above, ~above))
-    return (spread_ratio if claim.of == "spread" else RatioEstimate)(top, bottom, level)
+    collapsed = collapses(claim, table)
+    if claim.of == "spread":
+        look = _held(spread_ratio(top, bottom, level), claim.holds, level)
+        if not collapsed.any():
+            return look
+        why = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: no test of spreads decides"
+        return Look(replace(look.shown, why=why))
+    if not collapsed.any():
+        return _held(RatioEstimate(top, bottom, level), claim.holds, level)
+    if not (bottom > 0).all():
+        raise ValueError("a value that nothing can be divided by")
+    return _by_signs(_held(PairedMedian(top / bottom, level), claim.holds, level), collapsed)
 
 
 def _ranked(claim: Rank, table: Array, level: float) -> Look:

@@ -87,7 +87,8 @@ def _table(claim: Claim, by_sample: Mapping[str, Mapping[int, float]]) -> Array 
 def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
     """The numbers, with the first sample moved so that the effect is nil, or that of the margin."""
     times = np.array([sample.times for sample in claim.samples.values()])
-    middle = np.median if isinstance(claim, Better | Contrast) and collapses(claim, table).any() else np.mean
+    signs = isinstance(claim, Better | Contrast | Ratio) and collapses(claim, table).any()
+    middle = np.median if signs else np.mean
     if isinstance(claim, Better):
         effect = claim.sign * (table[0] - table[1])
         target = claim.allowed if isinstance(claim, Same) else (claim.margin or 0.0) * at_margin
@@ -104,7 +105,7 @@ def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
             low = np.abs(table[1] - np.median(table[1])).mean()
             high = np.abs(table[0] - np.median(table[0])).mean()
             return np.stack([table[0] * (edge * low / high if high else 1.0), table[1]])
-        away = (times[top] @ table[top] - edge * (times[~top] @ table[~top])).mean()
+        away = middle(times[top] @ table[top] - edge * (times[~top] @ table[~top]))
         return table - np.eye(len(table))[:, :1] * away / times[0]
     return table - table.mean() + edge
 

@@ -18,8 +18,9 @@ all seeds are on one side, the claim *leans*.
                ± t·s·√(1/n + 1/k) and by the printed rounding, inside, outside, or *compatible*. Or a band
     exact      equal within 1e-9 of its size; no test
 
-Where runs collapse (`rules.collapses`), the sign test takes the place of both in comparisons and
-contrasts. Entries that apply the same rule to the same numbers are one test.
+Where runs collapse (`rules.collapses`), the sign test takes the place of both in comparisons, contrasts
+and ratios of means; ratios of spreads are not tested. Entries that apply the same rule to the same numbers
+are one test.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -135,7 +136,8 @@ def _open(
         verdict = replace(verdict, p=best[name][0], adjusted=adjusted[look.question, name])
     for p, word in (look.tests[name] for name in sorted(look.tests)):  # equality, before a side
         if p <= ERROR:
-            verdict = replace(verdict, why=f"{word} but for the other tests of its row")
+            but = f"{word} but for the other tests of its row"
+            verdict = replace(verdict, why=f"{but}; {look.shown.why}" if look.shown.why else but)
     if look.lean:
         verdict = replace(verdict, word=look.lean)
     if verdict.word in {"undecided", "leans for", "leans against"} and verdict.more is None:

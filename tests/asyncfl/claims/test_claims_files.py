@@ -171,6 +171,8 @@ def test_families() -> None:
     assert found[1] == {"id": "A/1-x", "where": {"a.x": "x"}, "n": 7, "case": {"k": 1, "m": "x"}}
     assert found[0]["where"] == {"a.[3]": [3]}  # the value itself where nothing stands beside it
     assert filled("{k}%", {"k": 0.5}) == "0.5%"
+    [more] = members({"id": "A/{k}", "each": [{"k": 1, "m": 5}], "case": {"beta": "{m}"}}, Path())
+    assert more["case"] == {"beta": 5, "k": 1}  # also what no id names
 
 
 def test_readers_see_words_and_the_rest_sees_values() -> None:

@@ -129,16 +129,19 @@ def divided(claim: Ratio, rows: np.ndarray) -> Chances | Word:
     times, tops = np.array([one.times for one in (*claim.top, *claim.bottom)]), len(claim.top)
     top, bottom = times[:tops] @ rows[:tops], times[tops:] @ rows[tops:]
     if claim.of == "spread":
-        if not bottom.var():
+        if not bottom.var() or some_collapse(claim, rows):
             return "undecided"
         top, bottom = abs(top - np.median(top)), abs(bottom - np.median(bottom))
+    elif some_collapse(claim, rows):
+        return against(claim.band, lambda edge: median_by_signs(top / bottom, edge))
     side = np.sign(bottom.mean())
     return against(claim.band, lambda edge: one_sided(side * (top - edge * bottom), 0))
 
 
 def all_on_one_side(claim: Claim, rows: np.ndarray) -> Word:
     """The undecided word of seeds that are all inside of what is claimed, or all outside."""
-    if isinstance(claim, Rank) or not np.isfinite(rows).all():
+    spread = isinstance(claim, Ratio) and claim.of == "spread"
+    if isinstance(claim, Rank) or not np.isfinite(rows).all() or (spread and some_collapse(claim, rows)):
         return ""
     low, high = getattr(claim, "band", None) or (0, None)
     times = np.array([one.times for one in claim.samples.values()])

@@ -321,19 +321,33 @@ def test_the_ratio_of_two_gaps(factor: float, word: str) -> None:
 
 
 def test_there_is_no_ratio_to_a_gap_that_may_be_nil() -> None:
-    one = judge(
-        claim("ratio", top=[{}], bottom=[{}], band=[1.5, 3]), samples(top_1=[1, 2, 3], bottom_1=[-1, 0, 1.1])
-    )
+    gaps = claim("ratio", top=[{}], bottom=[{}], band=[1.5, 3], metric="test/loss")
+    one = judge(gaps, samples(top_1=[1, 2, 3], bottom_1=[-1, 0, 1.1]))
     assert (one.word, one.low, one.high) == ("undecided", -np.inf, np.inf)
 
 
 def test_a_ratio_of_spreads() -> None:
     rng = stream(10, "variance")
-    wide, narrow = rng.normal(0, 5, 24), rng.normal(0, 1, 24)
+    wide, narrow = rng.normal(0.8, 0.05, 24), rng.normal(0.8, 0.01, 24)
     steadier = claim("ratio", top=[{}], bottom=[{}], of="spread", band=[0, 1])
     assert judge(steadier, samples(top_1=narrow, bottom_1=wide)).word == "confirmed"
     assert judge(steadier, samples(top_1=wide, bottom_1=narrow)).word == "refuted"
     assert judge(steadier, samples(top_1=wide, bottom_1=np.zeros(24))).word == "undecided"
+    wide[0] = 0.1
+    shown = judge(steadier, samples(top_1=wide, bottom_1=narrow))
+    assert (shown.word, shown.why) == ("undecided", "1 of 24 seeds collapse: no test of spreads decides")
+    assert shown.found > 4
+
+
+def test_where_runs_collapse_a_ratio_is_that_of_the_typical_seed() -> None:
+    """In nineteen seeds of twenty the gain is a half; the other is at chance, where it is 36."""
+    gain = claim("ratio", top=[{}, {"times": -1}], bottom=[{}], band=[0.4, 0.6])
+    lower = np.array([0.5] * 19 + [0.02])
+    noise = stream(12, "typical").normal(0, 0.01, 20)
+    numbers = {"top_1": 0.75 + noise, "top_2": lower, "bottom_1": lower}
+    one = judge(gain, samples(**numbers))
+    assert one.word == "confirmed" and one.why == "1 of 20 seeds collapse: the sign test decides"
+    assert one.found == pytest.approx(0.5, abs=0.02)
 
 
 def test_rank_correlation_of_means() -> None:
