@@ -34,7 +34,7 @@ def shown(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 100]} … {line[-97:]}"
 
 
-def users_mistake(error: Exception) -> tuple[str, ...] | None:
+def users_mistake(error: BaseException) -> tuple[str, ...] | None:
     """The message for an error that the user can fix; None for a bug of ours."""
     if isinstance(error, UserError):
         return error.lines

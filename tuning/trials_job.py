@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from typing import Self
 
 from benchmarks import device
@@ -145,7 +146,7 @@ class SeedOfTrial(RunSlot):
 def _point(row: Mapping[str, float], metric: str) -> CurvePoint:
     iteration, updates, uploads = (int(row[name]) for name in (ITERATION, UPDATES, Name.UPLOADS))
     worst = row.get(named(metric).worst_client.name)
-    return CurvePoint(iteration, updates, row[TIME], row[metric], uploads, worst)
+    return CurvePoint(iteration, updates, row[TIME], row.get(metric, nan), uploads, worst)
 
 
 class TrialWorlds:

@@ -112,7 +112,7 @@ def execute() -> None:
         sys.stderr.writelines(f"{shown(line)}\n" for line in text.getvalue().splitlines())
     except BrokenPipeError:  # the reader has read enough
         code = 1
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = users_mistake(error)
         if lines is None and place(error):  # raised in a file of the user's own
             lines = (summarised(error),)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, floor, inf
+from math import ceil, floor, inf, isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -70,8 +70,11 @@ def metrics(
     estimates with standard errors e_i, that of fp/loss is fp/loss_se = (Σ p_i² e_i²)^½, and that of fp/std,
     to first order, fp/std_se = (Σ (p_i (L_i − fp/loss) / fp/std)² e_i²)^½.
     worst_client/* is the worst value over clients of a metric in `of_clients`.
+
+    Raises:
+        TypeError: A metric is no number.
     """
-    values = dict(evaluation.metrics)
+    values = {name: _number(name, value) for name, value in evaluation.metrics.items()}
     losses = evaluation.client_loss
     if losses is not None:
         importances = {"fp": p} if surrogate is None else {"fp": p, "sp": surrogate}
@@ -88,6 +91,13 @@ def metrics(
         if metric.name in evaluation.client_metrics and metric.higher is not None:
             values[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
     return values
+
+
+def _number(metric: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{metric} must be evaluated to a number, not {value!r}") from None
 
 
 def surrogate_weights(simulation: Simulation) -> np.ndarray | None:
@@ -231,7 +241,9 @@ class Recorder:
         self.end()
         simulation, record = self.simulation, self.record
         whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
-        exact = self._metrics(whole)
+        exact, ranking = self._metrics(whole), simulation.experiment.scenario.problem.metric
+        if simulation.status is not Status.DIVERGED and ranking not in exact:
+            raise KeyError(f"{ranking}, by which strategies are ranked, is not evaluated: {', '.join(exact)}")
         record.curve = [
             {name: row[name] for name in CLOCKS} | exact if row[ITERATION] == version else row
             for row in record.curve
@@ -266,6 +278,8 @@ class Recorder:
             self.simulation.diverge(f"the loss of version {version} is not finite")
         elif not model.isfinite().all():
             self.simulation.diverge(f"version {version} is not finite")
+        elif not isfinite(row.get(ranking := self.simulation.experiment.scenario.problem.metric, 0.0)):
+            self.simulation.diverge(f"{ranking} of version {version} is not finite")
 
     def _compare(self, row: Mapping[str, float]) -> None:
         """Let the run end soon if an evaluated model meets the budget's target."""

@@ -17,6 +17,20 @@ class Broken(Durations):
         raise KeyError("x")
 """
 SCRIPT = "import sys\n\nsys.exit(0)\n"
+ASKED = """
+import sys
+
+from asyncfl import Strategy
+
+class Asked(Strategy):
+    \"\"\"A strategy that ends Python when it is asked what it refuses.\"\"\"
+
+    def receive(self, server, update):
+        server.step(update.delta)
+
+    def refuses(self, scenario):
+        sys.exit(0)
+"""
 SUITE = """
 name: own
 seeds: 1
@@ -31,6 +45,7 @@ strategies: [asgd]
     [
         (LAW, "timing: {durations: {name: 'mine:Broken'}}", "KeyError: 'x' (mine.py:8)"),
         (SCRIPT, "strategies: ['mine:S']", "cannot import 'mine:S': SystemExit: 0 (mine.py:3)"),
+        (ASKED, "strategies: ['mine:Asked']", "SystemExit: 0 (mine.py:13)"),
         ("", "problem: {name: digits, clients: 2, target: 90}", "lies between 0 and 1: write 0.9 for 90 %"),
     ],
 )

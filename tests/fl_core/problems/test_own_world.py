@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -63,6 +64,38 @@ def test_it_runs_and_comes_to_its_optimum() -> None:
     assert record.clients["size"] == [1] * 5
     at_two = np.log(np.cosh(2.0 - np.arange(5)))
     assert record.curve[-1]["fp/loss"] == pytest.approx(at_two.mean())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_run_whose_ranking_metric_is_not_finite_has_diverged(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be done, and its seed missing in every mean."""
+
+    def evaluate(world: CoshWorld, model: Tensor) -> Evaluation:
+        gap = abs(float(model) - 2)
+        return Evaluation({"gap": gap if gap > 0.5 else value}, np.ones(5))
+
+    monkeypatch.setattr(CoshWorld, "evaluate", evaluate)
+    record = run(experiment())
+    assert record.status == "diverged" and re.fullmatch(r"gap of version \d+ is not finite", record.reason)
+    assert record.curve[0]["gap"] == 2
+
+
+@pytest.mark.parametrize(
+    ("metrics", "error", "line"),
+    [
+        ({"gap": "three"}, TypeError, "gap must be evaluated to a number, not 'three'"),
+        ({"gap": np.ones(2)}, TypeError, "gap must be evaluated to a number, not array"),
+        ({"gab": 3.0}, KeyError, "gap, by which strategies are ranked, is not evaluated: gab, fp/loss"),
+    ],
+)
+def test_a_metric_is_a_number_and_the_one_that_ranks_is_there(
+    metrics: dict[str, Any], error: type[Exception], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CoshWorld, "evaluate", lambda world, model: Evaluation(metrics, np.ones(5)))
+    with pytest.raises(error, match=line):
+        run(experiment(40))
 
 
 def test_stacked_jobs_are_those_of_the_loop() -> None:
