@@ -1,7 +1,8 @@
 """Ablation: the tuned strategy with one of its parts turned off, on the same seeds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,22 @@ import pandas as pd
 from pydantic import ValidationError
 
 from asyncfl.leaderboard.entry import chosen
+from asyncfl.leaderboard.finals import finals
 from fl_core.parts import Part
 from fl_core.scenario import Scenario
 from fl_core.schema import SEED
 from fl_core.strategies.hyperparameters import Values, with_parameters
 from fl_core.strategies.strategy import Strategy
 from fl_core.streams import stream
+from fl_core.text import listed
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.standing import RESAMPLES, interval
 from reports.leaderboard.tables import TUNED, Tables
 from reports.leaderboard.workloads import Place
+from tuning.study import Campaign, Study
 
 OFF = (False, None, "none", 0)  # values of a field that turn its part off, the first that it takes
-APART = 1000  # points without the k-th part are numbered from k · 1000
+COLUMNS = ("part", "factor", "low", "high", "error")
 
 
 def switches(strategy: Strategy, scenario: Scenario) -> dict[str, Any]:
@@ -53,50 +57,74 @@ class Ablation:
     strategy: str  # label
     off: Mapping[str, Any]  # field → the value that turns it off
 
-    def points(
-        self, tables: Tables, values: Mapping[Place, Mapping[int, Values]]
-    ) -> dict[Place, dict[int, Values]]:
-        """Return the points to run in every scenario: the tuned one without each part.
+    def studies(
+        self,
+        final: Campaign,
+        places: Mapping[str, Place],
+        tables: Tables,
+        values: Mapping[Place, Mapping[int, Values]],
+    ) -> list[tuple[str, Study]]:
+        """Return the studies without each part, at the tuned point of every scenario.
 
         Args:
+            final: The design under the name of the final runs.
+            places: Scenario → how the tables name it.
             tables: Those of the design.
             values: The parameters of the strategy's points by number, of every scenario.
         """
         tuned = self._tuned(tables)
-        return {
-            place: {
-                APART * k + tuned[place]: {**values[place][tuned[place]], name: value}
-                for k, (name, value) in enumerate(self.off.items(), 1)
-            }
-            for place in values
+        at = {
+            (scenario, self.strategy): {tuned[place]: values[place][tuned[place]]}
+            for scenario, place in places.items()
         }
+        whole = finals(final, at).studies
+        return [(name, without(study, name, value)) for name, value in self.off.items() for study in whole]
 
-    def factors(self, tables: Tables, without: pd.DataFrame) -> pd.DataFrame:
+    def factors(
+        self, tables: Tables, runs: pd.DataFrame, errors: Mapping[str, Mapping[str, str]]
+    ) -> pd.DataFrame:
         """Return how many times longer it takes without each part, with an interval over seeds.
+
+        Where it fails in a scenario there is none: the other scenarios would pass for all.
 
         Args:
             tables: Those of the design with final runs.
-            without: The runs without a part: scenario, seed, point, time_hard.
+            runs: The runs without a part: scenario, seed, part, time_hard.
+            errors: Part → scenario → why it fails without the part.
         """
         whole = tables.finals
         whole = whole[(whole["strategy"] == self.strategy) & (whole["ruleset"] == TUNED)]
         budget = tables.rules.frames["budget"]
-        rows = []
-        for k, name in enumerate(self.off, 1):
-            own = without[without["point"] // APART == k]
-            ratio = _log_time(own, budget) - _log_time(whole, budget)
+        rows: list[tuple[str, float, float, float, str]] = []
+        for name in self.off:
+            if errors.get(name):
+                rows.append((name, nan, nan, nan, _said(errors[name])))
+                continue
+            ratio = _log_time(runs[runs["part"] == name], budget) - _log_time(whole, budget)
             by_seed = ratio.unstack(SEED).mean().to_numpy()
             draws = stream(0, "ablation").choice(by_seed, (RESAMPLES, len(by_seed))).mean(1)
-            low, high = interval(draws)
-            rows.append(
-                {"part": name, "factor": np.exp(by_seed.mean()), "low": np.exp(low), "high": np.exp(high)}
-            )
-        return pd.DataFrame(rows, columns=["part", "factor", "low", "high"])
+            factor, low, high = np.exp([by_seed.mean(), *interval(draws)])
+            rows.append((name, factor, low, high, ""))
+        return pd.DataFrame(rows, columns=COLUMNS)
 
     def _tuned(self, tables: Tables) -> dict[Place, int]:
         return {
             place: points[TUNED] for (place, name), points in chosen(tables).items() if name == self.strategy
         }
+
+
+def without(study: Study, name: str, value: Any) -> Study:
+    """Return a study of one point in which a field, tuned or not, has no other value than this one."""
+    space = replace(study.space, candidates={**study.space.candidates, name: (value,)})
+    first = tuple((origin, {**values, name: value}) for origin, values in study.first)
+    return replace(study, strategy=f"{study.strategy}, without {name}", space=space, first=first)
+
+
+def _said(errors: Mapping[str, str]) -> str:
+    places: dict[str, list[str]] = {}
+    for scenario, error in errors.items():
+        places.setdefault(error, []).append(scenario)
+    return "; ".join(f"{listed(scenarios)}: {error}" for error, scenarios in places.items())
 
 
 def _log_time(runs: pd.DataFrame, budget: pd.Series) -> pd.Series:

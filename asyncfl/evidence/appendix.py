@@ -89,7 +89,8 @@ def sections(findings: Findings) -> list[Section]:
             "ablation",
             "Ablation",
             "",
-            f"How many times longer {findings.strategy} takes without a part, at the tuned points.",
+            f"How many times longer {findings.strategy} takes without a part, at the tuned points."
+            + (f" Not measured: {failed}." if (failed := findings.ablation_failed) else ""),
             tables=[_table("ablation", *_ablation(findings))] if len(findings.ablation) else [],
         ),
         Section(
@@ -193,7 +194,9 @@ def _budget(own: Standing, curves: np.ndarray) -> Printed:
 
 def _ablation(findings: Findings) -> Printed:
     rows = [
-        (row["part"], times(row["factor"]), between(row["low"], row["high"]))
+        (row["part"], "fails", "–")
+        if row["error"]
+        else (row["part"], times(row["factor"]), between(row["low"], row["high"]))
         for row in findings.ablation.to_dict("records")
     ]
     return ("Without", "Takes", "95 % seeds"), rows

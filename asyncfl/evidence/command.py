@@ -11,7 +11,7 @@ import click
 
 from asyncfl import options
 from benchmarks import interrupts
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, warn
 from fl_core.text import duration, many
 
 if TYPE_CHECKING:
@@ -110,3 +110,6 @@ def command(
     digests = entry.write(findings.tables, out, asked.loaded)
     appendix.write(findings, asked.manifest(findings, digests), out)
     click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")
+    if failed := findings.ablation_failed:
+        warn(f"the ablation is open: {failed}; mend it, and give another --storage")
+        sys.exit(1)

@@ -37,7 +37,7 @@ class Findings:
 
     strategy: str  # label
     tables: Tables
-    ablation: pd.DataFrame  # part, factor, low, high
+    ablation: pd.DataFrame  # part, factor, low, high, error
     refused: Mapping[str, str]  # what the strategy cannot take, and why
 
     @cached_property
@@ -98,6 +98,15 @@ class Findings:
         """Tuned runs without the hard target, of all."""
         row = self.row(self.strategy)
         return row["missed"], row["runs"]
+
+    @property
+    def ablation_failed(self) -> str:
+        """Without which parts the strategy fails, in which scenarios, and why; nothing where without none."""
+        failed = self.ablation[self.ablation["error"] != ""]
+        return "; ".join(
+            f"without {part} it fails in {error}"
+            for part, error in zip(failed["part"], failed["error"], strict=True)
+        )
 
     def claim(self) -> str:
         """Return what may be claimed, in one paragraph."""
@@ -161,10 +170,10 @@ class Findings:
         gain = row["worst_client"] - reference["worst_client"]
         if not isnan(gain):
             yield bool(gain >= 0), f"The worst client no worse than with {rules.reference}"
+        parts, failed = list(self.ablation["part"]), self.ablation_failed
         yield (
-            len(self.ablation) > 0,
-            "Ablation: "
-            + (listed(list(self.ablation["part"])) if len(self.ablation) else "no field turns a part off"),
+            bool(parts) and not failed,
+            f"Ablation: {listed(parts) if parts else 'no field turns a part off'}" + _why(failed),
         )
         yield False, "Data, models and populations that were not looked at while the method was designed"
         yield False, "Real devices: all times are virtual"

@@ -1,8 +1,8 @@
 """The runs behind evidence: a design of trials for a strategy and its baselines, final runs, an ablation."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import pandas as pd
 from asyncfl.evidence.ablation import Ablation, switches
 from asyncfl.evidence.findings import Findings
 from asyncfl.leaderboard import entry
-from asyncfl.leaderboard.finals import finals
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
@@ -26,6 +25,7 @@ from reports.leaderboard.tables import RULESETS, Tables
 from reports.leaderboard.workloads import Asked
 from tuning.estimate import core_seconds
 from tuning.plan import plan
+from tuning.space import must_fit
 from tuning.study import Campaign
 
 
@@ -107,25 +107,32 @@ class Evidence:
         tables = entry.with_finals(made, made.rules(), run)
         if incomplete(tables, self.strategy):
             raise UserError(f"{self.strategy}: {'; '.join(unequal(tables, self.strategy))}")
-        without = pd.DataFrame(self._without(made, tables, run))
-        return Findings(self.strategy, tables, self.ablation.factors(tables, without), self.refused())
+        return Findings(self.strategy, tables, self._ablated(made, tables, run), self.refused())
 
-    def _without(self, made: entry.Design, tables: Tables, run: entry.Run) -> Iterator[dict[str, Any]]:
-        """Yield the runs without each part: scenario, seed, point, measures."""
-        if not self.ablation.off:
-            return
+    def _ablated(self, made: entry.Design, tables: Tables, run: entry.Run) -> pd.DataFrame:
+        """Return what the runs without each part say."""
         values = {
             made.places[study.scenario]: {point: values for point, (_, values) in enumerate(study.first)}
             for study in self.campaign.studies
             if study.strategy == self.strategy
         }
-        points = self.ablation.points(tables, values)
-        labelled = {(scenario, self.strategy): points[place] for scenario, place in made.places.items()}
-        named = plan(self.asked.finals.loaded)
-        at = [(place, point) for place in made.places.values() for point in points[place]]
-        for (place, point), ledger in zip(at, run(finals(named, labelled)), strict=True):
-            names = dict(zip(SCENARIO, place, strict=True)) | {"point": point}
-            yield from (names | row for trial in ledger.ended() for row in entry.results(ledger, trial))
+        final = plan(self.asked.finals.loaded)
+        studies = self.ablation.studies(final, made.places, tables, values)
+        errors: dict[str, dict[str, str]] = {name: {} for name in self.ablation.off}
+        for part, study in studies:
+            try:
+                must_fit(study.space, study.first[0][1], study.tried_on, study.seeds[0])
+            except ValueError as error:
+                errors[part][study.scenario] = str(error)
+        fit = [(part, study) for part, study in studies if study.scenario not in errors[part]]
+        ledgers = run(replace(final, studies=tuple(study for _, study in fit), reused=())) if fit else ()
+        rows: list[dict[str, Any]] = []
+        for (part, study), ledger in zip(fit, ledgers, strict=True):
+            if failed := ledger.errors():
+                errors[part][study.scenario] = failed[0]
+            names = dict(zip(SCENARIO, made.places[study.scenario], strict=True)) | {"part": part}
+            rows += [names | row for trial in ledger.ended() for row in entry.results(ledger, trial)]
+        return self.ablation.factors(tables, pd.DataFrame(rows), errors)
 
     def refused(self) -> dict[str, str]:
         """Return what the strategy declares that it cannot take, scenarios among it, and why."""

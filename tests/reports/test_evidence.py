@@ -17,7 +17,7 @@ from scipy import stats
 from test_leaderboard_scores import BEST, BUDGET, ENTRIES, RATES, board, entry
 
 from asyncfl.evidence import appendix
-from asyncfl.evidence.ablation import APART, Ablation, switches
+from asyncfl.evidence.ablation import COLUMNS, Ablation, switches
 from asyncfl.evidence.findings import Findings
 from asyncfl.evidence.measured import Evidence
 from benchmarks.errors import UserError
@@ -31,7 +31,7 @@ from reports.leaderboard import standing
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import TUNED
 
-NO_ABLATION = pd.DataFrame(columns=["part", "factor", "low", "high"])
+NO_ABLATION = pd.DataFrame(columns=COLUMNS)
 WORST = "The worst client no worse than with FedAvg"
 
 
@@ -201,10 +201,10 @@ def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
     tables = board(**ENTRIES, Mine=entry("Mine", 15, RATES))
     whole = tables.finals.query(f"strategy == 'Mine' and ruleset == '{TUNED}'")
     without = pd.concat(
-        whole.assign(point=k * APART + 3, time_hard=whole["time_hard"] * factor)
-        for k, factor in ((1, 1.5), (2, 1))
+        whole.assign(part=part, time_hard=whole["time_hard"] * factor)
+        for part, factor in (("damp", 1.5), ("rule", 1))
     )
-    ablation = Ablation("Mine", {"damp": False, "rule": None}).factors(tables, without)
+    ablation = Ablation("Mine", {"damp": False, "rule": None}).factors(tables, without, {})
     np.testing.assert_allclose(ablation[["factor", "low", "high"]], [[1.5] * 3, [1] * 3])
     own = Findings("Mine", tables, ablation, {"Server optimisers": "it has a momentum of its own"})
     appendix.write(own, {"claim": own.claim()}, tmp_path)
@@ -216,3 +216,19 @@ def test_an_ablation_is_paired_by_scenario_and_seed(tmp_path: Path) -> None:
     )
     assert len(named) > 10 and all((tmp_path / name).is_file() for name in named)
     assert page.count("- [ ]") == latex.count("\\item Open") > 0
+
+
+def test_a_part_without_which_it_fails_has_no_factor_and_is_open(tmp_path: Path) -> None:
+    """Also where it fails in one scenario alone, whose runs the others do not stand for."""
+    tables = board(**ENTRIES, Mine=entry("Mine", 15, RATES))
+    whole = tables.finals.query(f"strategy == 'Mine' and ruleset == '{TUNED}'")
+    runs = whole[whole["timing"] != "away"].assign(part="damp")
+    errors = {"damp": {"a · away": "it broke", "b · away": "it broke", "b · alike": "too few"}}
+    ablation = Ablation("Mine", {"damp": False}).factors(tables, runs, errors)
+    assert ablation[["factor", "low", "high"]].isna().all(axis=None)
+    own = Findings("Mine", tables, ablation, {})
+    failed = "without damp it fails in a · away and b · away: it broke; b · alike: too few"
+    assert (False, f"Ablation: damp: {failed}") in own.checklist()
+    appendix.write(own, {}, tmp_path)
+    page = (tmp_path / appendix.PAGE).read_text()
+    assert "| damp | fails | – |" in page and f"Not measured: {failed}." in page
