@@ -1,11 +1,14 @@
 """A client's side: local work on the model that it received, and the rest of the job's length."""
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum, auto
 from heapq import heappop, heappush
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from time import monotonic, time
-from typing import Self
+from typing import Any, Self
 
 from fl_core.execution.one_by_one import work
 from fl_core.experiment import Experiment
@@ -24,13 +27,19 @@ class Signal(StrEnum):
     COLLECT = auto()
 
 
+class ServerGoneError(Exception):
+    """The server closed the pipe, or is no more."""
+
+
 class ClientError(RuntimeError):
     """Code failed in a client's process: in one line how and where; the traceback is a note."""
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
         """Return what a process says of its error."""
-        said = cls(f"{type(error).__name__}: {error}{place(error)}")
+        lines = str(error).strip().splitlines()
+        text = f": {lines[0]}" if lines else ""
+        said = cls(f"{type(error).__name__}{text}{place(error)}")
         said.add_note("".join(traceback.format_exception(error)))
         return said
 
@@ -81,13 +90,15 @@ class ClientProcess:
         """Serve until the server is gone.
 
         Raises:
-            EOFError: The server closed the connection.
+            ServerGoneError: It is.
         """
         while True:
             while self.due and self.due[0][0] <= monotonic():
                 self.answer(heappop(self.due)[1])
-            if self.pipe.poll(max(0.0, self.due[0][0] - monotonic()) if self.due else None):
-                match self.pipe.recv():
+            with _at_the_pipe():
+                comes = self.pipe.poll(max(0.0, self.due[0][0] - monotonic()) if self.due else None)
+            if comes:
+                match _received(self.pipe):
                     case bytes(content):
                         self.take(JobMessage.unpack(content))
                     case Signal.DISMISS, key:
@@ -115,17 +126,39 @@ class ClientProcess:
     def answer(self, key: tuple[int, int]) -> None:
         """Send the update of a job, unless it was dismissed or collected meanwhile."""
         if key in self.jobs:
-            self.pipe.send(self.jobs.pop(key)[1].pack())
+            _send(self.pipe, self.jobs.pop(key)[1].pack())
 
 
 def serve(pipe: Connection) -> None:
     """Be the clients at the other end of a pipe, of the experiment that comes first, until it is closed."""
+    with suppress(ServerGoneError):
+        try:
+            experiment: Experiment = _received(pipe)
+            world = experiment.scenario.problem.world(experiment.seed)
+            _send(pipe, READY)
+            ClientProcess(pipe, world, experiment.strategy.local).run()
+        except ServerGoneError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the server ends the run with it
+            _send(pipe, ClientError.of(error))
+
+
+@contextmanager
+def _at_the_pipe() -> Iterator[None]:
+    """Tell errors of the pipe from those that the user's code raises, which may be of the same classes."""
     try:
-        experiment: Experiment = pipe.recv()
-        world = experiment.scenario.problem.world(experiment.seed)
-        pipe.send(READY)
-        ClientProcess(pipe, world, experiment.strategy.local).run()
-    except (EOFError, ConnectionError):
-        pass  # the server is gone
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the server ends the run with it
-        pipe.send(ClientError.of(error))
+        yield
+    except (EOFError, OSError):
+        raise ServerGoneError from None
+
+
+def _received(pipe: Connection) -> Any:
+    """Return the next message; to read an experiment imports the user's code."""
+    with _at_the_pipe():
+        content = pipe.recv_bytes()
+    return ForkingPickler.loads(content)
+
+
+def _send(pipe: Connection, content: Any) -> None:
+    with _at_the_pipe():
+        pipe.send(content)

@@ -49,6 +49,9 @@ class LocalProcesses:
         try:
             for pipe in self.pipes:
                 assert _answer(pipe) == READY
+        except ClientError:
+            self.stop()
+            raise
         except (EOFError, OSError):
             self.stop()
             raise RuntimeError("a client process ended before it was ready") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import signal
 from copy import deepcopy
@@ -17,12 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_core.experiment import Experiment
-from fl_core.live.client import train
+from fl_core.live.client import ClientError, serve, train
 from fl_core.live.processes import LocalProcesses, Sender
 from fl_core.live.run import refuses
 from fl_core.live.service import StoppedError
 from fl_core.live.transport import JobMessage, UpdateMessage
+from fl_core.local.sgd import SGD
 from fl_core.loop.events import Kind
+from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run as simulated
 from fl_core.schema import TIME, Name, Reason, Status
 from fl_core.strategies.strategy import Strategy
@@ -120,6 +123,59 @@ def test_a_pipe_is_closed_only_once_nothing_is_being_sent() -> None:
     assert theirs.recv() == "sent"
     with pytest.raises(EOFError):
         theirs.recv()
+
+
+class Truncated(SGD):
+    """Raises what the end of a pipe raises, too."""
+
+    error: str
+
+    def correct(self, *_: Any) -> Any:
+        raise getattr(builtins, self.error)("of one's own")
+
+
+class Unreadable(Quadratic):
+    """Quadratics whose world cannot be built."""
+
+    def world(self, seed: int) -> Any:
+        raise ConnectionRefusedError(f"no data for seed {seed}")
+
+
+ERRORS = ["EOFError", "BrokenPipeError", "OSError", "KeyboardInterrupt", "GeneratorExit", "SystemExit"]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_of_local_work_is_no_lost_client_whatever_its_class(error: str) -> None:
+    """Those of a closed pipe, and those that ask Python to end."""
+    where = experiment("asgd", local=Truncated(error=error))
+    run, transport = prepared(where), Threads(where, 2)
+    with pytest.raises(ClientError, match=rf"^{error}: of one's own \(.*test_live.py:\d+\)"):
+        list(run.events(transport))
+    transport.stop()
+
+
+def test_an_error_of_a_world_reaches_the_server_and_ends_all_client_processes() -> None:
+    stopped = []
+
+    class Stopping(Threads):
+        def stop(self) -> None:
+            super().stop()
+            stopped.append(len(self.processes))
+
+    scene = experiment("asgd").scenario.model_copy(update={"problem": Unreadable(centres=CENTRES)})
+    with pytest.raises(ClientError, match=r"^ConnectionRefusedError: no data for seed 1 \(.*test_live.py"):
+        Stopping(experiment("asgd").model_copy(update={"scenario": scene}), 2)
+    assert stopped == [2]
+
+
+def test_a_client_whose_server_is_gone_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    for sent in ([], [experiment("asgd")]):
+        ours, theirs = Pipe()
+        for content in sent:
+            ours.send(content)
+        ours.close()
+        serve(theirs)
+    assert capfd.readouterr().err == ""
 
 
 def test_without_client_processes_no_client_is_left() -> None:
