@@ -20,7 +20,7 @@ class Status(StrEnum):
     """The state of a run."""
 
     RUNNING = auto()  # or interrupted
-    DONE = auto()  # the budget is spent, or no client is left
+    DONE = auto()  # the budget is spent, or no client is left after some update
     DIVERGED = auto()  # an update, the model or its loss ceased to be finite
     STALLED = auto()  # the model would not change any more, such as where it waits for clients that are gone
     ERROR = auto()  # an exception ended it

@@ -14,6 +14,7 @@ NOTHING_COMES = (
     "nothing is in flight and no alarm is set: the strategy sends no client to work (without a concurrency, "
     "clients wait for the step after their update)"
 )
+NO_UPDATE = f"{Reason.NO_CLIENT}, and no update came"
 NAMED = 10  # clients that a reason lists at most
 PATIENCE = 1000  # jobs of each client that may be dismissed one after the other without an update of any
 
@@ -57,6 +58,8 @@ class Ends:
         elif upcoming is not None and upcoming > self.deadline:
             reason = self.at_deadline
         elif none_comes and state.roster.absent == server.n:
+            if not state.updates:
+                return Status.STALLED, NO_UPDATE
             reason = Reason.NO_CLIENT
         elif state.gone and (missing := self._missing(state, server)):
             named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")

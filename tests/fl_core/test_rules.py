@@ -965,6 +965,14 @@ def test_17_other_strategies_go_on_without_them() -> None:
         assert (simulation.status, simulation.server.updates) == ("done", 30)
 
 
+@pytest.mark.parametrize("strategy", [FedAvg(), FedFix(), ASGD(), ACE()])
+def test_17_stalled_where_all_clients_left_before_any_update(strategy: Strategy) -> None:
+    nobody = scenario([3, 3, 1], availability={"name": "dropouts", "share": 1, "at": 0}, updates=100)
+    simulation, seen = play(strategy, nobody)
+    assert (simulation.status, simulation.reason) == ("stalled", "no client is left, and no update came")
+    assert seen == []
+
+
 def test_17_stalled_when_the_last_job_of_a_lost_client_is_in() -> None:
     """Client 1 leaves at 2 and delivers at 3: Ringleader's rounds need it again, ACE's steps do not."""
     away = {"name": "dropouts", "share": 0.5, "at": 2}
