@@ -26,7 +26,11 @@ def write(path: Path, columns: Mapping[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    arrays = {name: pa.array(column) for name, column in columns.items()}
+    for name, column in arrays.items():
+        if pa.types.is_null(column.type):  # no value tells its type: of numbers, as all
+            arrays[name] = column.cast(pa.int64())
+    table = pa.table(arrays)
     pq.write_table(table, path, write_page_checksum=True)
 
 

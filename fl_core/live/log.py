@@ -1,6 +1,5 @@
 """The log of a run in real time: its jobs and its events, all that a replay needs."""
 
-from collections import defaultdict
 from typing import Any
 
 from fl_core.live.transport import digest_of
@@ -10,6 +9,11 @@ from fl_core.server.jobs import Job
 from fl_core.timing.clock import Clock
 from fl_core.timing.network.network import Way
 
+JOB = (
+    *(Name.CLIENT, Name.JOB, Name.VERSION, Name.SENT, Name.ARRIVED, Name.STEPS, Name.DOWNLOADS, Name.UPLOADS),
+    *(Name.BEGAN, Name.STALENESS, Name.COMPUTED, Name.RESENT),
+)
+EVENT = (TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION, Name.MODEL)
 DIGITS = 13  # of a model's digest: as many as a float holds exactly
 
 
@@ -17,8 +21,8 @@ class RunLog:
     """The tables JOBS and EVENTS of `fl_core.schema`, by column, as they grow."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, list[Any]] = defaultdict(list)
-        self.events: dict[str, list[Any]] = defaultdict(list)
+        self.jobs: dict[str, list[Any]] = {name: [] for name in JOB}
+        self.events: dict[str, list[Any]] = {name: [] for name in EVENT}
 
     def add(self, job: Job, clock: Clock, arrived: int | None = None, **more: float | None) -> None:
         """Add a job that leaves flight, or is in flight at the end.

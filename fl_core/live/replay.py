@@ -120,14 +120,21 @@ def replay(
     with suppress(EndOfLogError):  # then events are missing
         for event in simulate(simulation):
             again.see(event, simulation)
-    length = float(np.linalg.norm(model))
-    error = float(np.linalg.norm(simulation.server.model.double().numpy() - np.asarray(model)))
+    error = _error(simulation.server.model.double().numpy(), np.asarray(model))
     return Comparison(
         events=len(again.events[TIME]),
         difference=_difference(events, again.events),
         bit_for_bit=list(events[Name.MODEL]) == list(again.events[Name.MODEL]) and error == 0,
-        error=error / length if length else error,
+        error=error,
     )
+
+
+def _error(replayed: np.ndarray, live: np.ndarray) -> float:
+    """Return |θ − θ_live| / |θ_live|; 0 for models that are the same, finite or not."""
+    if np.array_equal(replayed, live, equal_nan=True):
+        return 0.0
+    length, error = float(np.linalg.norm(live)), float(np.linalg.norm(replayed - live))
+    return error / length if length else error
 
 
 def _difference(live: Columns, replayed: Columns) -> str:

@@ -1,6 +1,5 @@
 """One run in real time: the loop over a transport, its log, and its record."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Clocks, Evaluate, Record, Recorder
-from fl_core.schema import Status
 
 
 def refuses(experiment: Experiment) -> str | None:
@@ -48,16 +46,14 @@ class LateRecorder(Recorder):
     def end(self) -> None:
         """Evaluate all that was kept, and the end."""
         self.over = True
-        for model, clocks in self.kept:
-            if self.simulation.status is not Status.DIVERGED:
-                self._evaluate(model, clocks)
-        super().end()
+        if all(self._evaluate(model, clocks) for model, clocks in self.kept):  # up to what is not finite
+            super().end()
 
-    def _evaluate(self, model: Tensor, clocks: Clocks) -> None:
+    def _evaluate(self, model: Tensor, clocks: Clocks) -> bool:
         if self.over:
-            super()._evaluate(model, clocks)
-        else:
-            self.kept.append((model, clocks))
+            return super()._evaluate(model, clocks)
+        self.kept.append((model, clocks))
+        return True
 
 
 class LiveRun:
@@ -112,12 +108,13 @@ class LiveRun:
         """Write the run to a file; raises as `checkpoint.save`."""
         log, kept = self.log, [(model, tuple(clocks)) for model, clocks in self.recorder.kept]
         again = list(self.service.sent_again)
-        checkpoint.save(self.recorder, path, (extra, kept, dict(log.jobs), dict(log.events), again))
+        checkpoint.save(self.recorder, path, (extra, kept, log.jobs, log.events, again))
 
     def load(self, path: Path) -> Any:
         """Put a fresh run into the saved state; return the caller's `extra`. Raises as `checkpoint.load`."""
         extra, kept, jobs, events, again = checkpoint.load(self.recorder, path)
         self.recorder.kept = [(model, Clocks(*clocks)) for model, clocks in kept]
-        self.log.jobs, self.log.events = defaultdict(list, jobs), defaultdict(list, events)
+        self.log.jobs |= jobs
+        self.log.events |= events
         self.service.sent_again = set(again)
         return extra

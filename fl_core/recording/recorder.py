@@ -265,10 +265,11 @@ class Recorder:
         sent = state.sent[Way.UP], state.sent[Way.DOWN]
         return state.model, Clocks(state.version, state.updates, self.simulation.time, *sent)
 
-    def _evaluate(self, model: Tensor, clocks: Clocks) -> None:
+    def _evaluate(self, model: Tensor, clocks: Clocks) -> bool:
+        """Add a row to the curve, unless the version has one; return False if the run ends as diverged."""
         version = clocks.version
         if version == self.evaluated:
-            return
+            return True
         self.evaluated = version
         row = self._metrics(self._judged(model))
         self.record.curve.append({**clocks.row(), **row})
@@ -280,6 +281,9 @@ class Recorder:
             self.simulation.diverge(f"version {version} is not finite")
         elif not isfinite(row.get(ranking := self.simulation.experiment.scenario.problem.metric, 0.0)):
             self.simulation.diverge(f"{ranking} of version {version} is not finite")
+        else:
+            return True
+        return False
 
     def _compare(self, row: Mapping[str, float]) -> None:
         """Let the run end soon if an evaluated model meets the budget's target."""

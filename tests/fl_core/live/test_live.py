@@ -12,6 +12,7 @@ from threading import Event
 from time import sleep
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -22,7 +23,7 @@ from fl_core.live.client import ClientError, serve, train
 from fl_core.live.processes import LocalProcesses, Sender
 from fl_core.live.run import refuses
 from fl_core.live.service import StoppedError
-from fl_core.live.transport import JobMessage, UpdateMessage
+from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.local.sgd import SGD
 from fl_core.loop.events import Kind
 from fl_core.problems.quadratic import Quadratic
@@ -187,6 +188,35 @@ def test_without_client_processes_no_client_is_left() -> None:
     transport.stop()
     assert run.simulation.state.reason == Reason.NO_CLIENT
     assert sorted(run.simulation.state.gone) == list(range(6))
+    assert held_to(run).bit_for_bit
+
+
+def test_a_run_that_all_clients_left_before_any_update_is_stalled() -> None:
+    class Dying(Threads):
+        """All processes die at their first job."""
+
+        def send(self, message: JobMessage) -> None:
+            self._received.append(LostClients([message.client]))
+
+    run, transport = prepared(experiment("asgd")), Dying(experiment("asgd"), 2)
+    list(run.events(transport))
+    transport.stop()
+    record = run.finish()
+    assert (record.status, record.reason) == (Status.STALLED, "no client is left, and no update came")
+    assert {row["updates"] for row in record.curve} == {0}
+    compared = held_to(run)
+    assert compared.bit_for_bit and compared.events == 6
+
+
+@pytest.mark.parametrize("lr", [1e25, 1e200])
+def test_a_run_that_diverges_keeps_its_rows(lr: float) -> None:
+    """As in virtual time: up to a loss that is not finite, or to an update that is not, where all are."""
+    run = lived(where := experiment("asgd", local_lr=lr))
+    record, virtual = run.recorder.finish(), simulated(where)
+    assert record.status is virtual.status is Status.DIVERGED
+    assert record.curve[0] == virtual.curve[0]
+    finite = [bool(np.isfinite(row["fp/loss"])) for row in record.curve]
+    assert all(finite[:-1]) and finite[-1] == ("update" in record.reason), record.reason
     assert held_to(run).bit_for_bit
 
 
