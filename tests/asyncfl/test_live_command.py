@@ -76,6 +76,7 @@ def test_a_suite_runs_in_real_time_and_is_replayed(tmp_path: Path, typed: Typed)
 
 
 BROKEN = """
+import os
 import sys
 
 from asyncfl import Strategy
@@ -92,6 +93,18 @@ class Raises(SGD):
 
     def correct(self, *_):
         raise ValueError("no step")
+
+class Truncated(SGD):
+    \"\"\"Raises at the clients what the end of a pipe raises, too.\"\"\"
+
+    def correct(self, *_):
+        raise EOFError("ran out of input")
+
+class Dies(SGD):
+    \"\"\"Ends the clients' processes.\"\"\"
+
+    def correct(self, *_):
+        os._exit(0)
 """
 
 
@@ -100,15 +113,24 @@ def test_code_that_fails_at_the_server_or_a_client_ends_its_own_run_and_is_named
     tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(BROKEN)
-    broken = "{name: 'mine:Ends'}, {name: fedbuff, local: {name: 'mine:Raises'}}"
+    local = "{{name: fedbuff, label: {0}, local: {{name: 'mine:{0}'}}}}".format
+    broken = f"{{name: 'mine:Ends'}}, {local('Raises')}, {local('Truncated')}, {local('Dies')}"
     (suite := tmp_path / "small.yaml").write_text(SUITE.replace("fedbuff", broken))
     monkeypatch.chdir(tmp_path)
     done = typed("live", str(suite), "--unit", "10ms", "--processes", "2", "--store", "store")
-    assert done.returncode == 1 and "1 done, 2 ended in error" in done.stdout, done.stdout + done.stderr
-    assert "error: SystemExit: 3 (mine.py:11)" in done.stdout
-    assert "error: ClientError: ValueError: no step (mine.py:17)" in done.stdout
+    assert done.returncode == 1 and "3 ended in error" in done.stdout, done.stdout + done.stderr
+    assert "error: SystemExit: 3 (mine.py:12)" in done.stdout
+    assert "error: ClientError: ValueError: no step (mine.py:18)" in done.stdout
+    assert "error: ClientError: EOFError: ran out of input (mine.py:24)" in done.stdout
+    assert "stalled: no client is left, and no update came" in done.stdout
     traces = [path.read_text() for path in tmp_path.glob("store/artifacts/*/*/artifacts/traceback.txt")]
-    assert len(traces) == 2 and sum("in correct" in trace for trace in traces) == 1
+    assert len(traces) == 3 and sum("in correct" in trace for trace in traces) == 2
+
+    replayed = typed("replay", "small-live-10ms", "--store", "store")
+    assert replayed.returncode == 1 and replayed.stderr == "", replayed.stderr
+    assert replayed.stdout.count(" · seed 0: ended in error, it left no log\n") == 3
+    assert replayed.stdout.count(": 40 events and all models equal, bit for bit") == 1
+    assert replayed.stdout.count(": 4 events and all models equal, bit for bit") == 1  # the losses of clients
 
 
 @pytest.mark.parametrize("text", ["0ms", "100", "ms", "-1s", "1e3ms"])

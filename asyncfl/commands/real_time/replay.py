@@ -13,7 +13,7 @@ import click
 from asyncfl import options
 from benchmarks.errors import UserError, summarised
 from benchmarks.tables import print_headed
-from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Tag
+from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Status, Tag
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -37,7 +37,7 @@ def command(run: str, store: Store, beside: str | None) -> None:
     """Simulate RUN, a run in real time, by its log, and compare all events and the model.
 
     RUN is the key or MLflow's id of a run, the name of a suite of them, such as quickstart-live-100ms, or
-    the file run.live of a run in Flower. Exit code 1 if anything differs.
+    the file run.live of a run in Flower. Exit code 1 if anything differs, or a run cannot be replayed.
     """
     if beside is not None:
         from asyncfl.commands.real_time.beside import COLUMNS, rows
@@ -53,11 +53,22 @@ def command(run: str, store: Store, beside: str | None) -> None:
         sys.exit(0 if compared.equal else 1)
     equal = True
     for entry in runs(run, store):
-        compared = replayed(entry, store)
-        equal &= compared.equal
+        same, outcome = _outcome(entry, store)
+        equal &= same
         name = " · ".join(entry.tags.get(tag, "") for tag in (Tag.STRATEGY, Tag.SCENARIO))
-        click.echo(f"{name} · seed {entry.tags.get(Tag.SEED, '')}: {compared}")
+        click.echo(f"{name} · seed {entry.tags.get(Tag.SEED, '')}: {outcome}")
     sys.exit(0 if equal else 1)
+
+
+def _outcome(entry: Entry, store: Store) -> tuple[bool, str]:
+    """Return whether a run equals its replay, and how, or why there is none: the others are replayed."""
+    if entry.tags.get(Tag.STATUS) == Status.ERROR:
+        return False, "ended in error, it left no log"
+    try:
+        compared = replayed(entry, store)
+    except UserError as error:
+        return False, str(error)
+    return compared.equal, str(compared)
 
 
 def of_file(path: Path) -> Comparison:
