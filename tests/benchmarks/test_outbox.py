@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox, Result
-from fl_core.schema import Kind, Status, Tag
+from fl_core.schema import EVENTS, JOBS, Kind, Name, Status, Tag
 
 
 def result(key: str = "k", status: Status = Status.DONE, **more: object) -> Result:
@@ -36,6 +36,14 @@ def test_what_is_put_is_what_waits(outbox: Outbox) -> None:
         "description.json",
         "note.txt",
     }
+
+
+def test_columns_without_a_value_are_of_numbers(tmp_path: Path) -> None:
+    """Such as those of a run in real time without an update, or without an event."""
+    parquet.write(tmp_path / JOBS.file, {name: [0] for name in JOBS.columns} | {Name.ARRIVED: [None]})
+    parquet.write(tmp_path / EVENTS.file, {name: [] for name in EVENTS.columns})
+    assert parquet.read(tmp_path, JOBS)[Name.ARRIVED].isna().all()
+    assert parquet.read(tmp_path, EVENTS).empty
 
 
 def test_a_new_record_takes_the_place_of_the_old(outbox: Outbox) -> None:
