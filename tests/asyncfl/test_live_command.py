@@ -131,6 +131,9 @@ def test_code_that_fails_at_the_server_or_a_client_ends_its_own_run_and_is_named
     assert replayed.stdout.count(" · seed 0: ended in error, it left no log\n") == 3
     assert replayed.stdout.count(": 40 events and all models equal, bit for bit") == 1
     assert replayed.stdout.count(": 4 events and all models equal, bit for bit") == 1  # the losses of clients
+    beside = typed("replay", "small-live-10ms", "--beside", "small-live-10ms", "--store", "store")
+    assert beside.returncode == 0 and "Ringmaster" in beside.stdout, beside.stdout + beside.stderr
+    assert "Dies" not in beside.stdout  # there is no update to compare
 
 
 @pytest.mark.parametrize("text", ["0ms", "100", "ms", "-1s", "1e3ms"])

@@ -32,18 +32,23 @@ COLUMNS = (
 
 
 def rows(real: str, virtual: str, store: Store) -> list[Sequence[str]]:
-    """Return a row for each strategy of each scenario, from seeds that ran in both times.
+    """Return a row for each strategy of each scenario, from seeds with updates in both times.
 
     Ratios and values are means over runs with standard deviations. What moved of the participation is half
     the sum of differences between the clients' shares of all updates, 0 … 1.
 
     Raises:
-        UserError: The first suite ran in virtual time, or no run ended in both.
+        UserError: The first suite ran in virtual time, or no run with updates ended in both.
     """
     from asyncfl.commands.report import load
 
     lived, simulated = (
-        {place(run): run for run in load(store, name).runs if run.whole} for name in (real, virtual)
+        {
+            place(run): run
+            for run in load(store, name).runs
+            if run.whole and Total.STALENESS_MEAN in run.totals
+        }
+        for name in (real, virtual)
     )
     if not all(Total.SERVER_BUSY in run.totals for run in lived.values()):
         raise UserError(f"{real} ran in virtual time: name a suite that asyncfl live recorded")
