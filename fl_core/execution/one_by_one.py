@@ -29,7 +29,7 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     if not job.steps:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
-    y = job.start
+    y, writes = job.start, job.start._version
     inputs = Work.of(job)
     total: Tensor | None = None
     reported: Report = {}
@@ -47,12 +47,31 @@ def work(job: Job, world: World, local: LocalWork) -> None:
         y = local.move(y, g, job.lr, state)
         total = g if total is None else total + g
     assert total is not None
+    if job.start._version != writes:
+        raise written_into(local)
+    must_be_like(inputs.start, local, y, total)
     job.base = inputs.start if job.refreshes else None
     job.delta = y - inputs.start
     job.gradient = total / job.steps if job.steps > 1 else total
     job.reported = {name: float(value) / job.steps for name, value in reported.items()}
     # A sum is finite only if all its terms are; this takes a fifth of the time of isfinite().all().
     job.finite = bool(torch.isfinite(job.delta.sum()))
+
+
+def written_into(local: LocalWork) -> RuntimeError:
+    """Return the error of local work that changes the model it is given, which others hold, too."""
+    return RuntimeError(
+        f"{type(local).__name__}, or the problem's gradient, changes the model that it is given in place: "
+        "return a new one, or write into a .clone()"
+    )
+
+
+def must_be_like(start: Tensor, local: LocalWork, end: Tensor, gradients: Tensor) -> None:
+    """Raise ValueError unless local work returns models and gradients of the shape it is given."""
+    for method, made in (("move", end), ("correct", gradients)):
+        if made.shape != start.shape:
+            shapes = f"shape {tuple(made.shape)}, not {tuple(start.shape)}"
+            raise ValueError(f"{type(local).__name__}.{method} returns a tensor of {shapes}")
 
 
 def merged(model: Tensor, fresh: Refresh) -> Tensor:

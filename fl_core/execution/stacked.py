@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fl_core.execution.execution import ComputeRequest
-from fl_core.execution.one_by_one import merged, work
+from fl_core.execution.one_by_one import merged, must_be_like, work, written_into
 from fl_core.local.work import LocalWork, Work
 from fl_core.problems.problem import Report, World
 from fl_core.server.jobs import Job
@@ -77,7 +77,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         _stacked([job.broadcast for job in jobs]),
         _stacked([job.client_state for job in jobs]),
     )
-    total = y = stack.start
+    total = y = given = stack.start
     widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
     # Mini-batches job by job, put into the order of the steps; they all go to a GPU in one transfer.
     drawn = torch.cat([local.samples(own, job) for job, own in pairs])
@@ -105,6 +105,9 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         y = local.move(y, g, lr, state)
         total = total + g if step else g
     start = stack.start
+    if given._version:
+        raise written_into(local)
+    must_be_like(start, local, y, total)
     if ended:
         last = (y, total, start)
         y, total, start = (torch.cat(parts) for parts in zip(last, *reversed(ended), strict=True))

@@ -295,10 +295,16 @@ class Recorder:
 
     def _judged(self, model: Tensor) -> Evaluation:
         """Evaluate a model as at a mark."""
-        world = self.simulation.world
+        world, writes = self.simulation.world, model._version
         if isinstance(self.evaluate, Sample):
-            return world.estimate(model, self.evaluate.sample)
-        return world.evaluate(model) if self.evaluate == "clients" else world.test(model)
+            evaluation = world.estimate(model, self.evaluate.sample)
+        else:
+            evaluation = world.evaluate(model) if self.evaluate == "clients" else world.test(model)
+        if model._version != writes:
+            raise RuntimeError(
+                f"{type(world).__name__} writes into the model that it evaluates: use a .clone()"
+            )
+        return evaluation
 
     def _metrics(self, evaluation: Evaluation) -> dict[str, float]:
         return metrics(evaluation, self.simulation.world.p, self.surrogate, self.of_clients)

@@ -12,11 +12,18 @@ import pytest
 import torch
 from worlds import Scripted, play, scenario
 
+from fl_core.execution.execution import Execution
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
+from fl_core.local.sgd import SGD
+from fl_core.local.work import Work
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.recording.interleave import SimulationSlot, interleave
+from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
+from fl_core.strategies.rounds.fedavg import FedAvg
 
 
 @pytest.mark.parametrize(
@@ -67,6 +74,36 @@ def test_clients_may_be_numbers_of_arrays(numbers: Callable[[list[int]], Any]) -
 def test_a_step_has_the_models_dtype_and_no_gradient(step: Callable[..., None], line: str) -> None:
     with pytest.raises(TypeError, match=line):
         play(Scripted(on_receive=lambda server, update: step(server, update.delta)), scenario([1, 3]))
+
+
+class InPlace(SGD):
+    """Steps in the model that the client was sent."""
+
+    def move(self, y: torch.Tensor, g: torch.Tensor, lr: Any, state: dict[str, Any]) -> torch.Tensor:
+        y -= lr * g
+        return y
+
+
+class Scalar(SGD):
+    """Its gradient is a number, which a step takes for one of all parameters."""
+
+    def correct(self, g: torch.Tensor, y: torch.Tensor, job: Work) -> torch.Tensor:
+        return g.mean()
+
+
+@pytest.mark.parametrize("execution", [OneByOne(), AllInFlight()])
+@pytest.mark.parametrize(
+    ("local", "line"),
+    [
+        (InPlace(), "InPlace, or the problem's gradient, changes the model that it is given in place"),
+        (Scalar(), r"Scalar\.correct returns a tensor of shape \(\), not "),
+    ],
+)
+def test_local_work_returns_new_models_of_the_same_shape(local: SGD, line: str, execution: Execution) -> None:
+    """Else the server's model would change with a client's, and delta be nothing, without a word."""
+    experiment = Experiment(scenario=scenario([1, 1, 1]), strategy=FedAvg(local=local))
+    with pytest.raises((RuntimeError, ValueError), match=line):
+        run(experiment, execution=execution)
 
 
 @pytest.mark.parametrize("at", [math.nan, 1.5])

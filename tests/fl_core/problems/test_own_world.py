@@ -98,6 +98,17 @@ def test_a_metric_is_a_number_and_the_one_that_ranks_is_there(
         run(experiment(40))
 
 
+def test_an_evaluation_leaves_the_model_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(world: CoshWorld, model: Tensor) -> Evaluation:
+        return Evaluation({"gap": float(model.add_(1))}, np.ones(5))
+
+    monkeypatch.setattr(CoshWorld, "evaluate", evaluate)
+    with pytest.raises(
+        RuntimeError, match=r"CoshWorld writes into the model that it evaluates: use a \.clone"
+    ):
+        run(experiment())
+
+
 def test_stacked_jobs_are_those_of_the_loop() -> None:
     plain, stacked = run(experiment(40)), run(experiment(40), execution=AllInFlight())
     assert [row["gap"] for row in plain.curve] == pytest.approx([row["gap"] for row in stacked.curve])
