@@ -112,16 +112,16 @@ class Dies(SGD):
 def test_code_that_fails_at_the_server_or_a_client_ends_its_own_run_and_is_named(
     tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mine.py").write_text(BROKEN)
-    local = "{{name: fedbuff, label: {0}, local: {{name: 'mine:{0}'}}}}".format
-    broken = f"{{name: 'mine:Ends'}}, {local('Raises')}, {local('Truncated')}, {local('Dies')}"
+    (tmp_path / "fails_live.py").write_text(BROKEN)
+    local = "{{name: fedbuff, label: {0}, local: {{name: 'fails_live:{0}'}}}}".format
+    broken = f"{{name: 'fails_live:Ends'}}, {local('Raises')}, {local('Truncated')}, {local('Dies')}"
     (suite := tmp_path / "small.yaml").write_text(SUITE.replace("fedbuff", broken))
     monkeypatch.chdir(tmp_path)
     done = typed("live", str(suite), "--unit", "10ms", "--processes", "2", "--store", "store")
     assert done.returncode == 1 and "3 ended in error" in done.stdout, done.stdout + done.stderr
-    assert "error: SystemExit: 3 (mine.py:12)" in done.stdout
-    assert "error: ClientError: ValueError: no step (mine.py:18)" in done.stdout
-    assert "error: ClientError: EOFError: ran out of input (mine.py:24)" in done.stdout
+    assert "error: SystemExit: 3 (fails_live.py:12)" in done.stdout
+    assert "error: ClientError: ValueError: no step (fails_live.py:18)" in done.stdout
+    assert "error: ClientError: EOFError: ran out of input (fails_live.py:24)" in done.stdout
     assert "stalled: no client is left, and no update came" in done.stdout
     traces = [path.read_text() for path in tmp_path.glob("store/artifacts/*/*/artifacts/traceback.txt")]
     assert len(traces) == 3 and sum("in correct" in trace for trace in traces) == 2
