@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.redaction import one_line
-from fl_core.import_guard import place
+from fl_core.import_guard import in_a_line
 
 LONGEST = 290  # characters of a message; a line with the word before it has 300
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -86,6 +86,4 @@ def warn(sentence: str) -> None:
 
 def summarised(error: BaseException) -> str:
     """An error as one line: its kind, the first line of its text, and the line of the user's it came from."""
-    lines = str(error).strip().splitlines()
-    text = f": {lines[0]}" if lines else ""
-    return shown(f"{type(error).__name__}{text}{place(error)}")
+    return shown(in_a_line(error))

@@ -105,6 +105,13 @@ def place(error: BaseException) -> str:
     return f" ({source.relative_to(here) if source.is_relative_to(here) else source.name}:{number})"
 
 
+def in_a_line(error: BaseException) -> str:
+    """Return an error's kind, the first line of its text, and the line of the user's it came from."""
+    lines = str(error).strip().splitlines()
+    text = f": {lines[0]}" if lines else ""
+    return f"{type(error).__name__}{text}{place(error)}"
+
+
 def _searched(module: str) -> str:
     """Return where a module was searched, if only the module and not the package is missing."""
     package = module.partition(".")[0]

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from fl_core.execution.one_by_one import work
 from fl_core.experiment import Experiment
-from fl_core.import_guard import place
+from fl_core.import_guard import in_a_line
 from fl_core.live.transport import JobMessage, UpdateMessage, digest_of
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
@@ -37,9 +37,7 @@ class ClientError(RuntimeError):
     @classmethod
     def of(cls, error: BaseException) -> Self:
         """Return what a process says of its error."""
-        lines = str(error).strip().splitlines()
-        text = f": {lines[0]}" if lines else ""
-        said = cls(f"{type(error).__name__}{text}{place(error)}")
+        said = cls(in_a_line(error))
         said.add_note("".join(traceback.format_exception(error)))
         return said
 
@@ -131,15 +129,15 @@ class ClientProcess:
 
 def serve(pipe: Connection) -> None:
     """Be the clients at the other end of a pipe, of the experiment that comes first, until it is closed."""
-    with suppress(ServerGoneError):
-        try:
-            experiment: Experiment = _received(pipe)
-            world = experiment.scenario.problem.world(experiment.seed)
-            _send(pipe, READY)
-            ClientProcess(pipe, world, experiment.strategy.local).run()
-        except ServerGoneError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the server ends the run with it
+    try:
+        experiment: Experiment = _received(pipe)
+        world = experiment.scenario.problem.world(experiment.seed)
+        _send(pipe, READY)
+        ClientProcess(pipe, world, experiment.strategy.local).run()
+    except ServerGoneError:
+        pass
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the server ends the run with it
+        with suppress(ServerGoneError):
             _send(pipe, ClientError.of(error))
 
 

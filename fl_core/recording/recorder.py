@@ -274,12 +274,13 @@ class Recorder:
         row = self._metrics(self._judged(model))
         self.record.curve.append({**clocks.row(), **row})
         self._compare(self.record.curve[-1])
+        ranking = self.simulation.experiment.scenario.problem.metric
         losses = [row[name] for name in (FP_LOSS, LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
         elif not model.isfinite().all():
             self.simulation.diverge(f"version {version} is not finite")
-        elif not isfinite(row.get(ranking := self.simulation.experiment.scenario.problem.metric, 0.0)):
+        elif not isfinite(row.get(ranking, 0.0)):
             self.simulation.diverge(f"{ranking} of version {version} is not finite")
         else:
             return True

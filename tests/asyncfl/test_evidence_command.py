@@ -118,7 +118,7 @@ def test_a_field_that_is_not_tuned_is_turned_off(
 
 
 def test_parts_without_which_it_fails_are_open(done: tuple[Path, Done]) -> None:
-    """One in a scenario, for which the other does not stand; one refused at tuned points."""
+    """Without momentum it fails in one scenario of two; without bounds it is refused at the tuned points."""
     folder, said = done
     why = "without momentum it fails in digits · i.i.d. · two-speed"
     assert said.returncode == 1

@@ -85,7 +85,7 @@ class InPlace(SGD):
 
 
 class Scalar(SGD):
-    """Its gradient is a number, which a step takes for one of all parameters."""
+    """A corrected gradient without an axis of parameters, which broadcasts in a step."""
 
     def correct(self, g: torch.Tensor, y: torch.Tensor, job: Work) -> torch.Tensor:
         return g.mean()

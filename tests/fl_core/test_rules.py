@@ -967,8 +967,8 @@ def test_17_other_strategies_go_on_without_them() -> None:
 
 @pytest.mark.parametrize("strategy", [FedAvg(), FedFix(), ASGD(), ACE()])
 def test_17_stalled_where_all_clients_left_before_any_update(strategy: Strategy) -> None:
-    nobody = scenario([3, 3, 1], availability={"name": "dropouts", "share": 1, "at": 0}, updates=100)
-    simulation, seen = play(strategy, nobody)
+    all_leave = scenario([3, 3, 1], availability={"name": "dropouts", "share": 1, "at": 0}, updates=100)
+    simulation, seen = play(strategy, all_leave)
     assert (simulation.status, simulation.reason) == ("stalled", "no client is left, and no update came")
     assert seen == []
 

@@ -148,12 +148,12 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
             ways = ((0.0,), (-margin, margin)) if abs(estimate.mean) < margin else ((0.0,),)
             needed = partial(_to_decide, estimate, ways)
             look = replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
-    return _by_signs(look, collapsed) if collapsed.any() else look
+    return _saying(look, collapsed) if collapsed.any() else look
 
 
-def _by_signs(look: Look, collapsed: Array) -> Look:
+def _saying(look: Look, collapsed: Array, then: str = "the sign test decides") -> Look:
     """A look at seeds some of which collapse, with that as its reason."""
-    why = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: the sign test decides"
+    why = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: {then}"
     return replace(look, shown=replace(look.shown, why=why))
 
 
@@ -241,18 +241,13 @@ def _divided(claim: Ratio, table: Array, level: float) -> Look:
     """A ratio. Where runs collapse, the sign test decides on the typical seed's, and nothing on spreads."""
     above = np.array([name.startswith("top") for name in claim.samples])
     top, bottom = (_times(claim)[side] @ table[side] for side in (above, ~above))
-    collapsed = collapses(claim, table)
-    if claim.of == "spread":
-        look = _held(spread_ratio(top, bottom, level), claim.holds, level)
-        if not collapsed.any():
-            return look
-        why = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: no test of spreads decides"
-        return Look(replace(look.shown, why=why))
-    if not collapsed.any():
-        return _held(RatioEstimate(top, bottom, level), claim.holds, level)
+    spread, collapsed = claim.of == "spread", collapses(claim, table)
+    if spread or not collapsed.any():
+        look = _held((spread_ratio if spread else RatioEstimate)(top, bottom, level), claim.holds, level)
+        return _saying(Look(look.shown), collapsed, "no test of spreads decides") if collapsed.any() else look
     if not (bottom > 0).all():
         raise ValueError("a value that nothing can be divided by")
-    return _by_signs(_held(PairedMedian(top / bottom, level), claim.holds, level), collapsed)
+    return _saying(_held(PairedMedian(top / bottom, level), claim.holds, level), collapsed)
 
 
 def _ranked(claim: Rank, table: Array, level: float) -> Look:

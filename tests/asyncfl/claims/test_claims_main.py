@@ -136,22 +136,9 @@ def test_who_is_ahead_is_told_of_methods_that_stand_on_one_side() -> None:
 # The table of main results; one line each.
 MAIN = {
     "ace": (
-        *(
-            "ace-fedbuff",
-            "ace-ca2fl",
-            "ace-delay-adaptive",
-            "ace-vanilla",
-            "ca2fl-others",
-            "fewest-iterations",
-        ),
-        *(
-            "everyone-declines",
-            "delay-and-heterogeneity",
-            "error-terms",
-            "drop-outs",
-            "other-tasks",
-            "eight-bits",
-        ),
+        *("ace-fedbuff", "ace-ca2fl", "ace-delay-adaptive", "ace-vanilla", "ca2fl-others"),
+        *("fewest-iterations", "everyone-declines", "delay-and-heterogeneity", "error-terms"),
+        *("drop-outs", "other-tasks", "eight-bits"),
     ),
     "anarchic": (
         *("anarchy-is-free", "tables-logistic", "tables-cnn", "tables-lstm", "general-arrivals"),

@@ -82,7 +82,7 @@ def test_every_cell_of_a_published_table_is_in_exactly_one_entry(table: Path) ->
 
 
 def test_every_number_of_the_text_is_in_an_entry(shipped: dict[str, Paper]) -> None:
-    """Those of the routing paper (§5.1, §5.2, Fig. 2); rounds as counted."""
+    """Of the routing paper: §5.1, §5.2 and Fig. 2, rounds as counted in runs."""
     entries = shipped["asyncsgd"].claims
     values = Counter(
         float(claim.printed) for claim in entries.values() if isinstance(claim, Value) and claim.printed

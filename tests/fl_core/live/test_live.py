@@ -147,7 +147,7 @@ ERRORS = ["EOFError", "BrokenPipeError", "OSError", "KeyboardInterrupt", "Genera
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_of_local_work_is_no_lost_client_whatever_its_class(error: str) -> None:
-    """Those of a closed pipe, and those that ask Python to end."""
+    """Also errors that a closed pipe raises, and exceptions that ask Python to end."""
     where = experiment("asgd", local=Truncated(error=error))
     run, transport = prepared(where), Threads(where, 2)
     with pytest.raises(ClientError, match=rf"^{error}: of one's own \(.*test_live.py:\d+\)"):
