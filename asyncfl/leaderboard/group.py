@@ -137,8 +137,8 @@ def _unaltered(folder: Path) -> Tables:
     from reports.leaderboard.tables import Tables, altered
 
     tables = Tables.load(folder)
-    if names := altered(folder, tables.rules):
-        raise UserError(f"{folder / names[0]}: missing, or not the table of the rules' digest")
+    if wrong := altered(folder, tables.rules):
+        raise UserError(wrong[0])
     return tables
 
 
@@ -168,10 +168,10 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
         if name not in tables.entries:
             hint = f"{nearest(name, tables.entries)} There are: {', '.join(tables.entries)}"
             raise UserError(f"--entry: no strategy '{name}'{hint}")
-    wrong = 0
-    for name in altered(folder, tables.rules):
-        wrong += 1
-        click.echo(f"{folder / name}: missing, or not the table of the rules' digest")
+    other_tables = altered(folder, tables.rules)
+    wrong = len(other_tables)
+    for line in other_tables:
+        click.echo(line)
     seed = randbelow(10**6) if seed is None else seed
     made = 0
     with guarded(next(filter(None, map(not_own, sorted(folder.iterdir()))), "")):

@@ -127,9 +127,10 @@ def values(points: pd.DataFrame, problem: str, strategy: str) -> pd.DataFrame:
 
 
 def altered(folder: Path, rules: Rules) -> list[str]:
-    """Return the tables that are missing, or are not as the rules' digests have them."""
+    """Return a line for each table that is missing, or is not as the rules' digest has it."""
     there = {path.name: digest(path) for path in folder.glob("*.csv")}
-    return sorted(name for name in rules.files | there if rules.files.get(name) != there.get(name))
+    wrong = sorted(name for name in rules.files | there if rules.files.get(name) != there.get(name))
+    return [f"{folder / name}: missing, or not the table of the rules' digest" for name in wrong]
 
 
 def _joined(folder: Path, name: str) -> pd.DataFrame:

@@ -146,7 +146,10 @@ def test_a_locale_of_ascii_records_all(tmp_path: Path) -> None:
     path.write_text(SMALL.replace("größe", "a\ndescription: größe"), encoding="utf-8")
     strict = {**ASCII, "PYTHONWARNDEFAULTENCODING": "1"}
     done = asyncfl("run", "a.yaml", "--workers", "1", env=strict, cwd=tmp_path)
-    assert done.returncode == 0 and f"{ROOT}/" not in done.stderr, done.stderr
+    ours = [
+        line for line in done.stderr.splitlines() if str(ROOT) in line and "site-packages" not in line
+    ]  # an environment may lie among our files
+    assert (done.returncode, ours) == (0, []), done.stderr
     assert "größe" in (tmp_path / "asyncfl-results/reports/a.html").read_text(encoding="utf-8")
 
     path.write_text(SMALL, encoding="utf-8")

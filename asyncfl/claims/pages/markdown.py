@@ -12,7 +12,7 @@ from asyncfl.claims.kept import COMPUTED, RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.ran_on import RanOn
-from asyncfl.claims.pages.table import MEANS, arranged, besides, interval, number, ranked, sides, worded
+from asyncfl.claims.pages.table import MEANS, arranged, interval, number, ranked, remarks, sides, worded
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.main import Outcome, outcomes
@@ -243,7 +243,7 @@ def _reason(reading: Reading) -> str:
     """What was observed of a refuted claim, or why there is no verdict or no effect."""
     if reading.word == "refuted":
         return reading.claim.seen
-    return reading.verdict.why if reading.word in {"no effect", "reported"} else ""
+    return "; ".join(reading.verdict.remarks) if reading.word in {"no effect", "reported"} else ""
 
 
 def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
@@ -315,9 +315,9 @@ def _said(reading: Reading, notes: Mapping[str, str]) -> str:
     """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
     reason = _reason(reading)
     means = MEANS[reading.failure] if reading.word == "refuted" else ""
-    more = besides(reading.verdict).removeprefix(reason).split("; ")
-    remarks = [means, *(remark for remark in more if not remark.startswith("printed"))]  # under `Claimed`
-    said = "; ".join(filter(None, remarks))
+    told = [means, *remarks(reading.verdict)]
+    elsewhere = ("printed", *filter(None, [reason]))  # under `Claimed`, and in a note
+    said = "; ".join(remark for remark in told if remark and not remark.startswith(elsewhere))
     return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
 
 

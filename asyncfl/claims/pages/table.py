@@ -126,9 +126,13 @@ def ranked(readings: Iterable[Reading]) -> list[Reading]:
 
 
 def besides(verdict: Verdict) -> str:
-    """Further remarks: how many seeds would decide, and why."""
-    more = f"{verdict.more:,} seeds would decide" if verdict.more else ""
-    return "; ".join(filter(None, (verdict.why, more)))
+    """What else a reader must know, in a line."""
+    return "; ".join(remarks(verdict))
+
+
+def remarks(verdict: Verdict) -> list[str]:
+    """What else a reader must know, and how many seeds would decide."""
+    return [*verdict.remarks, *([f"{verdict.more:,} seeds would decide"] if verdict.more else [])]
 
 
 def _number(value: float) -> str:

@@ -57,7 +57,7 @@ class Verdict:
     p: float = nan  # two-sided, of the test that decides, for the whole plan of looks; NaN without a test
     adjusted: float = nan  # p after Holm
     unlike: float = nan  # p of a printed number under the law that our seeds predict
-    why: str = ""  # what else a reader must know
+    remarks: tuple[str, ...] = ()  # what else a reader must know
     more: int | None = None  # seeds that would decide, at this effect and spread
     sides: tuple[float, ...] = ()  # of a comparison, A's and B's own: means; medians where runs collapse
 
@@ -88,7 +88,7 @@ def tested(claim: Claim, table: Array, level: float) -> Look:
             raise ValueError(_lost(lost, table.shape[1]))
         return replace(_measured(claim, table, level), question=_question(claim, table))
     except ValueError as error:
-        return Look(Verdict("undecided", seeds=table.shape[1], why=str(error)))
+        return Look(Verdict("undecided", seeds=table.shape[1], remarks=(str(error),)))
 
 
 def _measured(claim: Claim, table: Array, level: float) -> Look:
@@ -142,7 +142,7 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
     look = _held(estimate, claim.holds, level)
     if not isinstance(claim, Same):
         if not values.any():
-            return Look(replace(look.shown, word="no effect", why="exactly 0 in every seed"))
+            return Look(replace(look.shown, word="no effect", remarks=("exactly 0 in every seed",)))
         if (margin := claim.margin) is not None:
             equal = min(1.0, 2 * max(estimate.p_above(-margin), estimate.p_below(margin)))
             ways = ((0.0,), (-margin, margin)) if abs(estimate.mean) < margin else ((0.0,),)
@@ -153,8 +153,8 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
 
 def _saying(look: Look, collapsed: Array, then: str = "the sign test decides") -> Look:
     """A look at seeds some of which collapse, with that as its reason."""
-    why = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: {then}"
-    return replace(look, shown=replace(look.shown, why=why))
+    remark = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: {then}"
+    return replace(look, shown=replace(look.shown, remarks=(remark,)))
 
 
 def _sides(estimate: Paired | RankEstimate, band: Band) -> tuple[float, Word]:
@@ -293,7 +293,7 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     shown = Verdict("compatible", own.mean, own.mean - half, own.mean + half, n, level, unlike=unlike)
     word: Word = "confirmed" if inside <= outside else "refuted"
     return Look(
-        replace(shown, why=f"printed {claim.printed}"),
+        replace(shown, remarks=(f"printed {claim.printed}",)),
         {"side": (min(1.0, 2 * min(inside, outside)), word)},
         _question(claim, values[None, :]),
     )
@@ -302,11 +302,12 @@ def printed(claim: Value, values: Array, level: float) -> Look:
 def reported(values: Array) -> Verdict:
     """Numbers that are shown and not judged, with Student's interval of their mean; NaN and ∞ left out."""
     finite = values[np.isfinite(values)]
+    lost = len(values) - len(finite)
+    remarks = (_lost(lost, len(values)),) if lost else ()
     if not len(finite):
-        return Verdict("reported", seeds=len(values), why=_lost(len(values), len(values)))
+        return Verdict("reported", seeds=len(values), remarks=remarks)
     estimate = student(finite)
-    why = _lost(len(values) - len(finite), len(values)) if len(finite) < len(values) else ""
-    return Verdict("reported", estimate.mean, estimate.low, estimate.high, len(values), 0.95, why=why)
+    return Verdict("reported", estimate.mean, estimate.low, estimate.high, len(values), 0.95, remarks=remarks)
 
 
 def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
@@ -324,19 +325,20 @@ def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
         )
         return replace(shown, word="confirmed" if least <= shown.found <= most else "refuted")
     near = abs(shown.found - float(claim.printed or nan)) <= claim.rounding
-    why = f"printed {claim.printed} ± {short(claim.rounding)}"
-    return replace(shown, word="confirmed" if near else "refuted", why=why)
+    remark = f"printed {claim.printed} ± {short(claim.rounding)}"
+    return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
 
 
 def _exact(said: Mapping[str, float], numbers: Mapping[str, float], shown: Verdict) -> Verdict:
     if said.keys() != numbers.keys():
-        return replace(shown, word="refuted", why=f"{len(numbers)} numbers where {len(said)} are printed")
+        remark = f"{len(numbers)} numbers where {len(said)} are printed"
+        return replace(shown, word="refuted", remarks=(remark,))
     wrong = [name for name, value in said.items() if not isclose(value, numbers[name], rel_tol=EQUAL)]
     if not wrong:
         return replace(shown, word="confirmed")
     first = wrong[0]
     where = f"{first}: " if first else ""
-    return replace(shown, word="refuted", found=numbers[first], why=f"{where}printed {said[first]:g}")
+    return replace(shown, word="refuted", found=numbers[first], remarks=(f"{where}printed {said[first]:g}",))
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:

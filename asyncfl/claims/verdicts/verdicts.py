@@ -72,7 +72,7 @@ def looks(claim: Claim, values: Values) -> list[Look]:
     reached = plan.reached(len(seeds))
     if not reached:
         few = f"{len(seeds)} of the {plan.seeds[0]} seeds of the first look"
-        return [Look(Verdict("not run", seeds=len(seeds), why=few))]
+        return [Look(Verdict("not run", seeds=len(seeds), remarks=(few,)))]
     if isinstance(claim, Value) and claim.band is None:
         return [_of_plan(rules.tested(claim, table, plan.level(reached[-1])), plan, reached[-1])]
     return [
@@ -137,7 +137,7 @@ def _open(
     for p, word in (look.tests[name] for name in sorted(look.tests)):  # equality, before a side
         if p <= ERROR:
             but = f"{word} but for the other tests of its row"
-            verdict = replace(verdict, why=f"{but}; {look.shown.why}" if look.shown.why else but)
+            verdict = replace(verdict, remarks=(but, *look.shown.remarks))
     if look.lean:
         verdict = replace(verdict, word=look.lean)
     if verdict.word in {"undecided", "leans for", "leans against"} and verdict.more is None:
@@ -148,5 +148,5 @@ def _open(
 def _with_reason(claim: Claim, verdict: Verdict) -> Verdict:
     """A verdict as shown: none where the entry gives a reason for that; with the reason for no effect."""
     if claim.unjudged and verdict.word != "not run":
-        return replace(verdict, word="reported", p=nan, adjusted=nan, why=claim.unjudged, more=None)
-    return replace(verdict, why=claim.seen) if verdict.word == "no effect" and claim.seen else verdict
+        return replace(verdict, word="reported", p=nan, adjusted=nan, remarks=(claim.unjudged,), more=None)
+    return replace(verdict, remarks=(claim.seen,)) if verdict.word == "no effect" and claim.seen else verdict

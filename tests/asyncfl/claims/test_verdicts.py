@@ -103,9 +103,9 @@ def test_what_is_open_is_told_as_of_the_last_look() -> None:
     noise = stream(22, "row").normal(0, 0.1, (6, 16))
     values = {one.id: pair([*noise[at]]) for at, one in enumerate(row[1:], 1)}
     begun = rules.verdicts({one.id: one for one in row}, values | {row[0].id: pair(first)})[row[0].id]
-    assert begun.word == "leans for" and begun.why == "confirmed but for the other tests of its row"
+    assert begun.word == "leans for" and begun.remarks == ("confirmed but for the other tests of its row",)
     ended = rules.verdicts({one.id: one for one in row}, values | {row[0].id: pair(first + later)})[row[0].id]
-    assert (ended.word, ended.why) == ("undecided", "")
+    assert (ended.word, ended.remarks) == ("undecided", ())
     assert ended.more is None or ended.more > 16
 
 
@@ -127,9 +127,9 @@ def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
 
 def test_zero_in_every_seed_is_no_effect_and_gives_its_reason() -> None:
     one = judge(BETTER, pair([0.0] * 5))
-    assert (one.word, one.why) == ("no effect", "exactly 0 in every seed")
+    assert (one.word, one.remarks) == ("no effect", ("exactly 0 in every seed",))
     known = BETTER.model_copy(update={"seen": "β only rescales time."})
-    assert judge(known, pair([0.0] * 5)).why == "β only rescales time."
+    assert judge(known, pair([0.0] * 5)).remarks == ("β only rescales time.",)
     assert judge(BETTER, pair(TIE)).word == "undecided"
     assert judge(SAME, pair([0.0] * 6)).word == "confirmed"
 
@@ -150,7 +150,8 @@ def test_no_look_before_its_seeds_and_none_after_a_decision() -> None:
     """Decided at 8 seeds, a claim stays so whatever later seeds say; 7 seeds decide nothing."""
     first = [0.05, 0.06, 0.04, 0.05, 0.06, 0.05, 0.04, 0.05]
     early = rules.judge(BETTER, pair(first[:7]))
-    assert (early.word, early.why, early.more) == ("not run", "7 of the 8 seeds of the first look", None)
+    assert (early.word, early.more) == ("not run", None)
+    assert early.remarks == ("7 of the 8 seeds of the first look",)
     at_8 = rules.judge(BETTER, pair(first))
     later = rules.judge(BETTER, pair([*first, *[-0.2] * 56]))
     assert (at_8.word, at_8.seeds, later) == ("confirmed", 8, at_8)
@@ -194,7 +195,7 @@ def test_rows_do_not_share_their_error() -> None:
 
 def test_an_entry_that_is_not_judged_shows_its_numbers_and_why() -> None:
     one = judge(BETTER.model_copy(update={"unjudged": "No sentence claims it."}), pair(WIN))
-    assert (one.word, one.why) == ("reported", "No sentence claims it.")
+    assert (one.word, one.remarks) == ("reported", ("No sentence claims it.",))
     assert one.found == pytest.approx(np.mean(WIN))
 
 
@@ -253,10 +254,10 @@ def test_where_runs_collapse_signs_decide() -> None:
     for low in (nan, 0.3):
         found = judge(BETTER, samples(a=better, b=[low, *worse[1:]]))
         assert (found.word, found.p) == ("confirmed", pytest.approx(2 / 2**7))
-        assert found.why == "1 of 7 seeds collapse: the sign test decides"
+        assert found.remarks == ("1 of 7 seeds collapse: the sign test decides",)
         assert found.found == pytest.approx(0.2, abs=0.05)
     most = judge(BETTER, samples(a=better, b=[0.1] * 4 + [0.7] * 3))
-    assert most.why == "4 of 7 seeds collapse: the sign test decides"
+    assert most.remarks == ("4 of 7 seeds collapse: the sign test decides",)
     few = judge(BETTER, samples(a=better[:3], b=[nan, 0.1, 0.2]))
     assert few.word == "leans for"
     assert judge(BETTER, samples(a=[nan, nan], b=[nan, nan])).word == "undecided"
@@ -264,9 +265,7 @@ def test_where_runs_collapse_signs_decide() -> None:
     assert judge(contrast, samples(term_1=[1, nan], term_2=[0, 0])).word == "undecided"
     assert judge(contrast, samples(term_1=better, term_2=[0.3, *worse[1:]])).p == pytest.approx(2 / 2**7)
     loss = claim("better", a={}, b={}, metric="fp/loss")
-    assert (
-        "sign" not in judge(loss, samples(a=better, b=[0.1, *worse[1:]])).why
-    )  # a small loss is no collapse
+    assert not judge(loss, samples(a=better, b=[0.1, *worse[1:]])).remarks  # a small loss is no collapse
 
 
 def test_a_contrast_sees_the_interaction_and_nothing_else() -> None:
@@ -290,7 +289,7 @@ def test_a_fitted_exponent_is_a_contrast_of_logarithms() -> None:
     first = np.array([100, 104, 97, 101, 99.0, 102, 98, 101])
     assert judge(law, samples(term_1=first, term_2=first / 4)).word == "confirmed"
     assert judge(law, samples(term_1=first, term_2=first / 2)).word == "refuted"
-    assert judge(law, samples(term_1=[1, 2], term_2=[0, 1])).why == "a value that has no logarithm"
+    assert judge(law, samples(term_1=[1, 2], term_2=[0, 1])).remarks == ("a value that has no logarithm",)
 
 
 def test_fiellers_interval_has_its_coverage() -> None:
@@ -335,7 +334,8 @@ def test_a_ratio_of_spreads() -> None:
     assert judge(steadier, samples(top_1=wide, bottom_1=np.zeros(24))).word == "undecided"
     wide[0] = 0.1
     shown = judge(steadier, samples(top_1=wide, bottom_1=narrow))
-    assert (shown.word, shown.why) == ("undecided", "1 of 24 seeds collapse: no test of spreads decides")
+    assert shown.word == "undecided"
+    assert shown.remarks == ("1 of 24 seeds collapse: no test of spreads decides",)
     assert shown.found > 4
 
 
@@ -346,7 +346,7 @@ def test_where_runs_collapse_a_ratio_is_that_of_the_typical_seed() -> None:
     noise = stream(12, "typical").normal(0, 0.01, 20)
     numbers = {"top_1": 0.75 + noise, "top_2": lower, "bottom_1": lower}
     one = judge(gain, samples(**numbers))
-    assert one.word == "confirmed" and one.why == "1 of 20 seeds collapse: the sign test decides"
+    assert one.word == "confirmed" and one.remarks == ("1 of 20 seeds collapse: the sign test decides",)
     assert one.found == pytest.approx(0.5, abs=0.02)
 
 
@@ -475,7 +475,7 @@ def test_holm_keeps_the_family_honest() -> None:
     assert judge(BETTER, pair(weak)).word == "confirmed"
     found = verdicts(family, numbers)
     assert (found["T-row/0"].word, found["T-row/1"].word) == ("confirmed", "undecided")
-    assert found["T-row/1"].why == "confirmed but for the other tests of its row"
+    assert found["T-row/1"].remarks == ("confirmed but for the other tests of its row",)
     assert verdicts({"T-row/1": BETTER}, {"T-row/1": pair(weak)})["T-row/1"].word == "confirmed"
 
 
