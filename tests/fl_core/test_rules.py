@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from enum import IntEnum
 from fractions import Fraction
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,34 +12,19 @@ import torch
 from worlds import Scripted, play, recorded, scenario
 
 from fl_core.arrangements.arrangement import Arrangement
-from fl_core.arrangements.iteration_delay import IterationDelay
-from fl_core.arrangements.rounds import Rounds as FewWorkers
-from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local.scaffold import Scaffold
 from fl_core.local.sgd import SGD
 from fl_core.local.work import LocalWork
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Record, Recorder, run
-from fl_core.scenario import Budget, Scenario
+from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.favas import FAVAS
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
-from fl_core.strategies.rounds.quafl import QuAFL
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.aced import ACED
-from fl_core.strategies.tables.afa_cs import AFACS
-from fl_core.strategies.tables.malenia import Malenia
-from fl_core.strategies.tables.mifa import MIFA
-from fl_core.strategies.tables.ringleader import Ringleader
 from fl_core.timing.availability import Availability
 
 
@@ -128,131 +109,6 @@ def test_2_fedfix_window_includes_an_arrival_at_its_end() -> None:
     assert [e.kind for e in seen] == [Kind.TICK, Kind.ARRIVAL, Kind.ARRIVAL, Kind.TICK] * 2
     # d_i = 2 p_i, so one full step of rate .5 · 2 reaches the optimum.
     assert simulation.server.model.item() == pytest.approx(1)
-
-
-def test_3_version() -> None:
-    """At most one step an event, always +1, a new tensor; staleness counts versions before receive."""
-    seen: list[tuple[int, int]] = []
-    models: list[torch.Tensor] = []
-
-    def receive(server: Server, update: Update) -> None:
-        assert update.staleness == server.version - update.version
-        before = server.model
-        server.step()  # nothing changes, and yet it is a version
-        assert server.version == update.version + update.staleness + 1
-        with pytest.raises(RuntimeError, match="a second step in one event"):
-            server.step()
-        models.append(before)
-
-    def following(server: Server) -> list[int]:
-        seen.append((server.version, server.updates))
-        return server.due
-
-    play(Scripted(on_receive=receive, on_next=following), scenario([1, 3], updates=6))
-    assert seen == [(k, k) for k in range(7)]
-
-    kept = [torch.zeros(1, dtype=torch.float64)]
-
-    def mix(server: Server, update: Update) -> None:
-        old, value = server.model, server.model.clone()
-        kept[0] += 1
-        server.step(model=kept[0])
-        assert torch.equal(old, value)
-        assert server.model is not kept[0]
-
-    play(Scripted(on_receive=mix), scenario(updates=3))
-
-
-def scribble(server: Server, update: Update) -> None:
-    server.model.add_(update.delta)
-
-
-def scribble_and_step(server: Server, update: Update) -> None:
-    server.model.mul_(0.9)
-    server.step(update.delta)
-
-
-def scribble_into_the_new_version(server: Server, update: Update) -> None:
-    server.step(update.delta)
-    server.model.mul_(0.9)
-
-
-def scribble_by_another_name(server: Server, update: Update) -> None:
-    memory = server.memory
-    memory.average = getattr(memory, "average", server.model)
-    memory.average.mul_(0.9).add_(0.1 * server.model)
-    server.step(update.delta)
-
-
-def scribble_into_the_start(server: Server, update: Update) -> None:
-    server.step(update.delta)
-    if update.staleness:
-        update.start.add_(1)
-
-
-@pytest.mark.parametrize(
-    ("receive", "what"),
-    [
-        *((scribble, "the server's model"), (scribble_and_step, "the server's model")),
-        (scribble_into_the_new_version, "the server's model"),
-        (scribble_by_another_name, "the server's model"),
-        (scribble_into_the_start, "update.start"),
-    ],
-)
-def test_3_a_strategy_that_writes_into_a_version_is_named(receive: Any, what: str) -> None:
-    """One line, in the event in which it happens."""
-    with pytest.raises(RuntimeError, match=rf"^Scripted changes {what} in place, a version that .*clone\(\)"):
-        play(Scripted(on_receive=receive), scenario([1, 3]))
-
-
-@pytest.mark.parametrize("method", ["on_begin", "on_next"])
-def test_3_nor_may_other_methods_write(method: str) -> None:
-    """Before the first event, and when it is asked whom to send to."""
-
-    def write(server: Server) -> list[int]:
-        server.model.zero_()
-        return server.due
-
-    with pytest.raises(RuntimeError, match="Scripted changes the server's model in place"):
-        play(Scripted(**{method: write}), scenario())
-
-
-def test_3_the_model_is_not_set_either() -> None:
-    """As in `server.model += update.delta`."""
-
-    def receive(server: Server, update: Update) -> None:
-        server.model = server.model + update.delta
-
-    with pytest.raises(AttributeError, match=r"server\.model has no setter: make a new .* server\.step"):
-        play(Scripted(on_receive=receive), scenario([1, 3]))
-
-
-@pytest.mark.parametrize("given", [3.0, torch.ones(2)], ids=["number", "shape"])
-def test_3_a_step_is_a_tensor_as_long_as_the_model(given: Any) -> None:
-    for asked in ({"delta": given}, {"model": given}):
-        with pytest.raises(TypeError, match=r"server\.step: must be a tensor of shape \[1\], not "):
-            play(Scripted(on_receive=lambda server, _, asked=asked: server.step(**asked)), scenario([1, 3]))
-
-
-def test_3_an_update_is_the_strategys_own() -> None:
-    """It may scale what it received in place: nobody else holds it."""
-
-    def receive(server: Server, update: Update) -> None:
-        server.step(update.delta.mul_(0.5).add_(0 * update.gradient.mul_(2)))
-
-    def out_of_place(server: Server, update: Update) -> None:
-        server.step(0.5 * update.delta)
-
-    for execution in (None, AllInFlight()):
-        found = [
-            run(
-                Experiment(scenario=scenario([1, 3, 2]), strategy=Scripted(on_receive=method)),
-                None,
-                execution,
-            )
-            for method in (receive, out_of_place)
-        ]
-        assert found[0].curve == found[1].curve
 
 
 def test_a_strategy_without_receive_is_told_what_to_write() -> None:
@@ -553,41 +409,6 @@ def test_11_time_is_exact() -> None:
     assert [fixed.lengths(i, 0) * fixed.lengths.clock.unit for i in range(4)] == times
 
 
-def test_12_budget() -> None:
-    """N iterations, U updates, or before the first event later than T, whichever comes first."""
-    ends = {}
-    for budget in ({"updates": 5}, {"time": 4}, {"updates": 99, "iterations": 3}, {"updates": 5, "time": 4}):
-        simulation, seen = play(ASGD(), scenario([1, 2], **budget))
-        ends[tuple(budget)] = (simulation.reason, len(seen), seen[-1].time)
-    assert ends == {
-        ("updates",): ("budget of client updates", 5, 4),  # arrivals at 1, 2, 2, 3, 4, 4
-        ("time",): ("budget of virtual time", 6, 4),
-        ("updates", "iterations"): ("budget of server iterations", 3, 2),
-        ("updates", "time"): ("budget of client updates", 5, 4),
-    }
-    with pytest.raises(ValueError, match="needs 'updates' or 'time'"):
-        Budget(iterations=5)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "budget", "shares"),
-    [
-        (ASGD(), {"updates": 10}, [1 / 10, 2 / 10, 3 / 10, 4 / 10, 5 / 10, 6 / 10]),
-        (ASGD(), {"updates": 10, "time": 5}, [1 / 5, 2 / 5, 2 / 5, 3 / 5, 4 / 5, 4 / 5]),
-        (FedAvg(), {"updates": 20, "iterations": 4}, [1 / 20, 1 / 4, 1 / 4, 2 / 4, 2 / 4, 3 / 4]),
-    ],
-    ids=["updates", "time", "iterations"],
-)
-def test_12_the_largest_share_of_a_budget_that_is_used_up(
-    strategy: Strategy, budget: dict[str, int], shares: list[float]
-) -> None:
-    """Arrivals at 1, 2, 2, 3, 4, 4; rounds of both clients end at 2, 4, 6."""
-    simulation = Simulation(Experiment(scenario=scenario([1, 2], **budget), strategy=strategy))
-    assert simulation.share == 0
-    found = [simulation.share for _ in simulate(simulation)]
-    assert found[: len(shares)] == pytest.approx(shares)
-
-
 def test_13_evaluation_marks() -> None:
     """Marks at k/E of every budget, each version once, the end always."""
 
@@ -621,54 +442,6 @@ def test_13_evaluation_marks() -> None:
     assert rows(FedAvg(), times=[1, 2], updates=5, evaluations=1)[-1] == (2, 5, 5)
 
 
-def test_14_divergence() -> None:
-    """A rate far too large ends the run as diverged, before the update reaches the strategy."""
-    received = []
-
-    def receive(server: Server, update: Update) -> None:
-        assert torch.isfinite(update.delta).all()
-        received.append(update)
-        server.step(update.delta)
-
-    record = recorded(Scripted(local_lr=1e200, on_receive=receive), scenario([1, 1], updates=50)).record
-    assert record.status == "diverged"
-    assert "not finite" in record.reason
-    assert 0 < len(received) < 10
-    assert record.curve  # what was known before is kept
-
-
-def test_14_an_update_that_is_not_finite_ends_the_run_before_anyone_takes_it() -> None:
-    """Centres 0 and 1, η_l = 1e200: the second client moves to 1e200 at time 1, by −1e400 at time 2."""
-    received = []
-
-    def receive(server: Server, update: Update) -> None:
-        received.append((update.client, float(update.delta)))
-        server.step(update.delta)
-
-    simulation, _ = play(Scripted(local_lr=1e200, on_receive=receive), scenario([1, 1], updates=50))
-    assert received == [(0, 0.0), (1, 1e200), (0, 0.0)]
-    assert simulation.server.updates == 3
-    assert simulation.status == "diverged"
-    assert simulation.reason == "the update of client 1 at time 2 is not finite"
-
-
-def test_14_a_model_that_is_not_finite_ends_the_run_whatever_its_loss() -> None:
-    """A coordinate without any effect on the loss may be infinite all the same."""
-    infinite = torch.tensor([0.0, float("inf")], dtype=torch.float64)
-    where = scenario([1], centres=[[1.0, 1.0]], updates=10, evaluations=10)
-    strategy = Scripted(on_receive=lambda server, update: server.step(infinite))
-    recorder = Recorder(Simulation(Experiment(scenario=where, strategy=strategy)))
-    world = recorder.simulation.world
-    seen = world.evaluate(recorder.simulation.server.model)
-    world.evaluate = lambda model: seen  # type: ignore[method-assign]
-    recorder.start()
-    assert recorder.simulation.status == "running"
-    for event in simulate(recorder.simulation):
-        recorder.see(event)
-    assert recorder.simulation.status == "diverged"
-    assert recorder.simulation.reason == "version 1 is not finite"
-
-
 def test_a_watcher_is_called_after_each_evaluation_of_a_run() -> None:
     """Between the first model and the end: one step at a time, a mark after every second."""
     rows: list[list[float]] = []
@@ -679,150 +452,6 @@ def test_a_watcher_is_called_after_each_evaluation_of_a_run() -> None:
     times = [0, 2, 4, 6, 8, 10]
     assert rows == [times[:length] for length in (2, 3, 4, 5, 6)]
     assert [row["time"] for row in record.curve] == times
-
-
-STRATEGIES = [
-    FedAvg(local=Scaffold(steps=2)),
-    FedFix(period=Fraction(1, 3)),
-    FedBuff(buffer=2, concurrency=3),
-    CA2FL(buffer=2, concurrency=3),
-    ACE(local=Scaffold()),
-    ASGD(concurrency=2),
-    FAVAS(local=SGD(steps=3), period=Fraction(3, 2)),
-    QuAFL(local=SGD(steps=3), period=Fraction(3, 2)),
-]
-
-
-def resumed_everywhere(experiment: Experiment, folder: Path) -> Record:
-    """The record of a run that is saved after every event and taken up again by new objects."""
-    recorder = Recorder(Simulation(experiment))
-    recorder.start()
-    saved = folder / "checkpoint.pt"
-    while recorder.simulation.status == "running":
-        for event in simulate(recorder.simulation):
-            recorder.see(event)
-            break
-        checkpoint.save(recorder, saved)
-        recorder = Recorder(Simulation(experiment))
-        checkpoint.load(recorder, saved)
-    return recorder.finish()
-
-
-@pytest.mark.parametrize(
-    "strategy",
-    [pytest.param(one, marks=() if one.name == "fedfix" else pytest.mark.slow) for one in STRATEGIES],
-    ids=lambda strategy: strategy.name,
-)
-def test_15_checkpoint_between_any_two_events(strategy: Any, tmp_path: Path) -> None:
-    """Saved after every event and taken up by new objects: the same curve, bit for bit."""
-    away = {"name": "dropouts", "share": 0.3, "at": 3, "back": 8}
-    where = scenario([1, 2, "5/2", 4], noise=0.5, availability=away, updates=30)
-    experiment = Experiment(scenario=where, strategy=strategy, seed=3)
-    whole, resumed = run(experiment), resumed_everywhere(experiment, tmp_path)
-    assert resumed.curve == whole.curve
-    assert resumed.arrivals == whole.arrivals
-    assert (resumed.status, resumed.reason) == (whole.status, whole.reason)
-
-
-def test_15_absences_go_on_where_they_were(tmp_path: Path) -> None:
-    """Of a law that makes one absence after the other: none is skipped, and none comes twice."""
-    away = {"name": "spells", "mean_on": "1/2", "mean_off": "1/4"}
-    where = scenario([1, "1/2", "3/2"], availability=away, updates=15)
-    experiment = Experiment(scenario=where, strategy=ASGD())
-    whole, resumed = run(experiment), resumed_everywhere(experiment, tmp_path)
-    assert whole.curve[-1]["time"] > 4 * 3 / 4  # four absences of each client on average
-    assert resumed.arrivals == whole.arrivals
-
-
-class Count(IntEnum):
-    """A number that is more than a number."""
-
-    ONE = 1
-
-
-REFUSED = [
-    *((np.float64(0.5), "numpy.float64"), (np.int64(3), "numpy.int64"), (np.zeros(2), "numpy.ndarray")),
-    *((Fraction(1, 3), "fractions.Fraction"), (deque([1]), "collections.deque"), ({1, 2}, "builtins.set")),
-    *((defaultdict(int), "collections.defaultdict"), (Counter("a"), "collections.Counter")),
-    *((Count.ONE, "test_rules.Count"), (SimpleNamespace(), "types.SimpleNamespace")),
-]
-
-
-def save_with(value: Any, path: Path) -> None:
-    """A run whose strategy keeps `value` as `server.memory.kept` is saved."""
-    simulation = Simulation(Experiment(scenario=scenario(), strategy=ASGD()))
-    simulation.server.memory.kept = value
-    checkpoint.save(Recorder(simulation), path)
-
-
-@pytest.mark.parametrize(("value", "kind"), REFUSED, ids=[kind for _, kind in REFUSED])
-def test_15_what_would_not_come_back_is_refused_when_it_is_saved(
-    value: Any, kind: str, tmp_path: Path
-) -> None:
-    """By its key and type, however deep it lies; and no file is left."""
-    nested = {"table": [0, (1.5, value)]}
-    for kept, where in ((value, "kept"), (nested, "kept['table'][1][1]")):
-        with pytest.raises(TypeError) as error:
-            save_with(kept, tmp_path / "checkpoint.pt")
-        assert str(error.value) == (
-            f"server.memory.{where} is a {kind}: a run can save tensors, Python's own numbers, strings and "
-            "None, and lists, tuples and dicts of these"
-        )
-    assert not list(tmp_path.iterdir())
-
-
-def test_15_a_key_that_would_not_come_back_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"server\.memory\.kept\[np\.int64\(3\)\] is a numpy\.int64"):
-        save_with({np.int64(3): 1}, tmp_path / "checkpoint.pt")
-
-
-@pytest.mark.parametrize("rubbish", [b"", b"no checkpoint", b"PK\x03\x04"])
-def test_15_a_damaged_checkpoint_is_named(rubbish: bytes, tmp_path: Path) -> None:
-    saved = tmp_path / "checkpoint.pt"
-    saved.write_bytes(rubbish)
-    recorder = Recorder(Simulation(Experiment(scenario=scenario(), strategy=ASGD())))
-    with pytest.raises(ValueError, match=rf"^{saved} is damaged or of an earlier version of asyncfl$"):
-        checkpoint.load(recorder, saved)
-
-
-def test_15_no_damage_to_a_checkpoint_changes_a_result(tmp_path: Path) -> None:
-    """A flipped bit, a page of zeros, a lost end: refused before anything is used, or the same result."""
-    experiment = Experiment(scenario=scenario(noise=0.5, updates=12), strategy=ACE())
-    recorder = Recorder(Simulation(experiment))
-    recorder.start()
-    for _, event in zip(range(6), simulate(recorder.simulation), strict=False):
-        recorder.see(event)
-    saved = tmp_path / "checkpoint.pt"
-    checkpoint.save(recorder, saved)
-    whole, truth = saved.read_bytes(), run(experiment)
-    bits = range(0, 8 * len(whole), 101)
-    damaged = [
-        whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :] for bit in bits
-    ]
-    damaged += [whole[:at] + bytes(512) + whole[at + 512 :] for at in range(0, len(whole), 512)]
-    damaged += [whole[:at] for at in range(0, len(whole), 512)]
-    for content in damaged:
-        if content == whole:  # a page that is zero anyway
-            continue
-        saved.write_bytes(content)
-        recorder = Recorder(Simulation(experiment))
-        try:
-            checkpoint.load(recorder, saved)
-        except ValueError:
-            continue
-        for event in simulate(recorder.simulation):
-            recorder.see(event)
-        record = recorder.finish()
-        assert (record.curve, record.arrivals) == (truth.curve, truth.arrivals)
-
-
-def test_15_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    """A clear sentence, not a silently wrong state."""
-    saved = tmp_path / "checkpoint.pt"
-    checkpoint.save(Recorder(Simulation(Experiment(scenario=scenario(), strategy=ASGD()))), saved)
-    other = Recorder(Simulation(Experiment(scenario=scenario(), strategy=ASGD(), seed=1)))
-    with pytest.raises(ValueError, match="checkpoint of another run"):
-        checkpoint.load(other, saved)
 
 
 class Rounds(Arrangement):
@@ -845,165 +474,3 @@ def test_an_arrangement_stands_in_for_next_and_versions_are_kept() -> None:
     assert [event.staleness for event in seen] == [0, 0, 1, 1, 2, 2, 2, 2]
     assert [event.time for event in seen] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert sorted(simulation.state.versions) == [2, 3, 4]
-
-
-TABLES = [ACE(), ACED(), AFACS(start="first_pass"), ACE(form="direct"), ACED(stamp="model", max_age=2)]
-SENDERS: list[dict[str, Any]] = [
-    {"arrangement": IterationDelay(mean=3)},
-    {"arrangement": FewWorkers(workers=2)},
-    {"concurrency": 2},
-]
-
-
-@pytest.mark.parametrize("how", SENDERS, ids=["iteration delay", "rounds", "concurrency"])
-@pytest.mark.parametrize("strategy", TABLES, ids=lambda strategy: strategy.label())
-def test_16_first_pass(strategy: Any, how: dict[str, Any]) -> None:
-    """The first n updates are one of each client, at version 0, by their lengths; then one step."""
-    where = scenario([3, 1, 4, 2, 5, 5], noise=0.5, updates=40)
-    where = where.model_copy(update={"arrangement": how.get("arrangement")})
-    strategy = strategy.model_copy(update={"concurrency": how.get("concurrency")})
-    simulation = Simulation(Experiment(scenario=where, strategy=strategy))
-    first, deltas, after = [], {}, None
-    for event in simulate(simulation):
-        if len(first) < 6:
-            assert simulation.server.in_flight >= 5 - len(first)
-            assert event.stepped == (len(first) == 5)
-            first.append((event.time, event.client, event.staleness))
-            assert simulation.arrived is not None
-            deltas[event.client] = simulation.arrived.delta
-            after = simulation.server.model
-    assert first == [(1, 1, 0), (2, 3, 0), (3, 0, 0), (4, 2, 0), (5, 4, 0), (5, 5, 0)]
-    assert simulation.server.updates == 40
-    # K = 1 and η_g = 1: the mean of all clients' updates, of w^0 = 0
-    mean = torch.stack([deltas[client] for client in range(6)]).mean(0)
-    torch.testing.assert_close(after, mean, rtol=0, atol=1e-12)
-
-
-def test_16_first_pass_waits_for_absent_clients(tmp_path: Path) -> None:
-    """Two clients come at 10: they begin then; saved and resumed after each event, it is the same run."""
-    away = {"name": "dropouts", "share": 0.5, "at": 0, "back": 10}
-    where = scenario([1, 2, 3, 4], noise=0.5, availability=away, updates=20)
-    where = where.model_copy(update={"arrangement": IterationDelay()})
-    experiment = Experiment(scenario=where, strategy=ACE())
-    late = leaving(where)
-    simulation = Simulation(experiment)
-    seen = [event for event in simulate(simulation) if event.kind is Kind.ARRIVAL]
-    assert [event.staleness for event in seen[:4]] == [0] * 4
-    assert {event.client for event in seen[:2]} == {0, 1, 2, 3} - set(late)
-    assert [(event.client, event.time) for event in seen[2:4]] == [(i, 11 + i) for i in late]
-    assert all(event.began == 10 for event in seen[2:4])
-    assert [event.version for event in seen[:6]] == [0, 0, 0, 1, 2, 3]
-    assert resumed_everywhere(experiment, tmp_path).curve == run(experiment).curve
-
-
-def test_16_when_all_heard_sends_as_usual_and_waits_for_clients_not_for_arrivals() -> None:
-    """Drawn one by one, clients come twice before the last is heard: no step until then, or after that."""
-    for strategy, after in (
-        *((ACE(start="when_all_heard"), 1), (ACED(start="when_all_heard"), 1)),
-        *((MIFA(), 0), (MIFA(start="next_round"), 1)),
-    ):
-        where = scenario([1] * 8, updates=60).model_copy(update={"arrangement": IterationDelay()})
-        simulation, seen = play(strategy, where)
-        first = next(number for number, event in enumerate(seen) if event.stepped)
-        filled = first - after  # the arrival that fills the table
-        assert len({event.client for event in seen[: filled + 1]}) == 8
-        assert len({event.client for event in seen[:filled]}) == 7
-        assert filled + 1 > 8  # in this draw; with n arrivals it would be 8
-        assert simulation.server.version == 60 - first
-
-
-def test_16_mifa_from_zeros_steps_after_its_first_round() -> None:
-    """Of four clients two are there: the step is their mean update, halved by two rows of zeros."""
-    away = {"name": "dropouts", "share": 0.5, "at": 0, "back": 50}
-    centres = [[4.0]] * 4
-    where = scenario([1] * 4, centres=centres, availability=away, updates=2)
-    zeros, _ = play(MIFA(start="zeros", local_lr=0.5), where)
-    assert (zeros.server.version, zeros.server.model.item()) == (1, 1.0)  # ½ · ½ · 4
-    waits, _ = play(MIFA(local_lr=0.5), where)
-    assert waits.server.version == 0
-
-
-def leaving(where: Scenario) -> list[int]:
-    """The clients that are ever absent."""
-    law, n = where.timing.availability, where.problem.clients
-    return [client for client in range(n) if list(law.absences(client, n, seed=0))]
-
-
-@pytest.mark.parametrize(
-    "strategy",
-    [ACE(), ACE(start="when_all_heard"), ACED(), AFACS(start="first_pass"), MIFA(), Malenia(), Ringleader()],
-    ids=lambda strategy: strategy.label(),
-)
-def test_17_stalled_at_once_by_clients_that_never_come(strategy: Any) -> None:
-    """Two of five are away for good from time 0: nothing is computed, and they are named."""
-    away = {"name": "dropouts", "share": 0.4, "at": 0}
-    where = scenario([1, 2, 3, 4, 5], availability=away, updates=100)
-    recorder = recorded(strategy, where)
-    record = recorder.record
-    first, second = leaving(where)
-    assert record.status == "stalled"
-    assert record.reason == f"waiting for clients that left permanently: {first}, {second}"
-    assert recorder.simulation.server.updates == 0
-    assert [row["iteration"] for row in record.curve] == [0]
-
-
-@pytest.mark.parametrize(("lost", "said"), [(10, ""), (11, " …")])
-def test_17_ten_lost_clients_are_named(lost: int, said: str) -> None:
-    """Of more than that, the first ten."""
-    away = {"name": "dropouts", "share": lost / 12, "at": 0}
-    where = scenario([1] * 12, availability=away, updates=100)
-    simulation, _ = play(ACE(), where)
-    named = ", ".join(map(str, leaving(where)[:10]))
-    assert simulation.reason == f"waiting for clients that left permanently: {named}{said}"
-
-
-def test_17_other_strategies_go_on_without_them() -> None:
-    """From zeros, or without a table, a lost client is no reason to stop."""
-    away = {"name": "dropouts", "share": 0.4, "at": 0}
-    for strategy in (AFACS(), MIFA(start="zeros"), CA2FL(buffer=2), ASGD(), FedAvg()):
-        simulation, _ = play(strategy, scenario([1, 2, 3, 4, 5], availability=away, updates=30))
-        assert (simulation.status, simulation.server.updates) == ("done", 30)
-
-
-@pytest.mark.parametrize("strategy", [FedAvg(), FedFix(), ASGD(), ACE()])
-def test_17_stalled_where_all_clients_left_before_any_update(strategy: Strategy) -> None:
-    all_leave = scenario([3, 3, 1], availability={"name": "dropouts", "share": 1, "at": 0}, updates=100)
-    simulation, seen = play(strategy, all_leave)
-    assert (simulation.status, simulation.reason) == ("stalled", "no client is left, and no update came")
-    assert seen == []
-
-
-def test_17_stalled_when_the_last_job_of_a_lost_client_is_in() -> None:
-    """Client 1 leaves at 2 and delivers at 3: Ringleader's rounds need it again, ACE's steps do not."""
-    away = {"name": "dropouts", "share": 0.5, "at": 2}
-    where = scenario([3, 3], availability=away, updates=40)
-    (lost,) = leaving(where)
-    ringleader, seen = play(Ringleader(), where)
-    assert ringleader.status == "stalled"
-    assert ringleader.reason == f"waiting for clients that left permanently: {lost}"
-    # Client 1's update completes the table at 3. The second step of the round is client 0's, at 6 if it is
-    # there; the next round then misses client 1.
-    assert (ringleader.server.version, ringleader.server.now) == ((1, 3) if lost == 0 else (2, 6))
-    assert len(seen) == (2 if lost == 0 else 3)
-    ace, _ = play(ACE(), where)
-    assert (ace.status, ace.server.updates) == ("done", 40)
-
-
-def test_17_stalled_where_all_jobs_wait_at_a_lost_client() -> None:
-    """Its second job never begins: nothing will arrive, although something is in flight."""
-    strategy = Scripted(on_next=lambda server: [0, 0, 1, 1] if server.now == 0 else [])
-    away = {"name": "dropouts", "share": 0.5, "at": 1}
-    simulation, seen = play(strategy, scenario([2, 2], availability=away, updates=9))
-    assert simulation.status == "stalled"
-    assert len(seen) == 3
-    (named,) = simulation.state.flight
-    assert simulation.reason == f"waiting for clients that left permanently: {named}"
-
-
-def test_17_stalled_where_a_buffer_waits_for_more_updates_than_there_are_clients() -> None:
-    """Without a concurrency no client gets a second job before a step."""
-    waiting, seen = play(FedBuff(buffer=4, concurrency=None), scenario([1, 2, 3], updates=9))
-    assert waiting.status == "stalled" and "without a concurrency" in waiting.reason
-    assert (len(seen), waiting.server.version) == (3, 0)
-    going, _ = play(FedBuff(buffer=4, concurrency=3), scenario([1, 2, 3], updates=9))
-    assert (going.status, going.server.version) == ("done", 2)

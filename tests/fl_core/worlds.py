@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from fl_core.arrangements.arrangement import Arrangement
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.recording.recorder import Recorder
+from fl_core.recording import checkpoint
+from fl_core.recording.recorder import Record, Recorder
 from fl_core.scenario import Budget, Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
@@ -99,3 +101,24 @@ class Scripted(Strategy):
 
     def next(self, server: Server) -> Iterable[int | Send]:
         return self.on_next(server)
+
+
+def leaving(where: Scenario) -> list[int]:
+    """The clients that are ever absent."""
+    law, n = where.timing.availability, where.problem.clients
+    return [client for client in range(n) if list(law.absences(client, n, seed=0))]
+
+
+def resumed_everywhere(experiment: Experiment, folder: Path) -> Record:
+    """The record of a run that is saved after every event and taken up again by new objects."""
+    recorder = Recorder(Simulation(experiment))
+    recorder.start()
+    saved = folder / "checkpoint.pt"
+    while recorder.simulation.status == "running":
+        for event in simulate(recorder.simulation):
+            recorder.see(event)
+            break
+        checkpoint.save(recorder, saved)
+        recorder = Recorder(Simulation(experiment))
+        checkpoint.load(recorder, saved)
+    return recorder.finish()

@@ -315,9 +315,9 @@ def _said(reading: Reading, notes: Mapping[str, str]) -> str:
     """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
     reason = _reason(reading)
     means = MEANS[reading.failure] if reading.word == "refuted" else ""
-    told = [means, *remarks(reading.verdict)]
+    all_remarks = [means, *remarks(reading.verdict)]
     elsewhere = ("printed", *filter(None, [reason]))  # under `Claimed`, and in a note
-    said = "; ".join(remark for remark in told if remark and not remark.startswith(elsewhere))
+    said = "; ".join(remark for remark in all_remarks if remark and not remark.startswith(elsewhere))
     return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
 
 
