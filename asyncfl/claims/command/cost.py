@@ -31,24 +31,26 @@ if TYPE_CHECKING:
 def command(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None) -> None:
     """Show what deciding the open claims would still cost, from recorded times of their workloads.
 
-    Nothing runs, but a second of each workload that is met for the first time.
+    With --paper claim by claim, too, the quickest first. Nothing runs, but a second of each workload that is
+    met for the first time.
     """
     papers = papers_of(folder_of_claims, wanted).values()
     every = ("*",) if scale else ()  # claims that need more stand by their scale
     plans = [plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, every)]
-    if larger := say_cost(plans, results_of(folder_of_claims)):
+    if larger := say_cost(plans, results_of(folder_of_claims), by_claim=wanted is not None):
         click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
     for plan in larger:
         chosen = f"--paper {plan.paper.name} --scale {plan.scale} --id '*'"
         click.echo(f"  asyncfl claims run {chosen} --until-decided")
 
 
-def say_cost(plans: list[ClaimPlan], results: Path) -> list[ClaimPlan]:
+def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -> list[ClaimPlan]:
     """Tell what is still open and what deciding it takes; return the plans that need more than two cores."""
     from asyncfl.claims.seconds import ASSUMED
     from benchmarks.tables import print_headed, print_text
 
     rows: list[tuple[str, ...]] = []
+    claims: list[tuple[str, ...]] = []
     larger: list[ClaimPlan] = []
     for plan in plans:
         there = open_claims(plan, results)
@@ -57,7 +59,14 @@ def say_cost(plans: list[ClaimPlan], results: Path) -> list[ClaimPlan]:
             larger.append(plan)
         undecided = f"{len(there)} of {len(plan.claims)}"
         rows.append((plan.paper.title, plan.scale, undecided, str(len(runs)), *total(runs.values())))
-    print_headed(("paper", "scale", "open claims", "runs", "time of one core", "of one GPU"), rows)
+        for waiting in there:
+            times, seeds = waiting.times(waiting.seeds), len(waiting.seeds)
+            claims.append((waiting.claim.id, plan.scale, str(seeds), str(len(times)), *total(times.values())))
+    taken = ("runs", "time of one core", "of one GPU")
+    print_headed(("paper", "scale", "open claims", *taken), rows)
+    if by_claim and claims:
+        click.echo()
+        print_headed(("claim, which may share runs", "scale", "seeds", *taken), claims)
     print_text(ASSUMED)
     return larger
 

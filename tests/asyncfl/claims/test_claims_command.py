@@ -282,6 +282,9 @@ def test_the_cost_counts_a_paper_s_own_scale_where_two_cores_are_enough(
         rows = [re.split("  +", line) for line in said.splitlines() if line.startswith("Toy et al.")]
         assert [scale for _, scale, *_ in rows] == scales
         assert CliRunner().invoke(command, ["run", "--dry-run", "--until-decided", *at]).output == said
+    of_one = CliRunner().invoke(command, ["cost", "--paper", "toy", "--scale", "small", *at]).output
+    [row] = [re.split("  +", line) for line in of_one.splitlines() if line.startswith("T-")]
+    assert row == ["T-better/slow", "small", "3", "6", "12.0 h", "4 min"]  # three seeds of two runs
 
 
 def test_numbers_that_wait_outside_of_mlflow_are_said(
