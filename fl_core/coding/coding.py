@@ -7,6 +7,7 @@ ends keep g, C(v − g) is sent, and g ← g + C(v − g) is received (Richtári
 random-k sends the numbers as they are.
 """
 
+from math import inf
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Coding(Part):
 
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
         """Return what is received of a vector [d]: encoded, then decoded; the vector is left as it is."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no code")
 
     def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
         """Return what is received of a vector [d] by who holds another, `known` [d]."""
@@ -51,7 +52,7 @@ class Coding(Part):
             entries: d, length of the vector.
             word: Bytes of a number that is not coded.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no bytes")
 
     def variance(self, entries: int) -> float:
         """Return ω of an unbiased coding: E C(v) = v and E‖C(v) − v‖² ≤ ω ‖v‖² for v [d]; 0 for others."""
@@ -74,18 +75,59 @@ class Coding(Part):
             rng: The message's random stream.
         """
         if self.feedback == "none":
-            return self.code(vector, rng), None
-        nearer = 1 + self.variance(len(vector))
+            return self._coded(vector, rng), None
+        omega = self.variance(len(vector))
+        if not (isinstance(omega, float | int) and 0 <= omega < inf):
+            raise ValueError(f"{type(self).__name__}.variance returns {omega!r}, not a number of 0 or more")
+        nearer = 1 + omega
         if self.feedback == "ef14":
             whole = vector if memory is None else vector + memory
-            received = self.code(whole, rng) / nearer
+            received = self._coded(whole, rng) / nearer
             return received, whole - received
         known = vector.new_zeros(len(vector)) if memory is None else memory
-        received = known + self.code(vector - known, rng) / nearer
+        received = known + self._coded(vector - known, rng) / nearer
         return received, received.clone()  # whoever receives it may write into it
+
+    def send_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
+        """Return what is received of a vector [d] by who holds another, `known` [d], without feedback."""
+        before = vector._version + known._version
+        received = self.code_near(known, vector, rng)
+        if not (isinstance(received, tuple) and len(received) == 2):
+            pair = "a pair of what is received and whether it was misread"
+            raise TypeError(f"{type(self).__name__}.code_near must return {pair}, not {received!r}")
+        self._must_be_like(vector, received[0], "code_near", wrote=vector._version + known._version != before)
+        return Received(*received)
+
+    def _coded(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
+        before = vector._version
+        received = self.code(vector, rng)
+        self._must_be_like(vector, received, "code", wrote=vector._version != before)
+        return received
+
+    def _must_be_like(self, vector: Tensor, received: Tensor, method: str, *, wrote: bool) -> None:
+        """Raise TypeError unless what is received is like the vector, and RuntimeError if that changed."""
+        here = f"{type(self).__name__}.{method}"
+        if wrote:
+            raise RuntimeError(f"{here} changes what it is given in place: write into a .clone()")
+        if not isinstance(received, Tensor):
+            raise TypeError(f"{here} must return a tensor of shape {tuple(vector.shape)}, not {received!r}")
+        if received.shape != vector.shape or received.dtype is not vector.dtype:
+            given = f"shape {tuple(received.shape)} and {received.dtype}"
+            raise TypeError(f"{here} returns {given}, not {tuple(vector.shape)} and {vector.dtype}")
+        if received.requires_grad:
+            raise TypeError(f"{here} returns what carries a gradient: detach it")
 
 
 def bytes_of(vector: Tensor, coding: Coding | None) -> int:
-    """Return the bytes in which a vector [d] is sent, coded or as it is."""
+    """Return the bytes in which a vector [d] is sent, coded or as it is.
+
+    Raises:
+        TypeError: A coding's bytes are no int, 1 or more.
+    """
     entries, word = vector.shape[-1], vector.element_size()
-    return coding.bytes(entries, word) if coding else entries * word
+    if coding is None:
+        return entries * word
+    size = coding.bytes(entries, word)
+    if isinstance(size, int | np.integer) and size >= 1:
+        return int(size)
+    raise TypeError(f"{type(coding).__name__}.bytes returns {size!r}, not an int of 1 or more")

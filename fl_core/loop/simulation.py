@@ -165,7 +165,7 @@ class Simulation:
                 if not item.finite:  # (14)
                     state.non_finite += 1
                     if not self.refuses:
-                        self.diverge(f"the update of client {client} at time {self.time:g} is not finite")
+                        self.diverge(self._not_finite(item))
                         continue
                 start, before = item.start, item.start._version
                 event = self._arrive(item)
@@ -177,6 +177,12 @@ class Simulation:
                 event = other
             self._check(model, writes)
             yield event
+
+    def _not_finite(self, job: Job) -> str:
+        """Return that an update is not finite, and whether its client was sent such a model."""
+        coding = f" in {self.messages.downlink.reference()}" if self.messages.downlink else ""
+        sent = "" if job.start.isfinite().all() else f", nor is the model that it was sent{coding}"
+        return f"the update of client {job.client} at time {self.time:g} is not finite{sent}"
 
     def _happen(self, kind: Kind, client: int, item: Any) -> Event | None:
         """Let an event happen that is no arrival; return None if no strategy is told."""

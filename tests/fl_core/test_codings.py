@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -252,3 +253,73 @@ def test_without_coding_an_identity_says_nothing_of_it() -> None:
 def test_what_cannot_be_is_refused(links: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         coded(**links)
+
+
+class Own(Coding):
+    """A coding of a user's own, with what its methods return."""
+
+    received: Callable[[torch.Tensor], Any] = torch.clone
+    size: Any = 8
+    omega: Any = 0.0
+
+    def code(self, vector: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        received: torch.Tensor = self.received(vector)
+        return received
+
+    def code_near(self, known: torch.Tensor, vector: torch.Tensor, rng: np.random.Generator) -> Any:
+        return self.received(vector), False
+
+    def bytes(self, entries: int, word: int) -> int:
+        size: int = self.size
+        return size
+
+    def variance(self, entries: int) -> float:
+        omega: float = self.omega
+        return omega
+
+
+@pytest.mark.parametrize("way", ["uplink", "downlink"])
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (
+            {"received": torch.mean},
+            r"code returns shape \(\) and torch\.float64, not \(2,\) and torch\.float64",
+        ),
+        (
+            {"received": torch.Tensor.half},
+            r"code returns shape \(2,\) and torch\.float16, not \(2,\) and torch",
+        ),
+        ({"received": torch.Tensor.numpy}, r"code must return a tensor of shape \(2,\), not array"),
+        ({"received": lambda vector: vector.mul_(2)}, "code changes what it is given in place"),
+        (
+            {"received": lambda vector: vector.clone().requires_grad_()},
+            "code returns what carries a gradient",
+        ),
+        ({"received": torch.mean, "feedback": "ef21"}, r"code returns shape \(\)"),
+        ({"omega": math.nan, "feedback": "ef21"}, "variance returns nan, not a number of 0 or more"),
+        ({"omega": -1.0, "feedback": "ef21"}, r"variance returns -1\.0, not a number of 0 or more"),
+        ({"size": -1}, "bytes returns -1, not an int of 1 or more"),
+        ({"size": math.nan}, "bytes returns nan, not an int of 1 or more"),
+        ({"size": None}, "bytes returns None, not an int of 1 or more"),
+    ],
+)
+def test_what_a_coding_of_ones_own_may_not_return(way: str, fields: dict[str, Any], line: str) -> None:
+    """Else a number would pass for a model, and no bytes, or fewer than none, for a message."""
+    with pytest.raises((RuntimeError, TypeError, ValueError), match=rf"^Own\.{line}"):
+        run(coded(**{way: Own(**fields)}))
+
+
+def test_what_a_coding_near_a_vector_may_not_return() -> None:
+    """QuAFL codes both ways itself."""
+    with pytest.raises(TypeError, match=r"^Own\.code_near returns shape \(\)"):
+        run(coded("quafl", uplink=Own(received=torch.mean)))
+    with pytest.raises(RuntimeError, match=r"^Own\.code_near changes what it is given in place"):
+        run(coded("quafl", downlink=Own(received=lambda vector: vector.mul_(2))))
+
+
+def test_a_run_that_diverges_says_whether_a_client_was_sent_what_is_not_finite() -> None:
+    own = Own(received=lambda vector: vector * math.nan)
+    record = run(coded(downlink=own))
+    assert record.status == "diverged"
+    assert record.reason.endswith(f"is not finite, nor is the model that it was sent in {own.reference()}")

@@ -39,10 +39,10 @@ class QuAFL(Polling):
         s, i, x, y = server.memory.polled, update.client, server.model, update.model
         received, sent = x, y
         if self.downlink:
-            received, wrong = self.downlink.code_near(y, x, server.stream("downlink", server.version))
+            received, wrong = self.downlink.send_near(y, x, server.stream("downlink", server.version))
             server.misread += wrong
         if self.uplink:
-            sent, wrong = self.uplink.code_near(x, y, server.stream("uplink", i, server.version))
+            sent, wrong = self.uplink.send_near(x, y, server.stream("uplink", i, server.version))
             server.misread += wrong
         server.memory.models[i] = (received + s * y) / (s + 1)
         return sent
