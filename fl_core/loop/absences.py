@@ -4,7 +4,7 @@ from itertools import islice
 
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState
-from fl_core.timing.availability import Availability
+from fl_core.timing.availability import Availability, checked
 from fl_core.timing.clock import Clock
 
 
@@ -13,7 +13,7 @@ class Absences:
 
     def __init__(self, law: Availability, state: RunState, clock: Clock, n: int, seed: int) -> None:
         self._state, self._clock = state, clock
-        self._of_clients = [law.absences(client, n, seed) for client in range(n)]
+        self._of_clients = [checked(law, client, n, seed) for client in range(n)]
 
     def resume(self) -> None:
         """Go on after the absences that were read already."""

@@ -27,7 +27,7 @@ from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.roster import Roster
 from fl_core.server.server import Server
-from fl_core.timing.clock import MICRO
+from fl_core.timing.clock import MICRO, exact
 from fl_core.timing.durations import Lengths
 
 PHASE, ARRIVAL, PRESENCE, TICK, LOST = Kind
@@ -66,8 +66,9 @@ class Simulation:
         self.refuses = scenario.non_finite == "refuse"
         timing, n = scenario.timing, self.world.n
         self.service = service or Service()
-        exact_times = (*strategy.times(), *timing.availability.times(), *self.service.times)
-        exact_times += (MICRO,) if timing.network else ()
+        exact_times = (*self.service.times, *([MICRO] if timing.network else []))
+        for part in (strategy, timing.availability):
+            exact_times += exact(part.times(), f"{type(part).__name__}.times")
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
         self.ends = Ends(self.budget, self.lengths.clock, strategy)
         self.state = RunState(

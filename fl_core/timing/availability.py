@@ -38,7 +38,7 @@ class Availability(Part):
             n: The number of clients.
             seed: The seed of the run.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no absences")
 
     def times(self) -> tuple[Fraction, ...]:
         """Return times that the clock must hit exactly, so that every absence is a whole number of ticks."""
@@ -46,6 +46,38 @@ class Availability(Part):
 
     def label(self) -> str:
         return label(self)
+
+
+def checked(law: Availability, client: int, n: int, seed: int) -> Iterator[Absence]:
+    """Return a client's absences under a law, each checked as it is read.
+
+    Raises:
+        TypeError: They cannot be iterated over.
+        ValueError: One is no pair of times, or does not come after the one before.
+    """
+    given = law.absences(client, n, seed)
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{type(law).__name__}.absences must yield absences, not return {given!r}")
+    return given if given is NEVER else _in_order(law, client, given)
+
+
+def _in_order(law: Availability, client: int, absences: Iterable[Absence]) -> Iterator[Absence]:
+    back = Fraction(0)
+    for absence in absences:
+        try:
+            leaves, returns = absence
+            follows = back <= leaves < (math.inf if returns is None else returns) and returns != math.inf
+        except (TypeError, ValueError):
+            follows = False
+        if not follows:
+            raise ValueError(
+                f"{type(law).__name__}.absences yields {absence!r} for client {client}, present from {back} "
+                "on: absences are pairs (leaves, returns) of increasing times; None: never returns"
+            )
+        yield leaves, returns
+        if returns is None:
+            return
+        back = returns
 
 
 class Always(Availability):

@@ -42,6 +42,19 @@ class Clock:
         return ticks * self._numerator / self._denominator
 
 
+def exact(times: Iterable[Fraction], giver: str) -> tuple[Fraction, ...]:
+    """Return times that the clock must hit exactly, checked.
+
+    Raises:
+        TypeError: One is neither a whole number nor a Fraction, or below 0; the text names the giver.
+    """
+    given = tuple(times) if isinstance(times, Iterable) else (times,)
+    for time in given:
+        if not (isinstance(time, int | Fraction) and time >= 0):
+            raise TypeError(f"{giver} gives {time!r}: exact times are whole numbers or Fractions, 0 or more")
+    return given
+
+
 def common_unit(times: Iterable[Fraction]) -> Fraction:
     """Return the largest unit of which all `times` are whole multiples.
 

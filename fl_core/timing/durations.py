@@ -5,7 +5,7 @@ that mean.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import chain
 from typing import ClassVar
@@ -15,8 +15,11 @@ import numpy as np
 from fl_core.parts import FieldError, Part
 from fl_core.streams import Streams
 from fl_core.text import many
-from fl_core.timing.clock import MICRO, Clock, common_unit
+from fl_core.timing.clock import MICRO, Clock, common_unit, exact
 from fl_core.timing.laws import label
+
+EXACT = "an exact number above 0: a whole number, or a Fraction"
+DRAWN = (float, int, np.number, Fraction)  # kinds of numbers of which a length may be drawn
 
 
 class Durations(Part):
@@ -53,7 +56,7 @@ class Durations(Part):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        raise NotImplementedError
+        raise FieldError("durations", f"{self.reference()} has no means")
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
         """Return the length of one job, in virtual time, of a client whose jobs take `mean` on average."""
@@ -74,15 +77,41 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
         ValueError: There is not one for each client, positive and finite.
     """
     lengths = law.means(n, seed)
+    if not isinstance(lengths, Sequence | np.ndarray):
+        raise FieldError("durations", f"{law.reference()}.means must return {n} means, not {lengths!r}")
     if len(lengths) != n:
         raise FieldError("durations", f"{law.reference()} gives {len(lengths)} means for {n} clients")
+    kinds = DRAWN if law.random else (int, Fraction)
     for client, mean in enumerate(lengths):
-        if not 0 < mean < math.inf:
+        if not (isinstance(mean, kinds) and 0 < mean < math.inf):
+            wanted = "a finite number above 0" if law.random else EXACT
             raise FieldError(
                 "durations",
-                f"{law.reference()} gives client {client} jobs of mean length {mean}; "
-                "a mean is a finite number above 0",
+                f"{law.reference()} gives client {client} jobs of mean length {mean}; a mean is {wanted}",
             )
+    return tuple(lengths)
+
+
+def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...]:
+    """Return the lengths of each client's jobs under a law that is not random, checked.
+
+    Raises:
+        ValueError: There are none for a client, or a length is not exact and above 0.
+    """
+    lengths = law.cycles(n, seed)
+    if not isinstance(lengths, Sequence) or len(lengths) != n:
+        what = f"{law.reference()}.cycles must return the lengths of jobs of {n} clients"
+        raise FieldError("durations", f"{what}, not {lengths!r}")
+    for client, cycle in enumerate(lengths):
+        if not isinstance(cycle, Sequence) or not cycle:
+            what = f"{law.reference()}.cycles gives client {client} {cycle!r}"
+            raise FieldError("durations", f"{what}, not the lengths of its jobs in turn")
+        for length in cycle:
+            if not (isinstance(length, int | Fraction) and length > 0):
+                raise FieldError(
+                    "durations",
+                    f"{law.reference()} gives client {client} a job of length {length}; a length is {EXACT}",
+                )
     return lengths
 
 
@@ -97,10 +126,11 @@ class Lengths:
     def __init__(self, law: Durations, n: int, seed: int, exact_times: Iterable[Fraction] = ()) -> None:
         self.law = law
         self.means = means(law, n, seed)
-        cycles = () if law.random else law.cycles(n, seed)
-        own = Clock(law.unit if law.random else common_unit(chain.from_iterable(cycles)))
+        fixed = () if law.random else cycles(law, n, seed)
+        (unit,) = exact((law.unit,), f"{law.reference()}: unit")
+        own = Clock(unit if law.random else common_unit(chain.from_iterable(fixed)))
         self.clock = Clock(common_unit((own.unit, *exact_times)))
-        self._cycles = [tuple(map(self.clock.ticks, cycle)) for cycle in cycles]
+        self._cycles = [tuple(map(self.clock.ticks, cycle)) for cycle in fixed]
         self._means = [float(mean) for mean in self.means]
         self._own_ticks = float(1 / own.unit)  # ticks of the law's own clock in a unit of virtual time
         self._refined = self.clock.ticks(own.unit)  # ticks of `clock` in one of those
@@ -113,7 +143,7 @@ class Lengths:
             ticks = cycle[job % len(cycle)]
         else:
             length = self.law.draw(self._means[client], self._streams.at(client, job))
-            if not 0 <= length < math.inf:
+            if not (isinstance(length, DRAWN) and 0 <= length < math.inf):
                 raise FieldError(
                     "durations",
                     f"{self.law.reference()} drew a job of length {length} for client {client}; "

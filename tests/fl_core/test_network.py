@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from scipy import stats
 from test_golden import CENTRES
 from worlds import Scripted, events, play, scenario
@@ -30,6 +31,7 @@ from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.timing.network.link import Link
 from fl_core.timing.network.network import Network, Way
+from fl_core.timing.network.per_client import PerClient
 
 ONE = Fraction(64, 1_000_000)
 
@@ -413,3 +415,35 @@ def test_bytes_are_a_clock_and_a_budget() -> None:
         15,
         25,
     ]
+
+
+class Links(PerClient):
+    """A law of a user's own, of these rates."""
+
+    given: Any
+
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        values: tuple[Fraction, ...] = self.given
+        return values
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (None, "must return a number for each client, not None"),
+        ([1, 1, 1], "3 given for 2 clients; give one for each"),
+        ([1.5, 1], r"gives client 0 1\.5, not a whole number or a Fraction, 0 or more"),
+        ([1, -1], "gives client 1 -1, not a whole number or a Fraction"),
+        ([1, float("nan")], "gives client 1 nan, not a whole number or a Fraction"),
+    ],
+)
+def test_the_links_of_a_law_of_ones_own_are_exact(given: Any, line: str) -> None:
+    """A rate that is a float was no limit at all."""
+    for field in ("downlink", "latency"):
+        with pytest.raises(ValidationError, match=rf"values: \S*:Links:? {line}"):
+            linked(scenario([1, 1]), **{field: Links(given=given)})
+
+
+def test_whole_numbers_are_rates() -> None:
+    network = Network(downlink=Links(given=[1, 2]))
+    assert network.rates(Way.DOWN, 2, 0) == (Fraction(1), Fraction(2))

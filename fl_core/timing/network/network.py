@@ -7,7 +7,7 @@ from math import inf
 
 from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.timing.network.link import GRAIN, Rate
-from fl_core.timing.network.per_client import NumberOrLaw
+from fl_core.timing.network.per_client import NumberOrLaw, checked
 
 MBIT = 125_000  # bytes
 
@@ -41,10 +41,13 @@ class Network(Frozen):
         """Return each client's Mbit/s [n], infinite without a limit.
 
         Raises:
-            ValueError: The law does not fit n clients.
+            ValueError: The law does not fit n clients, or gives a rate of 0.
         """
-        law = self.downlink if way is Way.DOWN else self.uplink
-        return (inf,) * n if law is None else law.values(n, seed, "rates")
+        law, field = (self.downlink, "downlink") if way is Way.DOWN else (self.uplink, "uplink")
+        rates = (inf,) * n if law is None else checked(law, n, seed, "rates")
+        if min(rates) <= 0:
+            raise FieldError(field, "a link of 0 Mbit/s lets nothing through; rates are above 0")
+        return rates
 
     def capacity(self, way: Way) -> Fraction | float:
         """Return the Mbit/s of a shared link, infinite without a limit."""
@@ -57,14 +60,13 @@ class Network(Frozen):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        return (Fraction(0),) * n if self.latency is None else self.latency.values(n, seed, "latency")
+        return (Fraction(0),) * n if self.latency is None else checked(self.latency, n, seed, "latency")
 
     def check(self, n: int) -> None:
         """Raise ValueError if a law does not fit n clients, or gives a rate of 0."""
         self.latencies(n, seed=0)
-        for way, field in ((Way.DOWN, "downlink"), (Way.UP, "uplink")):
-            if min(self.rates(way, n, seed=0)) <= 0:
-                raise FieldError(field, "a link of 0 Mbit/s lets nothing through; rates are above 0")
+        for way in Way:
+            self.rates(way, n, seed=0)
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "links of 50 and 10 Mbit/s, 1000 shared"."""

@@ -1,6 +1,7 @@
 """How links differ from client to client: one number for each, the same for all strategies."""
 
 import csv
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -33,10 +34,28 @@ class PerClient(Part):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        raise NotImplementedError
+        raise FieldError("values", f"{type(self).__name__} has no values")
 
     def label(self) -> str:
         return label(self)
+
+
+def checked(law: PerClient, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+    """Return a law's numbers [n], checked.
+
+    Raises:
+        ValueError: There is not one for each client, exact and 0 or more.
+    """
+    values = law.values(n, seed, purpose)
+    if not isinstance(values, Sequence | np.ndarray):
+        raise FieldError("values", f"{law.reference()} must return a number for each client, not {values!r}")
+    if len(values) != n:
+        raise FieldError("values", f"{law.reference()}: {miscounted(values, n)}")
+    for client, value in enumerate(values):
+        if not (isinstance(value, int | Fraction) and value >= 0):
+            what = f"{law.reference()} gives client {client} {value!r}"
+            raise FieldError("values", f"{what}, not a whole number or a Fraction, 0 or more")
+    return tuple(map(Fraction, values))
 
 
 class Constant(PerClient):

@@ -407,3 +407,63 @@ def test_there_is_a_mean_for_each_client() -> None:
 
     with pytest.raises(ValueError, match=r"Short gives 2 means for 3 clients"):
         means(Short.model_construct(), 3, 0)
+
+
+class Cycling(Durations):
+    """A law of a user's own that is not random."""
+
+    given: Any = (Fraction(1),)
+
+    def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+        return (Fraction(1),) * n
+
+    def cycles(self, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...]:
+        return (self.given,) * n
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ((), r"gives client 0 \(\), not the lengths of its jobs in turn"),
+        (1, "gives client 0 1, not the lengths"),
+        (
+            (Fraction(3), Fraction(-1)),
+            "gives client 0 a job of length -1; a length is an exact number above 0",
+        ),
+        ((0.5, 1.5), r"gives client 0 a job of length 0\.5; a length is an exact number above 0"),
+    ],
+)
+def test_the_lengths_of_a_law_that_is_not_random_are_exact(given: Any, line: str) -> None:
+    with pytest.raises(ValueError, match=rf"^durations: .*:Cycling\S* {line}"):
+        Lengths(Cycling.model_construct(given=given), 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (None, r"\.means must return 3 means, not None"),
+        ([0.5] * 3, r" gives client 0 jobs of mean length 0\.5; a mean is an exact number above 0"),
+        (["1"] * 3, " gives client 0 jobs of mean length 1; a mean is an exact number above 0"),
+    ],
+)
+def test_the_means_of_a_law_that_is_not_random_are_exact(given: Any, line: str) -> None:
+    class Inexact(Durations):
+        def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+            means: tuple[Fraction, ...] = given
+            return means
+
+    with pytest.raises(ValueError, match=f"^durations: .*Inexact{line}"):
+        means(Inexact.model_construct(), 3, 0)
+
+
+@pytest.mark.parametrize("length", [None, "1", np.ones(1), np.ones(2)])
+def test_a_drawn_length_is_a_number(length: Any) -> None:
+    class Kind(Exponential):
+        def draw(self, mean: float, rng: np.random.Generator) -> float:
+            drawn: float = length
+            return drawn
+
+    with pytest.raises(
+        ValueError, match=r"drew a job of length .* for client 0; a length is a finite number"
+    ):
+        Lengths(Kind(), 1, 0)(0, 0)
