@@ -114,7 +114,7 @@ class Dispatch:
             version,
             self.messages.model(start, client, index),
             state.broadcasts[version],
-            send.steps or local.count(self.server, client, index),
+            send.steps or self._steps(client, index),
             state.local_lr * factors[client] if factors else state.local_lr,
             state.now,
             send.length,
@@ -138,6 +138,16 @@ class Dispatch:
             if 0 <= (client := operator.index(send.client)) < n:
                 return client
         raise ValueError(f"{self._who}.next returns {send.client!r}: clients are numbers from 0 to {n - 1}")
+
+    def _steps(self, client: int, index: int) -> int:
+        """Return K of the client's next job as the local work says, as Python's own number."""
+        local = self.strategy.local
+        steps = local.count(self.server, client, index)
+        with suppress(TypeError):
+            if (count := operator.index(steps)) >= 1:
+                return int(count)
+        what = f"{type(local).__name__}.count returns {steps!r} for client {client}"
+        raise ValueError(f"{what}: K is a whole number, 1 or more")
 
     def _copied(self, start: Tensor) -> Tensor:
         """Return a copy of a model that the strategy sends and may go on writing into (18)."""

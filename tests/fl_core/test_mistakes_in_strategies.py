@@ -106,6 +106,30 @@ def test_local_work_returns_new_models_of_the_same_shape(local: SGD, line: str, 
         run(experiment, execution=execution)
 
 
+class Counted(SGD):
+    """As many local steps as given."""
+
+    given: Any
+
+    def count(self, server: Server, client: int, job: int) -> int:
+        steps: int = self.given
+        return steps
+
+
+@pytest.mark.parametrize("steps", [-1, 0, 1.5, 2.0, math.nan, None])
+def test_local_steps_are_counted(steps: Any) -> None:
+    line = rf"Counted\.count returns {steps} for client 0: K is a whole number, 1 or more"
+    with pytest.raises(ValueError, match=line):
+        play(Scripted(local=Counted(given=steps)), scenario([1, 3]))
+
+
+def test_local_steps_may_be_a_number_of_an_array() -> None:
+    counts = {
+        kind: play(Scripted(local=Counted(given=kind(2))), scenario([1, 3]))[1] for kind in (int, np.int64)
+    }
+    assert counts[int] == counts[np.int64]
+
+
 @pytest.mark.parametrize("at", [math.nan, 1.5])
 def test_an_alarm_rings_at_a_whole_tick(at: Any) -> None:
     with pytest.raises(TypeError, match=rf"server\.wake: a tick is a whole number, not {at}"):
