@@ -105,11 +105,18 @@ def place(error: BaseException) -> str:
     return f" ({source.relative_to(here) if source.is_relative_to(here) else source.name}:{number})"
 
 
+def text(error: BaseException) -> str:
+    """Return an error's own text; empty where its `__str__` raises, or returns no text."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a user's class may fail in any way
+        return ""
+
+
 def in_a_line(error: BaseException) -> str:
     """Return an error's kind, the first line of its text, and the line of the user's it came from."""
-    lines = str(error).strip().splitlines()
-    text = f": {lines[0]}" if lines else ""
-    return f"{type(error).__name__}{text}{place(error)}"
+    lines = text(error).strip().splitlines()
+    return f"{type(error).__name__}{f': {lines[0]}' if lines else ''}{place(error)}"
 
 
 def _searched(module: str) -> str:

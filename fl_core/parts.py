@@ -334,7 +334,7 @@ def imported(path: str) -> Any:
     except import_guard.ImportRefusedError as error:
         raise PydanticCustomError("import", f"'{path}' is not imported, since {error}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's module may fail in any way
-        reason = f"{type(error).__name__}: {error}{import_guard.place(error)}"
+        reason = f"{type(error).__name__}: {import_guard.text(error)}{import_guard.place(error)}"
         if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
             reason += nearest(str(error.name), vars(error.obj)).removesuffix(".")
         raise PydanticCustomError("import", f"cannot import '{path}': {reason}") from None

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from benchmarks import device
+from benchmarks.errors import UserError, summarised
 from benchmarks.pool.fork_server import cores
 from benchmarks.runs.jobs import EXECUTIONS
 from benchmarks.runs.schedule import updates
@@ -36,7 +37,7 @@ PAGE, CELL = 0.4, 0.17  # of a page, and of each strategy in each scenario on it
 def seconds(runs: Sequence[PlannedRun], processes: int) -> float:
     """Seconds until the runs of a suite are computed, recorded and shown, and their baselines.
 
-    Raises what building a problem raises: data may be missing.
+    Raises UserError if one ends in an error, and what building a problem raises: data may be missing.
     """
     every = tasks(runs)
     baselines = [task for task in every if isinstance(task, PooledTask)]
@@ -83,7 +84,7 @@ def unit() -> float:
 def core_seconds(runs: Sequence[PlannedRun], patience: float = 1.0) -> float:
     """Seconds of all runs on one core, tracking left out; measured for about `patience` seconds.
 
-    Raises what building a problem raises: data may be missing.
+    Raises UserError if one ends in an error, and what building a problem raises: data may be missing.
     """
     torch.set_num_threads(1)  # as in the workers
     kinds = list({(run.experiment.scenario, run.experiment.strategy): run for run in runs}.values())
@@ -143,9 +144,13 @@ def _training(baseline: PooledTask) -> float:
 
 
 def _simulating(run: PlannedRun, world: World, patience: float) -> float:
-    simulation, whole = Simulation(run.experiment, world), length(run.experiment)
-    events = simulate(simulation, EXECUTIONS[run.execution]())
-    return extrapolated(events, lambda: done(simulation, whole), patience)
+    """Seconds of a run's own; UserError if it ends in an error, as when it is run."""
+    try:
+        simulation, whole = Simulation(run.experiment, world), length(run.experiment)
+        events = simulate(simulation, EXECUTIONS[run.execution]())
+        return extrapolated(events, lambda: done(simulation, whole), patience)
+    except Exception as error:
+        raise UserError(f"{run.name}: error: {summarised(error)}") from error
 
 
 def length(experiment: Experiment) -> float | None:

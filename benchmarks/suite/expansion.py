@@ -96,7 +96,7 @@ def expand(
         except ValidationError as error:
             faults = list(complaints(error, SuiteFile, here))
         else:
-            faults = list(_refused(point.spec))
+            faults = list(_refused(point.spec, here))
             if leave_out and faults and all(fault.steps[0] == "strategies" for fault in faults):
                 point = replace(point, refused="; ".join(fault.sentence for fault in faults))
                 faults = []
@@ -127,14 +127,16 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
     return here
 
 
-def _refused(spec: SuiteSpec) -> Iterator[Complaint]:
-    """Incompatible combinations: durations with the number of clients, a strategy with the scenario."""
-    try:
-        means(spec.timing.durations, spec.problem.clients, spec.seeds[0])
-    except ValueError as error:
-        yield Complaint(("timing", "durations"), str(error))
+def _refused(spec: SuiteSpec, here: dict[str, Any]) -> Iterator[Complaint]:
+    """Incompatible combinations: timing with the number of clients, a strategy with the scenario."""
+    if misfit := _misfit(spec):
+        yield misfit
         return
-    scenario = spec.scenario
+    try:
+        scenario = spec.scenario
+    except ValidationError as error:
+        yield from complaints(error, SuiteFile, here)
+        return
     if why := beyond_this_machine(scenario):
         yield Complaint(("budget",), why)
     if why := spec.problem.never_reaches(spec.budget.target):
@@ -146,6 +148,23 @@ def _refused(spec: SuiteSpec) -> Iterator[Complaint]:
             for detail in error.errors(include_url=False):
                 why = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"
                 yield Complaint(("strategies", number), why)
+
+
+def _misfit(spec: SuiteSpec) -> Complaint | None:
+    """The first of durations, links and arrangement that does not fit the number of clients."""
+    clients, network, arrangement = spec.problem.clients, spec.timing.network, spec.arrangement
+    steps: Steps = ("timing", "durations")
+    try:
+        means(spec.timing.durations, clients, spec.seeds[0])
+        if network is not None:
+            steps = ("timing", "network")
+            network.check(clients)
+        if arrangement is not None:
+            steps = ("arrangement",)
+            arrangement.check(clients)
+    except ValueError as error:
+        return Complaint(steps, str(error))
+    return None
 
 
 def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[Complaint]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import torch
 from pydantic import Field, SerializeAsAny, field_validator
 
-from fl_core.import_guard import place
+from fl_core.import_guard import in_a_line
 from fl_core.metrics import LOSS, Metric
 from fl_core.parts import imported
 from fl_core.problems.data import own as own_data
@@ -112,7 +112,7 @@ def _fault(path: str) -> str | None:
         with torch.random.fork_rng(devices=[]):
             network = module()
     except Exception as error:  # noqa: BLE001 - a user's class may fail in any way
-        return f"'{path}' cannot be made without arguments: {type(error).__name__}: {error}{place(error)}"
+        return f"'{path}' cannot be made without arguments: {in_a_line(error)}"
     if not any(p.requires_grad for p in network.parameters()):
         return f"'{path}' has no parameters to train"
     by_hand = (

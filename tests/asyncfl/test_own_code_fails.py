@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shell import asyncfl
+from shell import Done, asyncfl
 
 LAW = """
 from asyncfl import Durations
@@ -56,6 +57,52 @@ def test_it_is_told_in_a_line(tmp_path: Path, code: str, key: str, said: str) ->
     done = asyncfl(tmp_path, "run", "own.yaml")
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+ASTRAY = """
+from asyncfl import Strategy
+
+class Astray(Strategy):
+    \"\"\"A strategy that sends to a client that is not there.\"\"\"
+
+    def receive(self, server, update):
+        server.step(update.delta)
+
+    def next(self, server):
+        return [99]
+"""
+WORDLESS = """
+from asyncfl import Strategy
+
+class Wordless(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+class Raises(Strategy):
+    \"\"\"A strategy that raises an error without a text.\"\"\"
+
+    def receive(self, server, update):
+        raise Wordless
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("Astray", ASTRAY, "ValueError: Astray.next returns 99: clients are numbers from 0 to 1"),
+        ("Raises", WORDLESS, "Wordless (their_raises.py:12)"),
+    ],
+)
+def test_show_tells_the_error_in_which_a_run_ends(
+    tmp_path: Path, typed: Callable[..., Done], name: str, code: str, said: str
+) -> None:
+    """In the words of `run`, which records it: the estimate computes the beginning of a run."""
+    module = f"their_{name.lower()}"
+    (tmp_path / f"{module}.py").write_text(code)
+    (tmp_path / "own.yaml").write_text(SUITE.replace("[asgd]", f"['{module}:{name}']"))
+    done = typed("show", "own.yaml")
+    assert done.returncode == 2
+    assert done.stderr == f"Error: {name} · quadratic · fixed · seed 0: error: {said}\n"
 
 
 def test_tuned_values_stay_where_no_trial_comes_to_its_end(tmp_path: Path) -> None:

@@ -135,6 +135,18 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             "s.yaml: scenarios.digits · i.i.d. · F50.budget.target: 'test/accuracy' lies between 0 and 1",
         ),
         (
+            {"timing": "{network: {downlink: 0}}"},
+            "s.yaml: timing.network: downlink: a link of 0 Mbit/s lets nothing through; rates are above 0",
+        ),
+        (
+            {"arrangement": "{name: rounds, history: 2, arrivals: [1, 2, 3]}"},
+            "s.yaml: arrangement: arrivals: 3 given for 2 clients",
+        ),
+        (
+            {"timing": "{durations: iterations, network: {downlink: 1}}"},
+            "s.yaml: timing: time counted in server iterations has no seconds for a network",
+        ),
+        (
             {"strategies": "['no_such_module:Mine']"},
             "s.yaml: strategies.0: cannot import 'no_such_module:Mine': ModuleNotFoundError",
         ),

@@ -16,6 +16,7 @@ from fl_core.import_guard import (
     ALLOWED,
     ImportRefusedError,
     guarded,
+    in_a_line,
     leave_the_path,
     load,
     own_packages,
@@ -144,3 +145,14 @@ def test_nothing_is_loaded_where_code_is_refused(folder: Path) -> None:
     with guarded("the file is another's"), pytest.raises(ImportRefusedError, match="the file is another's: "):
         load("alone:value")
     assert "alone" not in sys.modules
+
+
+class WordlessError(Exception):
+    """An error without a text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_an_error_that_cannot_be_put_into_words_is_told_by_its_kind() -> None:
+    assert in_a_line(WordlessError()) == "WordlessError"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from benchmarks.errors import users_mistake
+from benchmarks.errors import UserError, users_mistake
 from benchmarks.tables import print_table, print_text
 from fl_core.text import many
 
@@ -54,7 +54,7 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 
 
 def _prospect(runs: list[PlannedRun]) -> str:
-    """How long the runs will take. Raises InvalidProblemError where they cannot run."""
+    """How long the runs will take. Raises InvalidProblemError or UserError where they cannot run."""
     from benchmarks import device
     from benchmarks.runs import estimate
     from fl_core.problems.problem import InvalidProblemError
@@ -66,7 +66,7 @@ def _prospect(runs: list[PlannedRun]) -> str:
                 print_text(remark)
         processes = device.processes()
         return f"Estimated time: {estimate.words(estimate.seconds(runs, processes), processes)}"
-    except InvalidProblemError:
+    except (InvalidProblemError, UserError):
         raise
     except Exception as error:
         reason = users_mistake(error)

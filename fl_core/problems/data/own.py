@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from fl_core.import_guard import place
+from fl_core.import_guard import place, text
 from fl_core.parts import imported
 from fl_core.problems.data.data import Data, deciles, drawn
 from fl_core.problems.data.items import Items, as_column
@@ -68,7 +68,7 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
     try:
         returned = function()
     except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{place(error)}"
+        reason = f"{type(error).__name__}: {' '.join(text(error).split())}{place(error)}"
         raise InvalidProblemError(f"data {path} failed: {reason}") from error
     test = None
     pair = isinstance(returned, tuple) and len(returned) == 2 and not any(map(_is_array, returned))
@@ -152,7 +152,7 @@ def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
     try:
         points = [dataset[place] for place in range(len(dataset))]  # type: ignore[arg-type]
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{place(error)}"
+        reason = f"{type(error).__name__}: {' '.join(text(error).split())}{place(error)}"
         raise InvalidProblemError(f"data {path}: its Dataset cannot be read by number: {reason}") from error
     if not points:
         raise InvalidProblemError(f"data {path} returns a Dataset without data points")

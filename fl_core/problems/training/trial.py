@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fl_core.import_guard import place
+from fl_core.import_guard import place, text
 from fl_core.lightning import torchmetrics
 from fl_core.metrics import LOSS
 from fl_core.problems.problem import InvalidProblemError, Report
@@ -52,7 +52,7 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
         except InvalidProblemError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}{place(error)}"
+            reason = f"{type(error).__name__}: {' '.join(text(error).split()):.300}{place(error)}"
             raise InvalidProblemError(
                 f"{task.called} failed on a mini-batch of {points}: {reason}"
             ) from error
