@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,8 @@ class Pending:
             self.error = message.error
         else:
             curve.status = message.status
+            if curve.points and not isfinite(curve.points[0].value):  # against which a diverged seed counts
+                self.error = f"{self.ledger.plan.objective.metric.name} of the first model is not finite"
         self.pruned = self.pruned or self._should_prune()
 
     def _should_prune(self) -> bool:

@@ -20,7 +20,7 @@ from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.metrics import FP_LOSS, LOSS, Metric
+from fl_core.metrics import FP_LOSS, LOSS, TRAINING, Metric
 from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, World
 from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
@@ -241,9 +241,9 @@ class Recorder:
         self.end()
         simulation, record = self.simulation, self.record
         whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
-        exact, ranking = self._metrics(whole), simulation.experiment.scenario.problem.metric
-        if simulation.status is not Status.DIVERGED and ranking not in exact:
-            raise KeyError(f"{ranking}, by which strategies are ranked, is not evaluated: {', '.join(exact)}")
+        exact = self._metrics(whole)
+        if simulation.status is not Status.DIVERGED:
+            self._must_rank(exact, version)
         record.curve = [
             {name: row[name] for name in CLOCKS} | exact if row[ITERATION] == version else row
             for row in record.curve
@@ -275,6 +275,8 @@ class Recorder:
         self.record.curve.append({**clocks.row(), **row})
         self._compare(self.record.curve[-1])
         ranking = self.simulation.experiment.scenario.problem.metric
+        if ranking not in TRAINING:  # which marks may leave out
+            self._must_rank(row, version)
         losses = [row[name] for name in (FP_LOSS, LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
             self.simulation.diverge(f"the loss of version {version} is not finite")
@@ -285,6 +287,13 @@ class Recorder:
         else:
             return True
         return False
+
+    def _must_rank(self, row: Mapping[str, float], version: int) -> None:
+        """Raise KeyError unless the metric that ranks was evaluated."""
+        ranking = self.simulation.experiment.scenario.problem.metric
+        if ranking not in row:
+            what = f"{ranking}, by which strategies are ranked, is not evaluated"
+            raise KeyError(f"{what} at version {version}: {', '.join(row)}")
 
     def _compare(self, row: Mapping[str, float]) -> None:
         """Let the run end soon if an evaluated model meets the budget's target."""

@@ -1,8 +1,10 @@
-"""Strategies of a user's own: one with an error in it, one that kills its process."""
+"""Parts of a user's own: strategies with an error and that kill their process, a problem without a value."""
 
 import os
 import signal
+from math import nan
 
+from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.every_arrival.asgd import ASGD
@@ -17,6 +19,15 @@ class Broken(ASGD):
         if server.updates == 3:
             raise RuntimeError("it is broken")
         super().receive(server, update)
+
+
+class Blind(Quadratic):
+    """Quadratics whose metrics are not numbers, at the first model neither."""
+
+    def world(self, seed: int) -> QuadraticWorld:
+        world = super().world(seed)
+        world.optimum = world.optimum * nan
+        return world
 
 
 class Deadly(ASGD):

@@ -221,6 +221,16 @@ def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: St
     assert [ledger.errors() for ledger in driver.ledgers] == [[], [reason] * 3]
 
 
+def test_a_trial_without_a_value_says_why(make: Make, store: Store) -> None:
+    """A diverged seed counts by the first model's value, which is none here."""
+    problem = {"name": "broken:Blind", "centres": [[1.0], [1.0]]}
+    (ledger,) = tune(make(problem=problem, tuning={"trials": 2, "space": RATE}), store).ledgers
+    assert {trial.state.name for trial in ledger.ended()} == {"FAIL"}
+    assert ledger.errors() == ["distance of the first model is not finite"] * 2
+    reasons = {run.data.tags.get("asyncfl.reason") for run in recorded(store, "trial")}
+    assert reasons == {"distance of the first model is not finite"}
+
+
 def test_a_trial_that_kills_its_workers_fails_alone(make: Make, store: Store) -> None:
     deadly = {"name": "broken:Deadly", "fatal": 0.1}
     grid = [0.01, 0.1, 0.2]

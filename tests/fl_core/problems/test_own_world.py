@@ -87,7 +87,7 @@ def test_a_run_whose_ranking_metric_is_not_finite_has_diverged(
     [
         ({"gap": "three"}, TypeError, "gap must be evaluated to a number, not 'three'"),
         ({"gap": np.ones(2)}, TypeError, "gap must be evaluated to a number, not array"),
-        ({"gab": 3.0}, KeyError, "gap, by which strategies are ranked, is not evaluated: gab, fp/loss"),
+        ({"gab": 3.0}, KeyError, "gap, by which strategies are ranked, is not evaluated at version 0: gab, "),
     ],
 )
 def test_a_metric_is_a_number_and_the_one_that_ranks_is_there(
@@ -96,6 +96,18 @@ def test_a_metric_is_a_number_and_the_one_that_ranks_is_there(
     monkeypatch.setattr(CoshWorld, "evaluate", lambda world, model: Evaluation(metrics, np.ones(5)))
     with pytest.raises(error, match=line):
         run(experiment(40))
+
+
+def test_the_metric_that_ranks_is_there_at_every_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a curve would have gaps, and a target could be passed unseen."""
+
+    def evaluate(world: CoshWorld, model: Tensor) -> Evaluation:
+        gap = abs(float(model) - 2)
+        return Evaluation({} if 0.1 < gap < 1 else {"gap": gap}, np.ones(5))
+
+    monkeypatch.setattr(CoshWorld, "evaluate", evaluate)
+    with pytest.raises(KeyError, match=r"gap, by which .* ranked, is not evaluated at version \d+: "):
+        run(experiment())
 
 
 def test_an_evaluation_leaves_the_model_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
