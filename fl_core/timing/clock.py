@@ -6,6 +6,7 @@ Rule 11 of docs/architecture.md.
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from numbers import Rational
 
 # The tick of laws that draw their times, in units of virtual time.
 MICRO = Fraction(1, 1_000_000)
@@ -29,7 +30,7 @@ class Clock:
         ticks, rest = divmod(time.numerator * self._denominator, time.denominator * self._numerator)
         if rest:
             raise ValueError(f"time {time} is no whole number of ticks of {self.unit}")
-        return ticks
+        return int(ticks)  # of NumPy's integers as well
 
     def round(self, time: float | Fraction) -> int:
         """Return `time` in ticks, to the nearest (a half up), and at least one."""
@@ -50,7 +51,7 @@ def exact(times: Iterable[Fraction], giver: str) -> tuple[Fraction, ...]:
     """
     given = tuple(times) if isinstance(times, Iterable) else (times,)
     for time in given:
-        if not (isinstance(time, int | Fraction) and time >= 0):
+        if not (isinstance(time, Rational) and time >= 0):
             raise TypeError(f"{giver} gives {time!r}: exact times are whole numbers or Fractions, 0 or more")
     return given
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import chain
+from numbers import Rational, Real
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,6 @@ from fl_core.timing.clock import MICRO, Clock, common_unit, exact
 from fl_core.timing.laws import label
 
 EXACT = "an exact number above 0: a whole number, or a Fraction"
-DRAWN = (float, int, np.number, Fraction)  # kinds of numbers of which a length may be drawn
 
 
 class Durations(Part):
@@ -81,10 +81,9 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
         raise FieldError("durations", f"{law.reference()}.means must return {n} means, not {lengths!r}")
     if len(lengths) != n:
         raise FieldError("durations", f"{law.reference()} gives {len(lengths)} means for {n} clients")
-    kinds = DRAWN if law.random else (int, Fraction)
+    kind, wanted = (Real, "a finite number above 0") if law.random else (Rational, EXACT)
     for client, mean in enumerate(lengths):
-        if not (isinstance(mean, kinds) and 0 < mean < math.inf):
-            wanted = "a finite number above 0" if law.random else EXACT
+        if not (isinstance(mean, kind) and 0 < mean < math.inf):
             raise FieldError(
                 "durations",
                 f"{law.reference()} gives client {client} jobs of mean length {mean}; a mean is {wanted}",
@@ -107,7 +106,7 @@ def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...
             what = f"{law.reference()}.cycles gives client {client} {cycle!r}"
             raise FieldError("durations", f"{what}, not the lengths of its jobs in turn")
         for length in cycle:
-            if not (isinstance(length, int | Fraction) and length > 0):
+            if not (isinstance(length, Rational) and length > 0):
                 raise FieldError(
                     "durations",
                     f"{law.reference()} gives client {client} a job of length {length}; a length is {EXACT}",
@@ -143,7 +142,7 @@ class Lengths:
             ticks = cycle[job % len(cycle)]
         else:
             length = self.law.draw(self._means[client], self._streams.at(client, job))
-            if not (isinstance(length, DRAWN) and 0 <= length < math.inf):
+            if not (isinstance(length, Real) and 0 <= length < math.inf):
                 raise FieldError(
                     "durations",
                     f"{self.law.reference()} drew a job of length {length} for client {client}; "

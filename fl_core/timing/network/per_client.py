@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Rational
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -52,7 +53,7 @@ def checked(law: PerClient, n: int, seed: int, purpose: str) -> tuple[Fraction, 
     if len(values) != n:
         raise FieldError("values", f"{law.reference()}: {miscounted(values, n)}")
     for client, value in enumerate(values):
-        if not (isinstance(value, int | Fraction) and value >= 0):
+        if not (isinstance(value, Rational) and value >= 0):
             what = f"{law.reference()} gives client {client} {value!r}"
             raise FieldError("values", f"{what}, not a whole number or a Fraction, 0 or more")
     return tuple(map(Fraction, values))

@@ -438,6 +438,12 @@ def test_the_lengths_of_a_law_that_is_not_random_are_exact(given: Any, line: str
         Lengths(Cycling.model_construct(given=given), 2, 0)
 
 
+def test_integers_of_numpy_are_exact_and_come_back_as_python_s() -> None:
+    """A checkpoint keeps no others."""
+    lengths = Lengths(Cycling.model_construct(given=tuple(np.array([3, 6]))), 2, 0)
+    assert [lengths(1, job) for job in range(3)] == [1, 2, 1] and type(lengths(0, 0)) is int
+
+
 @pytest.mark.parametrize(
     ("given", "line"),
     [
