@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from benchmarks.tracking import database
 from benchmarks.tracking.entries import ALL, Made
 from benchmarks.tracking.reader import Entry
 from benchmarks.tracking.store import Store
@@ -25,16 +26,23 @@ EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not
 
 
 def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "") -> Experiment:
-    """Return the experiment of that name; if need be it is made, with a note, or restored."""
+    """Return the experiment of that name; if need be it is made, with a note.
+
+    A deleted one stays in MLflow's bin under another name: its runs do not come back.
+    """
     experiment = client.get_experiment_by_name(name)
+    if experiment and experiment.lifecycle_stage == "deleted":
+        deleted, experiment = experiment.experiment_id, None
+        with database.transaction(client):  # MLflow renames nothing that is deleted
+            client.restore_experiment(deleted)
+            client.rename_experiment(deleted, f"{name} (deleted, {deleted})")
+            client.delete_experiment(deleted)
     if experiment is None:
         location = None if store.is_server else (store.artifacts / name).as_uri()
         tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND}
         if note:
             tags[MlflowTag.NOTE] = note
         experiment = client.get_experiment(client.create_experiment(name, location, tags))
-    elif experiment.lifecycle_stage == "deleted":
-        client.restore_experiment(experiment.experiment_id)
     return experiment
 
 

@@ -391,12 +391,24 @@ def test_runs_are_renamed_with_their_strategy(tmp_path: Path, store: Store, outb
     assert {*suite.strategies} == mine and suite.highlight == ("my FedBuff",)
 
 
-def test_a_deleted_experiment_is_restored(tmp_path: Path, store: Store, outbox: Outbox) -> None:
-    compute(tmp_path, outbox)
+def test_the_runs_of_a_deleted_experiment_do_not_come_back(
+    tmp_path: Path, store: Store, outbox: Outbox
+) -> None:
     client = MlflowClient(store.tracking_uri)
-    client.delete_experiment(client.create_experiment("small"))
+    deleted: set[str] = set()
+    for _ in range(2):
+        compute(tmp_path, outbox)
+        send(store, outbox)
+        there = {run.info.run_id for run in runs(store)}
+        assert len(there) == 4 and not there & deleted
+        deleted |= there
+        experiment = client.get_experiment_by_name("small")
+        assert experiment is not None
+        client.delete_experiment(experiment.experiment_id)
+    compute(tmp_path, outbox)
     send(store, outbox)
-    assert len(runs(store)) == 4
+    in_the_bin = client.search_experiments(ViewType.DELETED_ONLY, order_by=["name"])
+    assert [experiment.name for experiment in in_the_bin] == ["small (deleted, 1)", "small (deleted, 2)"]
 
 
 def rubbish(path: Path) -> None:
