@@ -137,7 +137,7 @@ class Tracking:
         with database.transaction(self._client):
             for run, place in moved:
                 scenario, strategy, seed = run.place = place
-                for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy)):
+                for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
                     self._client.set_tag(run.id, tag, text)
                 self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
             taken = {run.place[:2] for run in experiment.runs.values()}

@@ -11,6 +11,7 @@ from recorded import runs
 from benchmarks.tracking.experiment import Place
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
+from fl_core.schema import Tag
 
 
 def relabelled(folder: Path, store: Store, labels: dict[str, str]) -> dict[str, Place]:
@@ -45,6 +46,19 @@ def test_all_are_renamed_or_none(tmp_path: Path, store: Store, monkeypatch: pyte
     Tracking(store).select("small", wanted)
     assert strategies(store) == ["mine", "mine", "theirs", "theirs"]
     assert strategies(store, "group") == ["mine", "theirs"]
+
+
+def test_labels_changed_by_hand_are_corrected(tmp_path: Path, store: Store) -> None:
+    """Seeds, too: comparisons pair runs by them."""
+    deliver(tmp_path, store, seeds=2)
+    wanted = places(small(tmp_path, seeds=2))
+    changed = runs(store)[0].info.run_id
+    for tag, text in ((Tag.STRATEGY, "mine"), (Tag.SEED, "7")):
+        MlflowClient(store.tracking_uri).set_tag(changed, tag, text)
+    Tracking(store).select("small", wanted)
+    found = [(run.data.tags, run.data.tags["asyncfl.key"]) for run in runs(store)]
+    labels = (Tag.SCENARIO, Tag.STRATEGY, Tag.SEED)
+    assert {key: tuple(tags[label] for label in labels) for tags, key in found} == wanted
 
 
 def test_labels_may_be_swapped(tmp_path: Path, store: Store) -> None:
