@@ -50,6 +50,7 @@ TABLES = {
 # SQLite's codes of a table or column that is missing, a page that is damaged, a file that is no database.
 DAMAGED = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
+RESTORE = "restore a copy of it, or move it away and asyncfl run starts anew"
 SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql")
 
 
@@ -68,15 +69,13 @@ def check(uri: str) -> None:
     tables = _tables(path)
     missing = TABLES - tables
     if not tables:
-        raise UserError(f"{path} holds no tables: it is damaged, or was never MLflow's; name another file")
+        raise UserError(f"{path} holds no tables: it is damaged, or was never MLflow's; {RESTORE}")
     if len(missing) > len(TABLES) / 2:
         raise UserError(
             f"{path} is not MLflow's: it holds other tables, such as '{min(tables)}'; name another file"
         )
     if missing:
-        raise UserError(
-            f"{path} is damaged: MLflow's table '{min(missing)}' is missing; restore a copy of it"
-        )
+        raise UserError(f"{path} is damaged: MLflow's table '{min(missing)}' is missing; {RESTORE}")
 
 
 def _must_have_a_driver(uri: str) -> None:
@@ -162,14 +161,35 @@ def make_tables(path: Path) -> None:
 
 
 def client(uri: str) -> MlflowClient:
-    """MLflow's client, which prints nothing."""
+    """MLflow's client, which prints nothing; of tables of another MLflow its error says what to do."""
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     # It prints the traceback of every error of the database, and raises the error as well.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", message="The ``noload`` loader strategy")  # SQLAlchemy's, of MLflow
-    from mlflow import MlflowClient
+    from mlflow import MlflowClient, __version__
+    from mlflow.exceptions import MlflowException
 
-    return MlflowClient(uri)
+    try:
+        return MlflowClient(uri)
+    except MlflowException:
+        if _has_other_tables(uri):
+            raise MlflowException(
+                f"its tables are of another MLflow than {__version__}, which is installed: install that one, "
+                "or keep a copy and run mlflow db upgrade with this address"
+            ) from None
+        raise
+
+
+def _has_other_tables(uri: str) -> bool:
+    """Whether an SQLite file has the tables of an older or newer MLflow."""
+    from mlflow.store.db.utils import _get_latest_schema_revision
+
+    path = file(uri)
+    if path is None:
+        return False
+    with closing(open_file(path)) as opened:
+        version = opened.execute("SELECT version_num FROM alembic_version").fetchone()
+    return version != (_get_latest_schema_revision(),)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
@@ -210,14 +230,19 @@ def failures() -> tuple[type[Exception], ...]:
     return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # of which all of HTTP are
 
 
-def is_damage(error: BaseException | None) -> bool:
+def is_damage(error: Exception) -> bool:
     """Whether the error, or one behind it, is SQLite's for a file that will not do another time."""
+    return getattr(sqlite_error(error), "sqlite_errorcode", 0) & 0xFF in DAMAGED
+
+
+def sqlite_error(error: BaseException | None) -> sqlite3.Error | None:
+    """Return SQLite's own error, this one or one behind it; None if there is none."""
     while error is not None:
         cause = getattr(error, "orig", None) or error  # SQLAlchemy's, of the driver's
         if isinstance(cause, sqlite3.Error):
-            return getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGED
+            return cause
         error = error.__cause__
-    return False
+    return None
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -235,4 +260,5 @@ def _tables(path: Path) -> set[str]:
                 name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }
     except sqlite3.Error as error:
-        raise UserError(f"{path} cannot be read as an SQLite database: {error}") from None
+        way_out = f"; {RESTORE}" if is_damage(error) else ""
+        raise UserError(f"{path} cannot be read as an SQLite database: {error}{way_out}") from None

@@ -229,4 +229,5 @@ def what_happened(error: Exception) -> str:
         return one_line(f"{error.filename}: {error.strerror}")
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
-    return redacted(str(error)).strip().partition("\n")[0].partition(". ")[0][:300]
+    said = str(database.sqlite_error(error) or error)  # MLflow's begins with what SQLAlchemy was at
+    return redacted(said).strip().partition("\n")[0].partition(". ")[0][:300]

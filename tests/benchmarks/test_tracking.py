@@ -16,13 +16,14 @@ import in_process
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
+from mlflow.exceptions import MlflowException
 from recorded import keys, runs, write_suite
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import database
-from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.delivery import Delivery, what_happened
 from benchmarks.tracking.entries import metrics_of
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.provenance import provenance
@@ -411,6 +412,16 @@ def test_the_runs_of_a_deleted_experiment_do_not_come_back(
     assert [experiment.name for experiment in in_the_bin] == ["small (deleted, 1)", "small (deleted, 2)"]
 
 
+def test_a_locked_database_is_named() -> None:
+    """SQLAlchemy's error begins with a remark on how it was used."""
+    locked = sqlite3.OperationalError("database is locked")
+    error = OperationalError("INSERT", {}, locked, connection_invalidated=False)
+    error.add_detail("(raised as a result of Query-invoked autoflush; consider …)")
+    wrapped = MlflowException(str(error))
+    wrapped.__cause__ = error
+    assert what_happened(error) == what_happened(wrapped) == "database is locked"
+
+
 def rubbish(path: Path) -> None:
     path.write_text("this is a shopping list, and a long one")
 
@@ -441,7 +452,7 @@ def announced(store: Store) -> None:
     [
         (rubbish, "cannot be read as an SQLite database"),
         (other_tables, "it holds other tables, such as 'customers'"),
-        (newer_schema, "ffffffffffff"),
+        (newer_schema, "install that one, or keep a copy and run mlflow db upgrade"),
         (folder, "cannot be read as an SQLite database"),
     ],
 )
