@@ -14,6 +14,7 @@ from fl_core.import_guard import in_a_line
 LONGEST = 290  # characters of a message; a line with the word before it has 300
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GO_ON = "free disk space and rerun the same command; finished runs are kept"
+RUN_AGAIN = "asyncfl run makes again what is deleted"
 IN_UTF8 = "use names in UTF-8, and a locale such as LC_ALL=C.UTF-8"
 
 log = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import completion, options
+from asyncfl.commands.report import must_be_readable
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
 from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
@@ -143,8 +144,9 @@ def choose(
 ) -> tuple[tuple[str, str], list[RecordedScenario]]:
     """The labels of both strategies, and the scenarios with a text in their name in which both were tried.
 
-    UserError if there are none.
+    UserError if there are none, or no run can be read.
     """
+    must_be_readable(suite)
     pair = _strategy(suite, first), _strategy(suite, second)
     if pair[0] == pair[1]:
         raise UserError(f"A and B are both {pair[0]}: name two strategies")

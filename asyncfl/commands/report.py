@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from benchmarks.errors import UserError, warn, writing
+from benchmarks.errors import RUN_AGAIN, UserError, warn, writing
 from benchmarks.tables import print_rich
 from fl_core.text import many, nearest
 
@@ -73,7 +73,9 @@ def write_files(recorded: RecordedSuite, folder: Path) -> int:
 def must_be_readable(recorded: RecordedSuite) -> None:
     """UserError if records are damaged, and nothing is left to show."""
     if not recorded.shown and (recorded.unread or (recorded.damaged and not recorded.studies)):
-        raise UserError(f"no run of '{recorded.name}' can be read: its records are damaged")
+        raise UserError(
+            f"no run of '{recorded.name}' can be read: its records are damaged or gone; {RUN_AGAIN}"
+        )
 
 
 def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
@@ -91,7 +93,8 @@ def page_of(recorded: RecordedSuite, store: Store) -> Path:
     from reports import page
 
     wanted = store.reports / f"{recorded.name}.html"
-    written = page.write(recorded, wanted, sections(recorded.name))
+    with writing(f"the report page {wanted}", "; copy the store to where it can be"):
+        written = page.write(recorded, wanted, sections(recorded.name))
     if written != wanted:
         warn(f"{wanted} shows more runs and is kept; what can be read now is in {written}")
     return written

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.errors import UserError, summarised
+from benchmarks.errors import UserError, summarised, warn
 from benchmarks.redaction import one_line, redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
@@ -92,6 +92,11 @@ class Delivery(Writer):
         Raises UserError if it exists and cannot be used.
         """
         if self._empty:
+            if self.store.lost_its_database:
+                warn(
+                    f"{self.store.folder} holds artifacts, but no mlflow.db that lists them: all is computed "
+                    "anew; to avoid that, stop and restore a copy of it"
+                )
             return set()
         return self.soon(lambda: self._opened().finished(suite, wanted)).result() or set()
 

@@ -33,6 +33,14 @@ def place(uri: str, tracking_uri: str) -> Path | None:
     return here if here.is_dir() or (ours and not recorded.is_dir()) else recorded
 
 
+def are_lost(uri: str, tracking_uri: str, names: Iterable[str]) -> bool:
+    """Whether a run recorded in an SQLite file lacks some of its files, which nobody else keeps."""
+    folder = place(uri, tracking_uri)
+    if folder is None or database.file(tracking_uri) is None:
+        return False
+    return not all((folder / name).exists() for name in names)
+
+
 @contextmanager
 def fetched(uri: str, tracking_uri: str, names: Iterable[str]) -> Iterator[Path]:
     """The folder with these files of a run: its own, or one to which they are fetched, as long as this lasts.

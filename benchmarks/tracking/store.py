@@ -65,6 +65,11 @@ class Store:
         named = [] if self.folder == Store().folder else ["--store", str(self.folder)]
         return [*named, *(["--tracking-uri", self.tracking] if self.tracking else [])]
 
+    @property
+    def lost_its_database(self) -> bool:
+        """Whether there is no database beside its artifacts."""
+        return self.tracking is None and self.artifacts.is_dir() and database.is_new(self.tracking_uri)
+
     def make(self) -> None:
         """Make the folder and the outbox for their owner alone; what is there keeps its rights.
 
@@ -76,5 +81,10 @@ class Store:
     def must_exist(self) -> None:
         """UserError if nothing was ever recorded here, or the MLflow store cannot be one."""
         if self.tracking is None and database.is_new(self.tracking_uri):
+            if self.lost_its_database:
+                raise UserError(
+                    f"{self.folder} holds artifacts, but no mlflow.db that lists them: restore a copy of it, "
+                    "or asyncfl run starts anew"
+                )
             raise UserError(f"nothing is recorded in {self.folder}: it holds no mlflow.db (see --store)")
         database.must_exist(self.tracking_uri)

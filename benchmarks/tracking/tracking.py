@@ -19,6 +19,7 @@ from pathlib import Path
 from shutil import copy, copytree
 from typing import TYPE_CHECKING
 
+from benchmarks.errors import warn
 from benchmarks.tracking import database, groups, notes, places, views
 from benchmarks.tracking.entries import (
     LONGEST_TAG,
@@ -48,7 +49,8 @@ from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import Entry, opened
 from benchmarks.tracking.store import Store
 from fl_core.metrics import TRAINING, from_text, named
-from fl_core.schema import NETWORK, Kind, MlflowTag, Status, Tag
+from fl_core.schema import ARRIVALS, CLIENTS, CURVE, NETWORK, Kind, MlflowTag, Status, Tag
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -87,12 +89,23 @@ class Tracking:
         return "_client" in self.__dict__
 
     def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
-        """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says."""
+        """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says.
+
+        Of the wanted runs, those whose files are gone are not finished either, as a warning says.
+        """
         experiment = self._found(suite)
         runs = experiment.runs if experiment else {}
         asked = wanted or {}
         lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
-        return {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
+        done = {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
+        lost = [key for key in asked if key in done and self._is_lost(runs[key])]
+        if lost:
+            where = places.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
+            warn(
+                f"{many(len(lost), 'finished run')} of {suite} lost files, such as those in {where}: "
+                "computed again; to avoid that, stop and put them back"
+            )
+        return done - {*lost}
 
     def describe(self, suite: str, description: str, highlight: Sequence[str] = ()) -> None:
         """Describe the suite, and name the strategies that figures draw in ink."""
@@ -147,8 +160,8 @@ class Tracking:
     def write(self, *records: OutboxRecord) -> None:
         """Bring records into MLflow that are not there; into a database all of them at once, or none.
 
-        An older error of the same run gives way to a record, and so does a record with less at its marks, or
-        one made by the user's code before it was edited.
+        An older error of the same run gives way to a record, and so does a record with less at its marks, one
+        made by the user's code before it was edited, or one whose files are gone.
         """
         results = {record: record.result for record in records}
         for suite in {result.suite for result in results.values()}:
@@ -161,6 +174,11 @@ class Tracking:
             for suite, pair in sorted(filter(None, pairs)):
                 self._sum_up(self._experiments[suite], pair)
 
+    def _is_lost(self, run: KnownRun) -> bool:
+        """Whether some of a run's tables are gone; baselines have none."""
+        tables = [table.file for table in (CURVE, ARRIVALS, CLIENTS)] if run.parent else []
+        return places.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
+
     def _half_written(self, result: Result) -> bool:
         """Whether the record's run was begun by a process that was killed."""
         known = self._experiments[result.suite].runs.get(result.key)
@@ -171,7 +189,7 @@ class Tracking:
         experiment = self._experiments[result.suite]
         known = experiment.runs.get(result.key)
         enough = known and known.made.serves(Made.of(result.about))
-        if known and known.status == MlflowStatus.FINISHED and enough:
+        if known and known.status == MlflowStatus.FINISHED and enough and not self._is_lost(known):
             return None
         if known and known.began != result.began:  # another attempt, which failed or was never completed
             self._client.delete_run(known.id)

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError
 
 from benchmarks import yaml_io
-from benchmarks.errors import UserError, writing
+from benchmarks.errors import RUN_AGAIN, UserError, writing
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking import parquet
 from benchmarks.tracking.places import fetched
@@ -132,11 +132,11 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     ):
         if missing:
             first = missing[0]
-            unread = first.key in there and there[first.key].files.unread
+            unread = there[first.key].files.unread if first.key in there else ""
             raise UserError(
                 f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {how}, such "
                 f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: "
-                f"{f'{unread}; delete it in MLflow, and ' if unread else ''}asyncfl run comes first"
+                f"{f'{unread}; {RUN_AGAIN}' if unread else 'asyncfl run comes first'}"
             )
     runs = [there[run.key] for run in planned]
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.errors import warn
+from benchmarks.errors import RUN_AGAIN, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import parquet
 from benchmarks.tracking.entries import fault_of, valid_tags
@@ -80,12 +80,14 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
 def _warn(suite: RecordedSuite) -> None:
     """Say what of a suite cannot be read, and which metrics of `show` no run recorded."""
     if suite.damaged:
-        warn(f"left out: {many(len(suite.damaged), 'damaged record')}, such as {suite.damaged[0]}")
+        warn(
+            f"left out: {many(len(suite.damaged), 'damaged record')}, such as {suite.damaged[0]}; {RUN_AGAIN}"
+        )
     if suite.unread:
         first = suite.unread[0]
         warn(
-            f"{len(suite.unread)} of {many(len(suite.runs), 'run')} left files that cannot be read, first of "
-            f"them {first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}"
+            f"{len(suite.unread)} of {many(len(suite.runs), 'run')} cannot be read, such as "
+            f"{first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}; {RUN_AGAIN}"
         )
     for unfair in filter(None, (suite.unequal_budgets, suite.unequal_data)):
         warn(unfair)

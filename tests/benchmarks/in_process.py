@@ -14,6 +14,7 @@ from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.entries import Made
 from benchmarks.tracking.experiment import Place
 from benchmarks.tracking.outbox import Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
@@ -75,7 +76,7 @@ def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fe
     found = small(folder, seeds=seeds, strategies=strategies)
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
-    finished = delivery.finished("small")
+    finished = delivery.finished("small", {task.key: Made.of(task.about()) for task in found})
     delivery.announce("small", "Three clients.", places(found))
     for task in found:
         if task.key not in finished:

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from in_process import deliver
 from mlflow import MlflowClient
 from mlflow.artifacts import list_artifacts
-from recorded import runs
+from recorded import computed, runs, tables, write_suite
 
 from asyncfl.commands.group import asyncfl
-from benchmarks.tracking.places import local_path, place, settle
+from benchmarks.tracking.places import are_lost, local_path, place, settle
 from benchmarks.tracking.store import Store
 from reports.gate.baseline import schedule
 from reports.records.store import load as load_report
@@ -120,8 +120,8 @@ def test_a_poorer_page_never_replaces_a_fuller_one(moved: Store) -> None:
     code, shown, errors = report(moved)
     assert code == 1 and page.read_text() == before
     assert "2 (1 unreadable)" in shown and "unfinished" not in shown
-    assert "1 of 4 runs left files that cannot be read" in errors
-    assert f"ASGD · quadratic · F80 · seed 1: {CURVE}: no such file in {folder}" in errors
+    assert "1 of 4 runs cannot be read, such as ASGD · quadratic · F80 · seed 1" in errors
+    assert f"{CURVE}: no such file in {folder}; asyncfl run makes again what is deleted\n" in errors
     poorer = moved.reports / "small-incomplete.html"
     assert f"/{poorer.name}\n" in errors and "1 run left files that cannot be read" in poorer.read_text()
     page.unlink()
@@ -135,6 +135,60 @@ def test_a_page_of_an_earlier_version_counts_as_whole(moved: Store) -> None:
     code, _, errors = report(moved)
     assert code == 1 and page.read_text() == "<p>4 runs</p>"
     assert f"no such file in {moved.artifacts}" in errors  # where it should be, not where it once was
+
+
+def test_runs_whose_files_are_gone_are_made_again(
+    tmp_path: Path, moved: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {run.info.run_id for run in runs(moved)}
+    lost = sorted(moved.artifacts.glob(f"small/*/artifacts/{CURVE}"))[:2]
+    lost[0].unlink()
+    shutil.rmtree(lost[1].parents[1])
+    capsys.readouterr()
+    deliver(tmp_path, moved, seeds=2)
+    warning = "Warning: 2 finished runs of small lost files, such as those in "
+    assert capsys.readouterr().err.startswith(f"{warning}{moved.artifacts}")
+    there = {run.info.run_id for run in runs(moved)}
+    assert len(there) == 4 and before - there == {path.parents[1].name for path in lost}
+    assert tables(moved) == computed(write_suite(tmp_path))
+    assert len(runs(moved, kind="group")) == 2
+    deliver(tmp_path, moved, seeds=2)
+    assert {run.info.run_id for run in runs(moved)} == there and not capsys.readouterr().err
+
+
+def test_files_that_others_keep_are_not_missed(moved: Store) -> None:
+    """The address of another machine's folder, in a database that machines share, or of a bucket."""
+    assert are_lost("file:///elsewhere/results", moved.tracking_uri, [CURVE])
+    assert not are_lost("file:///elsewhere/results", "postgresql://host/mlflow", [CURVE])
+    assert not are_lost("s3://bucket/results", moved.tracking_uri, [CURVE])
+
+
+def test_a_store_without_any_files_says_how_to_get_them_back(moved: Store) -> None:
+    shutil.rmtree(moved.artifacts)
+    for words in (("report", "small"), ("compare", "asgd", "fedbuff")):
+        done = CliRunner().invoke(asyncfl, [*words, "--store", str(moved.folder)])
+        line = "no run of 'small' can be read: its records are damaged or gone; asyncfl run makes again what"
+        assert str(done.exception).startswith(line)
+
+
+def test_a_store_without_its_database_says_so(
+    tmp_path: Path, moved: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved.database.unlink()
+    done = CliRunner().invoke(asyncfl, ["report", "small", "--store", str(moved.folder)])
+    line = f"{moved.folder} holds artifacts, but no mlflow.db that lists them: "
+    assert str(done.exception) == f"{line}restore a copy of it, or asyncfl run starts anew"
+    deliver(tmp_path, moved, seeds=1)
+    assert f"Warning: {line}all is computed anew" in capsys.readouterr().err
+    assert len(runs(moved)) == 2
+
+
+def test_a_page_that_cannot_be_written_is_named(moved: Store) -> None:
+    shutil.rmtree(moved.reports)
+    moved.reports.write_text("a file")
+    done = CliRunner().invoke(asyncfl, ["report", "small", "--store", str(moved.folder)])
+    line = f"the report page {moved.reports / 'small.html'} cannot be written: "
+    assert "Seeds" in done.stdout and str(done.exception).startswith(line)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
