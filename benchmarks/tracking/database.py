@@ -171,25 +171,13 @@ def client(uri: str) -> MlflowClient:
 
     try:
         return MlflowClient(uri)
-    except MlflowException:
-        if _has_other_tables(uri):
-            raise MlflowException(
-                f"its tables are of another MLflow than {__version__}, which is installed: install that one, "
-                "or keep a copy and run mlflow db upgrade with this address"
-            ) from None
-        raise
-
-
-def _has_other_tables(uri: str) -> bool:
-    """Whether an SQLite file has the tables of an older or newer MLflow."""
-    from mlflow.store.db.utils import _get_latest_schema_revision
-
-    path = file(uri)
-    if path is None:
-        return False
-    with closing(open_file(path)) as opened:
-        version = opened.execute("SELECT version_num FROM alembic_version").fetchone()
-    return version != (_get_latest_schema_revision(),)  # type: ignore[no-untyped-call]
+    except MlflowException as error:
+        if "database schema" not in str(error):  # older or newer, which it calls out of date
+            raise
+        raise MlflowException(
+            f"its tables are of another MLflow than {__version__}, which is installed: install that one, "
+            "or keep a copy and run mlflow db upgrade with this address"
+        ) from None
 
 
 @contextmanager

@@ -28,6 +28,12 @@ def report(store: Store) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+@pytest.fixture(autouse=True)
+def _whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders of tests have long names."""
+    monkeypatch.setattr("benchmarks.errors.LONGEST", 1000)
+
+
 @pytest.fixture
 def moved(tmp_path: Path, store: Store) -> Store:
     """A store with two strategies and two seeds, moved after its page was written."""
