@@ -86,7 +86,7 @@ EXCESS_LOSS = Metric("excess_loss", "Excess loss", higher=False)
 
 FP_LOSS = "fp/loss"
 
-# Of the clients' training losses, recorded for every problem (`fl_core.recording.recorder.metrics`): at the
+# Of the clients' training losses, recorded for every problem (`fl_core.recording.evaluation.metrics`): at the
 # end of a run, and at earlier marks if requested.
 FEDERATED = (
     Metric(FP_LOSS, "Federated loss Σ pᵢLᵢ", higher=False),

@@ -20,7 +20,7 @@ from benchmarks.suite.suite import PlannedRun, PooledTask, tasks
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem, World
-from fl_core.recording.recorder import Sample
+from fl_core.recording.evaluation import Sample
 from fl_core.text import duration
 
 MOST = 32  # so many kinds of run are looked at, evenly spaced

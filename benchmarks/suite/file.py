@@ -29,7 +29,7 @@ from fl_core.local.work import LocalWork
 from fl_core.metrics import TRAINING
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem
-from fl_core.recording.recorder import Evaluate, Sample
+from fl_core.recording.evaluation import Evaluate, Sample
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 

@@ -26,7 +26,7 @@ from fl_core.import_guard import guarded, not_own
 from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
-from fl_core.recording.recorder import Evaluate
+from fl_core.recording.evaluation import Evaluate
 from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag
 from fl_core.sources import named

@@ -13,7 +13,8 @@ from fl_core.live.transport import Transport
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Clocks, Evaluate, Record, Recorder
+from fl_core.recording.evaluation import Evaluate
+from fl_core.recording.recorder import Clocks, Record, Recorder
 
 
 def refuses(experiment: Experiment) -> str | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
-from math import ceil, floor, inf, isfinite
-from typing import Any, Literal, NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -20,9 +19,10 @@ from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.metrics import FP_LOSS, LOSS, TRAINING, Metric
-from fl_core.parts import Count, Frozen
+from fl_core.metrics import FP_LOSS, LOSS, TRAINING
 from fl_core.problems.problem import Evaluation, World
+from fl_core.recording.evaluation import Evaluate, Sample, metrics, surrogate_weights
+from fl_core.recording.marks import Marks
 from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
 from fl_core.timing.network.network import Way
 
@@ -43,72 +43,6 @@ class Clocks(NamedTuple):
         return dict(zip(CLOCKS, (*self, self.up + self.down), strict=True))
 
 
-class Sample(Frozen):
-    """The clients' training losses are estimated on a fixed sample of their data."""
-
-    sample: Count  # data points, of each client in proportion to what it holds
-
-    def __str__(self) -> str:
-        return f"sample of {self.sample}"
-
-
-# What is evaluated at every mark: the test data, or the clients' training data as well, all or a sample.
-Evaluate = Literal["test", "clients"] | Sample
-
-
-def metrics(
-    evaluation: Evaluation,
-    p: np.ndarray,
-    surrogate: np.ndarray | None = None,
-    of_clients: Sequence[Metric] = (),
-) -> dict[str, float]:
-    """Return all metrics of one evaluated model.
-
-    fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
-    the importance s_i that the strategy gives clients when all updates weigh the same (Fraboni et al., JMLR
-    2023, eqs. 2, 6 and §5.2.1), where that is known; none of them if there are no losses. If these are
-    estimates with standard errors e_i, that of fp/loss is fp/loss_se = (Σ p_i² e_i²)^½, and that of fp/std,
-    to first order, fp/std_se = (Σ (p_i (L_i − fp/loss) / fp/std)² e_i²)^½.
-    worst_client/* is the worst value over clients of a metric in `of_clients`.
-
-    Raises:
-        TypeError: A metric is no number.
-    """
-    values = {name: _number(name, value) for name, value in evaluation.metrics.items()}
-    losses = evaluation.client_loss
-    if losses is not None:
-        importances = {"fp": p} if surrogate is None else {"fp": p, "sp": surrogate}
-        for prefix, weights in importances.items():
-            loss = float(weights @ losses)
-            values[f"{prefix}/loss"] = loss
-            spread = losses - loss if np.isfinite(loss) else np.full_like(weights, np.nan)
-            values[f"{prefix}/std"] = std = float(np.sqrt(weights @ spread**2))
-            if (errors := evaluation.client_error) is not None:
-                values[f"{prefix}/loss_se"] = float(np.linalg.norm(weights * errors))
-                slopes = weights * spread / std if std > 0 else weights
-                values[f"{prefix}/std_se"] = float(np.linalg.norm(slopes * errors))
-    for metric in of_clients:
-        if metric.name in evaluation.client_metrics and metric.higher is not None:
-            values[metric.worst_client.name] = metric.worst(evaluation.client_metrics[metric.name])
-    return values
-
-
-def _number(metric: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{metric} must be evaluated to a number, not {value!r}") from None
-
-
-def surrogate_weights(simulation: Simulation) -> np.ndarray | None:
-    """Return s_i [n], of sum 1 (Fraboni et al., JMLR 2023, eq. 6); None where no formula is known."""
-    participation = simulation.experiment.participation
-    if participation is None:
-        return None
-    share = np.asarray(participation(simulation.server), float)
-    return share / share.sum()
-
-
 @dataclass
 class Record:
     """The results of a run: a row for each evaluation, arrival, client and diagnosed iteration."""
@@ -125,36 +59,6 @@ class Record:
     non_finite: int = 0  # updates that were not finite
     misread: int = 0  # messages that a coding decoded as others
     kept_bytes: dict[str, int] = field(default_factory=dict)  # at the end, at the server and at the clients
-
-
-class Marks:
-    """The marks k/E, k = 1 … E, of one budget."""
-
-    def __init__(self, budget: Fraction | int | None, evaluations: int, *, before: bool = False) -> None:
-        self.step = None if budget is None else Fraction(budget) / evaluations
-        self.before = before  # whether a mark is passed only by a value strictly above it
-        self.reached = 0
-
-    @property
-    def reached(self) -> int:
-        """The number of marks passed."""
-        return self._reached
-
-    @reached.setter
-    def reached(self, count: int) -> None:
-        """Go on from `count` marks passed."""
-        self._reached = count
-        # No smaller value passes the next mark; compared at every event, an integer is ten times as fast.
-        self._next = inf if self.step is None else ceil(self.step * (count + 1))
-
-    def passed(self, now: int) -> bool:
-        """Return whether a mark was passed since the last call."""
-        if self.step is None or now < self._next:
-            return False
-        reached = ceil(now / self.step) - 1 if self.before else floor(now / self.step)
-        passed = reached > self.reached
-        self.reached = reached
-        return passed
 
 
 class Recorder:

@@ -20,7 +20,8 @@ from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Record, Recorder, run, surrogate_weights
+from fl_core.recording.evaluation import surrogate_weights
+from fl_core.recording.recorder import Record, Recorder, run
 from fl_core.schema import Reason, Status
 from fl_core.server.jobs import Job
 from fl_core.strategies.strategy import Strategy

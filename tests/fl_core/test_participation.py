@@ -18,7 +18,8 @@ from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.metrics import SURROGATE, TRAINING
-from fl_core.recording.recorder import run, surrogate_weights
+from fl_core.recording.evaluation import surrogate_weights
+from fl_core.recording.recorder import run
 from fl_core.strategies.strategy import Strategy
 from fl_core.theory.participation import drawn
 

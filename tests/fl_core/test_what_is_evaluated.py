@@ -17,7 +17,8 @@ from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder, Sample, metrics, run
+from fl_core.recording.evaluation import Sample, metrics
+from fl_core.recording.recorder import Recorder, run
 
 DIGITS: dict[str, Any] = {
     "name": "digits",
