@@ -16,7 +16,7 @@ from fl_core.loop.events import Kind
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
-from fl_core.server.jobs import Job, Refresh, Send
+from fl_core.server.jobs import Job, Refresh, Send, whole
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 
@@ -140,14 +140,10 @@ class Dispatch:
         raise ValueError(f"{self._who}.next returns {send.client!r}: clients are numbers from 0 to {n - 1}")
 
     def _steps(self, client: int, index: int) -> int:
-        """Return K of the client's next job as the local work says, as Python's own number."""
+        """Return K of the client's next job as the local work says."""
         local = self.strategy.local
         steps = local.count(self.server, client, index)
-        with suppress(TypeError):
-            if (count := operator.index(steps)) >= 1:
-                return int(count)
-        what = f"{type(local).__name__}.count returns {steps!r} for client {client}"
-        raise ValueError(f"{what}: K is a whole number, 1 or more")
+        return whole(steps, 1, f"{type(local).__name__}.count of client {client}")
 
     def _copied(self, start: Tensor) -> Tensor:
         """Return a copy of a model that the strategy sends and may go on writing into (18)."""

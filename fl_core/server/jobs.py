@@ -1,7 +1,9 @@
 """What travels between server and clients: a send, the job it becomes, the update that comes back."""
 
+import operator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -22,11 +24,19 @@ class Send:
     waits: bool = False  # after its K steps the client waits until the server collects the job
 
     def __post_init__(self) -> None:
-        """Raise ValueError for less than one step, or a negative length."""
-        if self.steps is not None and self.steps < 1:
-            raise ValueError(f"Send.steps must be 1 or more, not {self.steps}")
-        if self.length is not None and self.length < 0:
-            raise ValueError(f"Send.length must be 0 or more, not {self.length}")
+        """Raise ValueError for less than one step, a negative length, or what is no whole number."""
+        if self.steps is not None:
+            self.steps = whole(self.steps, 1, "Send.steps")
+        if self.length is not None:
+            self.length = whole(self.length, 0, "Send.length")
+
+
+def whole(value: Any, least: int, what: str) -> int:
+    """Return a whole number as Python's own, which a checkpoint keeps; ValueError if none, or too small."""
+    with suppress(TypeError):
+        if (number := operator.index(value)) >= least:
+            return int(number)
+    raise ValueError(f"{what} must be a whole number, {least} or more, not {value!r}")
 
 
 @dataclass(slots=True, eq=False)

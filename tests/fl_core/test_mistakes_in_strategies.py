@@ -36,8 +36,8 @@ from fl_core.strategies.rounds.fedavg import FedAvg
         (lambda: None, r"Scripted\.next must return the clients that work next, not None"),
         (lambda: 0, r"Scripted\.next must return the clients that work next, not 0"),
         (lambda: [Send(0, version=7)], "Scripted sends version 7; kept are 0"),
-        (lambda: [Send(0, steps=0)], r"Send\.steps must be 1 or more, not 0"),
-        (lambda: [Send(0, length=-3)], r"Send\.length must be 0 or more, not -3"),
+        (lambda: [Send(0, steps=0)], r"Send\.steps must be a whole number, 1 or more, not 0"),
+        (lambda: [Send(0, length=-3)], r"Send\.length must be a whole number, 0 or more, not -3"),
     ],
 )
 def test_who_works_next(sends: Callable[[], Any], line: str) -> None:
@@ -118,7 +118,7 @@ class Counted(SGD):
 
 @pytest.mark.parametrize("steps", [-1, 0, 1.5, 2.0, math.nan, None])
 def test_local_steps_are_counted(steps: Any) -> None:
-    line = rf"Counted\.count returns {steps} for client 0: K is a whole number, 1 or more"
+    line = rf"Counted\.count of client 0 must be a whole number, 1 or more, not {steps}"
     with pytest.raises(ValueError, match=line):
         play(Scripted(local=Counted(given=steps)), scenario([1, 3]))
 
@@ -128,6 +128,13 @@ def test_local_steps_may_be_a_number_of_an_array() -> None:
         kind: play(Scripted(local=Counted(given=kind(2))), scenario([1, 3]))[1] for kind in (int, np.int64)
     }
     assert counts[int] == counts[np.int64]
+
+
+@pytest.mark.parametrize("given", [{"steps": 0}, {"steps": 1.5}, {"length": -1}, {"length": math.nan}])
+def test_what_is_sent_has_whole_steps_and_length(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"Send\.(steps|length) must be a whole number, [01] or more, not"):
+        Send(0, **given)
+    assert type(Send(0, steps=np.int64(3)).steps) is int
 
 
 @pytest.mark.parametrize("at", [math.nan, 1.5])
