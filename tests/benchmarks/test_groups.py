@@ -272,10 +272,10 @@ def test_a_group_that_was_half_written_is_completed(
     assert {name: history(store, group, "distance") for name, group in again.items()} == before
 
 
-def test_a_curve_that_is_gone_holds_up_nothing(tmp_path: Path, store: Store) -> None:
+def test_a_curve_that_is_damaged_holds_up_nothing(tmp_path: Path, store: Store) -> None:
     deliver(tmp_path, store)
-    (gone,) = (run for run in runs(store) if run.info.run_name == "seed 0 · ASGD · quadratic · F80")
-    (Path(gone.info.artifact_uri.removeprefix("file://")) / "curve.parquet").unlink()
+    (damaged,) = (run for run in runs(store) if run.info.run_name == "seed 0 · ASGD · quadratic · F80")
+    (Path(damaged.info.artifact_uri.removeprefix("file://")) / "curve.parquet").write_bytes(b"PAR1")
     deliver(tmp_path, store, seeds=3)
     assert {name: group.data.metrics.get("seeds/done") for name, group in groups(store).items()} == {
         "ASGD": None,
