@@ -34,7 +34,7 @@ def place(uri: str, tracking_uri: str) -> Path | None:
 
 
 def are_lost(uri: str, tracking_uri: str, names: Iterable[str]) -> bool:
-    """Whether a run recorded in an SQLite file lacks some of its files, which nobody else keeps."""
+    """Whether a run recorded in an SQLite file lacks some of its files, which are kept nowhere else."""
     folder = place(uri, tracking_uri)
     if folder is None or database.file(tracking_uri) is None:
         return False

@@ -1,4 +1,4 @@
-"""What a law of a user's own may yield by mistake is told in one line: absences, times to be hit exactly."""
+"""Mistakes in a law of one's own are told in one line: absences out of order, times that are not exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule 3 of the loop: a step makes a version, and nobody writes into one."""
+"""Rule 3 of the loop: a step makes a version, which stays as it is."""
 
 from __future__ import annotations
 

@@ -59,12 +59,12 @@ def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -
             larger.append(plan)
         undecided = f"{len(there)} of {len(plan.claims)}"
         rows.append((plan.paper.title, plan.scale, undecided, str(len(runs)), *total(runs.values())))
-        for waiting in there:
+        for waiting in there if by_claim else ():
             times, seeds = waiting.times(waiting.seeds), len(waiting.seeds)
             claims.append((waiting.claim.id, plan.scale, str(seeds), str(len(times)), *total(times.values())))
     taken = ("runs", "time of one core", "of one GPU")
     print_headed(("paper", "scale", "open claims", *taken), rows)
-    if by_claim and claims:
+    if claims:
         click.echo()
         print_headed(("claim, which may share runs", "scale", "seeds", *taken), claims)
     print_text(ASSUMED)

@@ -315,9 +315,9 @@ def _said(reading: Reading, notes: Mapping[str, str]) -> str:
     """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
     reason = _reason(reading)
     means = MEANS[reading.failure] if reading.word == "refuted" else ""
-    all_remarks = [means, *remarks(reading.verdict)]
-    elsewhere = ("printed", *filter(None, [reason]))  # under `Claimed`, and in a note
-    said = "; ".join(remark for remark in all_remarks if remark and not remark.startswith(elsewhere))
+    more = [remark for remark in remarks(reading.verdict) if remark != reason]
+    beside = [remark for remark in more if not remark.startswith("printed")]  # that stands under `Claimed`
+    said = "; ".join(filter(None, (means, *beside)))
     return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
 
 
