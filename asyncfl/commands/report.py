@@ -57,7 +57,7 @@ def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
     if not recorded.runs and not recorded.studies:
         where = store.tracking or store.folder
         with reading(store.tracking_uri) as reader:
-            meant = nearest(recorded.name, reader.experiments())
+            meant = nearest(recorded.name, reader.experiments().keys() - {recorded.name})
         raise UserError(f"no run of a suite '{recorded.name}' is recorded in {where}{meant}")
     return recorded
 

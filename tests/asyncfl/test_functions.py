@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from mlflow import MlflowClient
 from recorded import tables, write_campaign, write_suite
 from scipy import stats
 
@@ -84,6 +85,11 @@ def test_a_row_for_each_evaluation(folder: Path) -> None:
 def test_what_is_not_there_is_said(folder: Path) -> None:
     with pytest.raises(UserError, match=r"no run of a suite 'smal' .*; did you mean 'small'"):
         asyncfl.results("smal", store=folder / "here")
+    client = MlflowClient(Store(folder / "here").tracking_uri)
+    begun = client.create_experiment("begun")
+    with pytest.raises(UserError, match=r"no run of a suite 'begun' is recorded in \S+here\.$"):
+        asyncfl.results("begun", store=folder / "here")  # a suite whose first run is not done
+    client.delete_experiment(begun)
     with pytest.raises(UserError, match=r"it holds no mlflow.db"):
         asyncfl.results("small", store=folder / "there")
     with pytest.raises(UserError, match="no suite is called 'quickstar'; did you mean 'quickstart'"):
