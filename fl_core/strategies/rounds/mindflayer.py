@@ -18,6 +18,7 @@ from typing import Annotated, ClassVar
 
 from fl_core.strategies.author import Count, Job, Length, Scenario, Server, Strategy, Tune, TuneAmong, Update
 from fl_core.strategies.participation import Participation
+from fl_core.timing.clock import MICRO
 
 
 class MindFlayer(Strategy):
@@ -33,7 +34,7 @@ class MindFlayer(Strategy):
     allotted: Annotated[Length, TuneAmong(1.0, 1.5, 2.0, 4.0)] = Fraction(2)
 
     def times(self) -> tuple[Fraction, ...]:
-        return (Fraction(1),)
+        return (MICRO,)
 
     def refuses(self, scenario: Scenario) -> str | None:
         if self.allotted < 1 and scenario.timing.durations.constant:
@@ -48,7 +49,7 @@ class MindFlayer(Strategy):
 
     def shares(self, server: Server) -> list[int]:
         """Return B_i [n], with all clients present."""
-        trials = self.deal(range(server.n), self.limits(server))
+        trials = self.deal(server, range(server.n))
         return [trials.get(client, 0) for client in range(server.n)]
 
     def begin(self, server: Server) -> None:
@@ -58,18 +59,24 @@ class MindFlayer(Strategy):
         memory.total, memory.gradients, memory.rounds = server.zeros(), 0, 0
 
     def limits(self, server: Server) -> list[int]:
-        """Return t_i [n] in ticks."""
-        return [ceil(self.allotted * time * server.ticks(Fraction(1))) for time in server.mean_time]
+        """Return t_i [n] in ticks, rounded up to a millionth of virtual time whatever the clock's unit."""
+        tick = server.ticks(MICRO)
+        return [ceil(self.allotted * time / MICRO) * tick for time in server.mean_time]
 
-    def deal(self, clients: Sequence[int], limits: Sequence[int]) -> dict[int, int]:
+    def deal(self, server: Server, clients: Sequence[int]) -> dict[int, int]:
         """Return B_i of each client that has any: a trial is for the client that would be first to end it."""
-        ends = [(limits[client], client) for client in clients]
+
+        def end(client: int, trials: int) -> tuple[float, int]:
+            """Return when a client's trials end, equal for equal times: t_i is exact."""
+            return float(trials * self.allotted * server.mean_time[client]), client
+
+        ends = [end(client, 1) for client in clients]
         heapify(ends)
         trials = Counter[int]()
         for _ in range(self.trials):
-            end, client = ends[0]
+            client = ends[0][1]
             trials[client] += 1
-            heapreplace(ends, (end + limits[client], client))
+            heapreplace(ends, end(client, trials[client] + 1))
         return dict(trials)
 
     def receive(self, server: Server, update: Update) -> None:
@@ -99,7 +106,7 @@ class MindFlayer(Strategy):
     def next(self, server: Server) -> list[int]:
         memory = server.memory
         if server.idle and not server.in_flight and not self.free(server):
-            memory.left = self.deal(server.idle, memory.limits)
+            memory.left = self.deal(server, server.idle)
         sends = self.free(server)
         for client in sends:
             memory.left[client] -= 1

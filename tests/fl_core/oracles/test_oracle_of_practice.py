@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import Record, run
 from fl_core.schema import Status
 from fl_core.timing.clock import MICRO
 
@@ -186,7 +188,7 @@ def test_mindflayer(allotted: str) -> None:
     times, found, length = stepped(experiment(strategy, durations=EXPONENTIAL, iterations=60, time=10**6))
     limits = [ceil(Fraction(allotted) * time * 10**6) * MICRO for time in LENGTHS]
     trials = [0] * N
-    for _, client in sorted((k * limits[i], i) for i in range(N) for k in range(1, 7))[:6]:
+    for _, client in sorted((k * LENGTHS[i], i) for i in range(N) for k in range(1, 7))[:6]:
         trials[client] += 1
     assert trials == [3, 1, 0, 0, 2]
     now, expected, ends, jobs, gradients = Fraction(0), [START], [], [0] * N, 0
@@ -206,6 +208,44 @@ def test_mindflayer(allotted: str) -> None:
     assert times == ends
     assert_same(found, expected, 61)
     assert 60 < gradients < 360
+
+
+CLOCKS: dict[str, dict[str, Any]] = {  # of whole units, of sevenths, of millionths
+    "whole": {},
+    "sevenths": {"availability": {"name": "dropouts", "share": 0, "at": "1/7"}},
+    "millionths": {"network": {"latency": 0}},
+}
+
+
+def trials_on(clock: str, durations: dict[str, Any], clients: int, **strategy: Any) -> Record:
+    """Run MindFlayer on a clock of a given unit, for 60 units of time."""
+    problem = {"name": "quadratic", "centres": [[float(client)] for client in range(clients)]}
+    timing = {"durations": durations, **CLOCKS[clock]}
+    scenario = {"problem": problem, "timing": timing, "budget": {"time": 60, "updates": 1000}}
+    return run(
+        Experiment.model_validate(
+            {"scenario": scenario, "strategy": {"name": "mindflayer", "local_lr": LR, **strategy}}
+        )
+    )
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_mindflayer_deals_out_trials_by_exact_times(clock: str) -> None:
+    """t = 3/2 τ = (1.5, 3): the five trials that end first are B = (4, 1); t = (2, 3) gives (3, 2)."""
+    record = trials_on(clock, {"name": "fixed", "times": [1, 2]}, 2, trials=5, allotted="3/2")
+    assert np.bincount(record.arrivals["client"]).tolist() == [60, 15]
+    assert record.curve[-1]["iteration"] == 15
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_mindflayer_abandons_a_trial_at_the_exact_time(clock: str, tmp_path: Path) -> None:
+    """Jobs of 1 and 4 in turn, t = 5/4: each second trial is abandoned, 9/4 after the last that was not."""
+    trace = tmp_path / "trace.csv"
+    trace.write_text("0,1\n0,4\n")
+    durations = {"name": "trace", "path": str(trace)}
+    record = trials_on(clock, durations, 1, trials=1, allotted="1/2")
+    assert list(record.arrivals["time"]) == [1 + 2.25 * k for k in range(27)]
+    assert record.curve[-1]["iteration"] == 2 * 27 - 1
 
 
 def test_mindflayer_with_fixed_times_is_rennala() -> None:
