@@ -46,6 +46,7 @@ class Service:
         if self.transfers:
             self.transfers.start(job, Way.DOWN)
         else:
+            state.sent[Way.DOWN] += job.bytes[Way.DOWN]
             self._compute(job)
 
     def go_on(self, job: Job) -> None:
@@ -59,6 +60,7 @@ class Service:
         elif job.ends is None:
             job.until = None
             self.transfers.stop(job, Way.DOWN)
+            self.state.sent[Way.DOWN] += job.bytes[Way.DOWN]
             self._compute(job)
         else:
             job.until = None
@@ -150,10 +152,8 @@ class Service:
 
     def _compute(self, job: Job) -> None:
         """Begin the steps of a job whose download is complete."""
-        state = self.state
         assert job.length is not None
-        state.sent[Way.DOWN] += job.bytes[Way.DOWN]
-        job.computes = state.now + self._latency(job)
+        job.computes = self.state.now + self._latency(job)
         job.ends = job.computes + job.length
         if not job.waits:
             self._send_back(job, job.ends)

@@ -86,7 +86,9 @@ def test_every_strategy_runs_and_is_replayed_or_is_refused(name: str, tmp_path: 
             served(chosen, tmp_path)
         return
     run = served(chosen, tmp_path)
-    assert run.curve[-1]["updates"] == UPDATES
+    end = run.curve[-1]
+    assert end["updates"] == UPDATES
+    assert end["downloads_bytes"] >= end["uploads_bytes"] > 0  # every update was made from a model
     assert run.replay().bit_for_bit
 
 

@@ -28,7 +28,7 @@ from fl_core.local.sgd import SGD
 from fl_core.loop.events import Kind
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run as simulated
-from fl_core.schema import TIME, Name, Reason, Status
+from fl_core.schema import BYTES, TIME, Name, Reason, Status
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import changed
 from tests.fl_core.live.in_threads import Threads, held_to, lived, prepared
@@ -264,6 +264,39 @@ def test_the_record_has_the_marks_of_the_run_in_virtual_time() -> None:
         record.clients[Name.LOSS]
         == live.simulation.world.evaluate(live.simulation.server.model).client_loss.tolist()
     )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"downlink": "float16", "uplink": "float16"}, {"local": {"name": "scaffold", "steps": 2}}],
+    ids=["plain", "coded", "broadcasts"],
+)
+def test_bytes_are_those_of_virtual_time(fields: dict[str, Any]) -> None:
+    """A client of ASGD gets a model whenever its update arrived: equally many in both."""
+    live, virtual = lived(where := experiment("asgd", **fields)).recorder.finish(), simulated(where)
+    for name in (Name.DOWNLOADS, Name.UPLOADS, BYTES):
+        assert [row[name] for row in live.curve] == [row[name] for row in virtual.curve]
+    size = 2 if "downlink" in fields else 8  # bytes of each of the model's two numbers
+    broadcast = 2 * 8 if "local" in fields else 0
+    assert virtual.curve[-1][Name.DOWNLOADS] == (6 + 80) * (2 * size + broadcast)
+
+
+def test_bytes_of_jobs_that_are_sent_again_count_once(tmp_path: Path) -> None:
+    """As in a replay, which knows of no server that was killed."""
+    where, path = experiment("fedbuff"), tmp_path / "checkpoint"
+    first, transport = prepared(where), Threads(where, 2)
+    for number, _ in enumerate(first.events(transport)):
+        if number == 12:
+            break
+    first.save(path)
+    transport.stop()
+    again = prepared(where)
+    again.load(path)
+    list(again.events(transport := Threads(where, 2)))
+    transport.stop()
+    sends = sum(again.simulation.state.indices)
+    assert again.simulation.state.sent == {"down": 16 * sends, "up": 16 * 80}
+    assert again.service.sent_again
 
 
 def test_a_replay_names_the_first_difference() -> None:
