@@ -9,7 +9,7 @@ from torch import Tensor
 from fl_core.execution.execution import ComputeRequest
 from fl_core.local.work import LocalWork, Work
 from fl_core.problems.problem import Report, World
-from fl_core.server.jobs import Job, Refresh
+from fl_core.server.jobs import Job
 
 
 class OneByOne:
@@ -34,10 +34,7 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     total: Tensor | None = None
     reported: Report = {}
     state: dict[str, Any] = {}
-    fresh = {refresh.after: refresh for refresh in job.refreshes}
-    for step, sample in enumerate(local.samples(world, job).to(y.device).unbind()):
-        if step in fresh:
-            y, inputs.start = (merged(model, fresh[step]) for model in (y, inputs.start))
+    for sample in local.samples(world, job).to(y.device).unbind():
         if job.reports:
             slope, report = world.gradient_and_report(y, job.client, sample)
             reported = {name: value + reported.get(name, 0) for name, value in report.items()}
@@ -50,7 +47,6 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     if job.start._version != writes:
         raise written_into(local)
     must_be_like(inputs.start, local, y, total)
-    job.base = inputs.start if job.refreshes else None
     job.delta = y - inputs.start
     job.gradient = total / job.steps if job.steps > 1 else total
     job.reported = {name: float(value) / job.steps for name, value in reported.items()}
@@ -72,8 +68,3 @@ def must_be_like(start: Tensor, local: LocalWork, end: Tensor, gradients: Tensor
         if made.shape != start.shape:
             shapes = f"shape {tuple(made.shape)}, not {tuple(start.shape)}"
             raise ValueError(f"{type(local).__name__}.{method} returns a tensor of {shapes}")
-
-
-def merged(model: Tensor, fresh: Refresh) -> Tensor:
-    """Return a local model, or its start, once the fresh model is merged into it (rule 23)."""
-    return torch.lerp(model, fresh.model, fresh.weight)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fl_core.execution.execution import ComputeRequest
-from fl_core.execution.one_by_one import merged, must_be_like, work, written_into
+from fl_core.execution.one_by_one import must_be_like, work, written_into
 from fl_core.local.work import LocalWork, Work
 from fl_core.problems.problem import Report, World
 from fl_core.server.jobs import Job
@@ -91,14 +91,11 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     ended: list[tuple[Tensor, Tensor, Tensor]] = []  # models, sums of gradients, starts; last jobs first
     reports = any(job.reports for job in jobs)
     reported: list[Report] = []  # of each step, [J] as far as its jobs go
-    refreshed = any(job.refreshes for job in jobs)
     for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
         if active < len(y):
             ended.append((y[active:], total[active:], stack.start[active:]))
             y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
             stack = Work(*_first(active, stack.start, stack.broadcast, stack.client_state))
-        if refreshed:
-            y, stack.start = (_merged(model, jobs[:active], step) for model in (y, stack.start))
         slopes, report = _computed(world, reports, y, clients, sample)
         reported.append(report)
         g = local.correct(slopes, y, stack)
@@ -114,22 +111,11 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     delta = y - start
     gradient = total / steps if jobs[0].steps > 1 else total
     sums = delta.sum(1).tolist()  # finite only if all their terms are
-    results = zip(jobs, delta.unbind(), gradient.unbind(), sums, start.unbind(), strict=True)
-    for job, moved, mean, whole, base in results:
+    results = zip(jobs, delta.unbind(), gradient.unbind(), sums, strict=True)
+    for job, moved, mean, whole in results:
         job.delta, job.gradient, job.finite = moved, mean, isfinite(whole)
-        job.base = base if job.refreshes else None
     _note_reports(jobs, reported)
     return None
-
-
-def _merged(models: Tensor, jobs: Sequence[Job], step: int) -> Tensor:
-    """Return local models, or their starts, [J, d], fresh models that came before a step merged."""
-    fresh = [(row, new) for row, job in enumerate(jobs) for new in job.refreshes if new.after == step]
-    if fresh:
-        models = models.clone()
-    for row, new in fresh:
-        models[row] = merged(models[row], new)
-    return models
 
 
 def _computed(

@@ -26,8 +26,6 @@ def refuses(experiment: Experiment) -> str | None:
         return "its durations count server iterations, which have no seconds; choose another law"
     if scenario.arrangement is not None:
         return "its arrangement prescribes when updates arrive; in real time they arrive when they come"
-    if experiment.strategy.refreshes:
-        return "its strategy sends fresh models to clients at work, which in real time cannot be reached"
     if scenario.budget.target is not None:
         return "its budget ends at a target, and models are evaluated after the run; leave out 'target'"
     return None

@@ -1,4 +1,4 @@
-"""Service in real time: jobs are messages to clients (docs/architecture.md, rule 24)."""
+"""Service in real time: jobs are messages to clients (docs/architecture.md, rule 23)."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -7,11 +7,11 @@ from time import monotonic, time
 from typing import ClassVar
 
 from fl_core.live.log import RunLog
-from fl_core.live.transport import JobMessage, LostClients, RefusedError, Transport, UpdateMessage, digest_of
+from fl_core.live.transport import JobMessage, LostClients, Transport, UpdateMessage, digest_of
 from fl_core.loop.events import Kind
 from fl_core.loop.service import Service
 from fl_core.schema import Name
-from fl_core.server.jobs import Job, Refresh
+from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
 PULSE = 0.2  # seconds at most that the server waits before it looks whether it is to stop
@@ -91,10 +91,6 @@ class RealTime(Service):
         self.state.serving += job.waits
         job.waits = False
         self.transport.collect(job.client, job.index)
-
-    def refresh(self, job: Job, fresh: Refresh) -> None:
-        """Raise RefusedError: clients take no message while they compute."""
-        raise RefusedError("server.refresh: clients cannot be refreshed in real time, only in virtual time")
 
     def stop(self) -> None:
         """Log the jobs that are in flight at the end."""

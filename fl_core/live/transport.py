@@ -109,7 +109,7 @@ class LostClients:
 
 
 class RefusedError(RuntimeError):
-    """What a strategy asks for cannot be done in real time, or not over this transport."""
+    """A request of a strategy that a transport cannot carry out."""
 
 
 class Transport(Protocol):

@@ -50,7 +50,7 @@ class Absences:
         self.schedule(client)
 
     def lose(self, client: int) -> None:
-        """Mark a client as gone for good, whether present or absent (24)."""
+        """Mark a client as gone for good, whether present or absent (23)."""
         state = self._state
         moves = state.queue.remove(Kind.PRESENCE, client)
         if state.roster.present[client]:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fl_core.arrangements.arrangement import Arrangement
-from fl_core.coding.coding import bytes_of
 from fl_core.loop.events import Kind
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
-from fl_core.server.jobs import Job, Refresh, Send, whole
+from fl_core.server.jobs import Job, Send, whole
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 
@@ -39,7 +38,6 @@ class Dispatch:
         self._end_services()
         if state.stepped:
             self.freeze_broadcast()
-        self._refresh()
         for send in self._sends():
             self.send(send if isinstance(send, Send) else Send(send))
         for alarm, tick in state.woken.items():
@@ -62,16 +60,6 @@ class Dispatch:
                 self.service.collect(job)
         state.dismissed.clear()
         state.collected.clear()
-
-    def _refresh(self) -> None:
-        """Send the newest model to clients that are at work (23)."""
-        state = self.state
-        for job, weight in state.refreshed.items():
-            if not job.dismissed and (job.ends is None or state.now < job.ends):
-                model = self.messages.model(state.model, job.client, job.index, state.version)
-                size = bytes_of(state.model, self.messages.downlink)
-                self.service.refresh(job, Refresh(state.version, model, weight, size))
-        state.refreshed.clear()
 
     def _sends(self) -> Iterable[int | Send]:
         """Return the clients that work next, and their versions.

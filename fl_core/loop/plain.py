@@ -9,7 +9,7 @@ from torch import Tensor
 from fl_core.loop.events import JOBS, EventQueue, Kind
 from fl_core.loop.simulation import Simulation
 from fl_core.schema import Status
-from fl_core.server.jobs import Job, Refresh, Update
+from fl_core.server.jobs import Job, Update
 from fl_core.server.roster import Roster
 from fl_core.server.state import attributes
 from fl_core.timing.network.link import Link
@@ -40,9 +40,9 @@ def plain(simulation: Simulation) -> dict[str, Any]:
             for time, kind, client, item in state.queue.items()
             if kind not in JOBS or item.expected(time)
         ],
-        "gathered": [_sent(update) for update in state.gathered],
+        "gathered": [values(update) for update in state.gathered],
         "links": {way: [link.state() for link in links] for way, links in state.links.items()},
-        "jobs": [_sent(job) for job in jobs],
+        "jobs": [values(job) for job in jobs],
     }
     return {name: checked(value, name) for name, value in data.items()}
 
@@ -59,7 +59,7 @@ def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
 
 def restore(simulation: Simulation, data: dict[str, Any]) -> None:
     """Put a fresh simulation into the state that `data` was taken from."""
-    jobs = [Job(**_received(job)) for job in data["jobs"]]
+    jobs = [Job(**job) for job in data["jobs"]]
     queue = EventQueue()
     for time, kind, client, item in data["queue"]:
         queue.push(time, Kind(kind), client, jobs[item] if kind in JOBS else item)
@@ -71,7 +71,7 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
         "roster": Roster.restored(data["roster"]),
         "flight": {client: [jobs[place] for place in places] for client, places in data["flight"].items()},
         "queue": queue,
-        "gathered": [Update(**_received(update)) for update in data["gathered"]],
+        "gathered": [Update(**update) for update in data["gathered"]],
         "links": {
             way: [
                 Link.restored(fresh.capacity, link)
@@ -89,16 +89,6 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
 def values(state: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, by name."""
     return {field.name: getattr(state, field.name) for field in fields(state)}
-
-
-def _sent(item: Job | Update) -> dict[str, Any]:
-    """Return the fields of a job or an update, fresh models by their fields."""
-    return {**values(item), "refreshes": [values(refresh) for refresh in item.refreshes]}
-
-
-def _received(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what `_sent` was given, with fresh models."""
-    return {**data, "refreshes": [Refresh(**refresh) for refresh in data["refreshes"]]}
 
 
 def _saved(memory: Any, place: str) -> dict[str, Any] | tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
-from fl_core.server.jobs import Job, Refresh
+from fl_core.server.jobs import Job
 from fl_core.timing.durations import Lengths
 from fl_core.timing.network.network import Way
 
@@ -52,56 +52,14 @@ class Service:
     def go_on(self, job: Job) -> None:
         """Let a job whose download is complete compute, and one whose steps are finished upload."""
         assert self.transfers is not None
-        now = self.state.now
-        if job.comes == now:
-            job.comes = None
-            self.state.sent[Way.DOWN] += self.transfers.stop(job, Way.DOWN)
-            self._merge(job)
-        elif job.ends is None:
-            job.until = None
+        job.until = None
+        if job.ends is None:
             self.transfers.stop(job, Way.DOWN)
             self.state.sent[Way.DOWN] += job.bytes[Way.DOWN]
             self._compute(job)
         else:
-            job.until = None
-            self._give_up(job)
             self.transfers.start(job, Way.UP)
         self.transfers.settle()
-
-    def refresh(self, job: Job, fresh: Refresh) -> None:
-        """Send a client a fresh model, in place of one that is on its way (23)."""
-        if job.ends is not None:
-            self._give_up(job)
-        elif job.coming:
-            job.refreshes.pop()
-        job.refreshes.append(fresh)
-        if self.transfers is None:
-            self._merge(job)
-        elif job.ends is not None:
-            self.transfers.start(job, Way.DOWN)
-
-    def _merge(self, job: Job) -> None:
-        """Merge the fresh model that arrives after the step in progress, unless no other follows (23)."""
-        fresh = job.refreshes.pop()
-        assert job.computes is not None and job.length is not None
-        received = self.state.now + self._latency(job)
-        fresh.after = max(0, -(job.steps * (job.computes - received) // job.length))
-        if fresh.after < job.steps:
-            before = [refresh for refresh in job.refreshes if refresh.after != fresh.after]
-            job.refreshes = [*before, fresh]
-            self._undo(job)
-
-    def _give_up(self, job: Job) -> None:
-        """End the download of a fresh model that is on its way."""
-        if self.transfers and job.coming:
-            self.transfers.abandon(job)
-            job.refreshes.pop()
-            job.comes = None
-
-    def _undo(self, job: Job) -> None:
-        """Forget a job's result, if it has one: its steps change."""
-        self.state.wasted += job.delta is not None
-        job.undo()
 
     def end(self, job: Job) -> None:
         """Take note that a job's update arrived."""
@@ -139,12 +97,11 @@ class Service:
             return  # its update is on its way
         if job.ends is None and self.transfers:
             self.transfers.abandon(job)
-        self._give_up(job)
         if job.ends is None or now < job.ends:
             job.computes = now if job.computes is None else min(job.computes, now)
             job.steps = job.steps * (now - job.computes) // job.length
-            job.refreshes = [refresh for refresh in job.refreshes if (refresh.after or 0) < job.steps]
-            self._undo(job)
+            state.wasted += job.delta is not None
+            job.undo()
             job.ends = now
         state.serving += job.waits
         job.waits = False
@@ -157,8 +114,6 @@ class Service:
         job.ends = job.computes + job.length
         if not job.waits:
             self._send_back(job, job.ends)
-        if self.transfers and job.coming:
-            self.transfers.start(job, Way.DOWN)
 
     def _send_back(self, job: Job, at: int) -> None:
         """Let a job's update be sent at a tick."""

@@ -214,7 +214,7 @@ class Simulation:
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service whose result is missing, earliest first."""
         for time, kind, _, job in self.state.queue.earliest():
-            if kind in JOBS and job.delta is None and job.until == time and not (job.dismissed or job.coming):
+            if kind in JOBS and job.delta is None and job.until == time and not job.dismissed:
                 yield job
 
     def _arrive(self, job: Job) -> Event:
@@ -268,7 +268,7 @@ class Simulation:
         return Event(PRESENCE, state.now, state.version, state.stepped, client)
 
     def _lose(self, client: int) -> Event:
-        """Let a client be gone for good, and with it the job in its service, without an update (24)."""
+        """Let a client be gone for good, and with it the job in its service, without an update (23)."""
         state = self.state
         self.absences.lose(client)
         if (job := next(iter(state.flight.get(client, ())), None)) and job.began is not None:

@@ -33,13 +33,13 @@ class Transfers:
 
     def start(self, job: Job, way: Way) -> None:
         """Begin a job's download or upload."""
-        rate, left = self._rates[way][job.client], _size(job, way) * GRAIN
+        rate, left = self._rates[way][job.client], job.bytes[way] * GRAIN
         self._link(job.client, way).start(job.client, rate, left, self._state.now)
 
     def stop(self, job: Job, way: Way) -> int:
         """End a job's download or upload, complete or not; return the bytes that are sent."""
         left = self._link(job.client, way).stop(job.client, self._state.now)
-        return _size(job, way) - nearest(left, GRAIN)
+        return job.bytes[way] - nearest(left, GRAIN)
 
     def abandon(self, job: Job) -> None:
         """End a job in whatever transfer it is in; what is sent of it counts."""
@@ -54,13 +54,9 @@ class Transfers:
             kind = Kind.PHASE if way is Way.DOWN else Kind.ARRIVAL
             for client, tick in link.changed.items():
                 job = state.flight[client][0]
-                fresh = way is Way.DOWN and job.ends is not None
-                if tick is not None and tick != (job.comes if fresh else job.until):
+                if tick is not None and tick != job.until:
                     state.queue.push(tick, kind, client, job)
-                if fresh:
-                    job.comes = tick
-                else:
-                    job.until = tick
+                job.until = tick
             link.changed.clear()
         self._touched.clear()
 
@@ -82,9 +78,3 @@ class Transfers:
         cell = client % self._cells
         link = self._touched[way, cell] = self._state.links[way][cell]
         return link
-
-
-def _size(job: Job, way: Way) -> int:
-    """Return the bytes of a job's download or upload; of the fresh model while its client is at work."""
-    fresh = job.coming if way is Way.DOWN and job.ends is not None else None
-    return fresh.bytes if fresh else job.bytes[way]

@@ -40,19 +40,6 @@ def whole(value: Any, least: int, what: str) -> int:
 
 
 @dataclass(slots=True, eq=False)
-class Refresh:
-    """A fresh model, sent to a client that is at work; fixed when it is sent."""
-
-    version: int  # the newest when it was sent
-    model: Tensor  # θ^version [d], as the client receives it
-    weight: float  # β of the fresh model in y ← (1 − β) y + β θ^version
-    bytes: int = 0
-    after: int | None = (
-        None  # steps before it, the one in progress at its receipt included; None: not yet received
-    )
-
-
-@dataclass(slots=True, eq=False)
 class Job:
     """A client's work: every input is fixed when the job is sent, so that it can be computed at any time.
 
@@ -75,29 +62,21 @@ class Job:
     ends: int | None = None  # ticks, when its steps are finished
     leaves: int | None = None  # ticks, when its update is sent
     until: int | None = None  # ticks, when its present phase ends; None where other transfers end before
-    refreshes: list[Refresh] = field(default_factory=list)  # in order; the last may still be on its way
-    comes: int | None = None  # ticks, when its download ends; None where other transfers end before
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
     gradient: Tensor | None = None  # mean corrected gradient over the steps [d]
-    base: Tensor | None = None  # θ_start [d] where refreshes moved it; None: as it was sent
     reports: bool = False  # whether the update carries what training reports
     reported: dict[str, float] = field(default_factory=dict)  # means over the steps
     finite: bool = True
 
-    @property
-    def coming(self) -> Refresh | None:
-        """The fresh model that is on its way, if any."""
-        return self.refreshes[-1] if self.refreshes and self.refreshes[-1].after is None else None
-
     def expected(self, time: int) -> bool:
         """Return whether a phase of the job ends at a tick, and was not put off or given up since."""
-        return time in (self.until, self.comes) and not self.dismissed
+        return time == self.until and not self.dismissed
 
     def undo(self) -> None:
         """Forget a result that was computed before the job's steps, or what they use, changed."""
-        self.delta = self.gradient = self.base = None
+        self.delta = self.gradient = None
         self.reported, self.finite = {}, True
 
     def spent(self, now: int) -> tuple[int, int, int]:
@@ -127,19 +106,14 @@ class Update:
     # What its training reports: means over the mini-batches of its steps, each at the model before the step.
     # Empty unless the strategy `reads_losses`, without steps, and where gradients come without a loss.
     reported: dict[str, float] = field(default_factory=dict)
-    refreshes: list[Refresh] = field(
-        default_factory=list
-    )  # fresh models that the client received amid its steps
 
     @classmethod
     def from_job(cls, job: Job, staleness: int, time: int) -> Self:
         """Return what a computed job becomes on its arrival."""
         assert job.delta is not None and job.gradient is not None and job.began is not None
-        start = job.start if job.base is None else job.base
-        result = (job.delta, job.gradient, start, job.broadcast)
+        result = (job.delta, job.gradient, job.start, job.broadcast)
         dates = (job.sent, job.began, time)
-        known = (job.reported, job.refreshes)
-        return cls(job.client, job.version, staleness, job.steps, job.lr, *result, *dates, *known)
+        return cls(job.client, job.version, staleness, job.steps, job.lr, *result, *dates, job.reported)
 
     @property
     def loss(self) -> float | None:

@@ -26,8 +26,8 @@ class Server(Generic[M]):
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`, `ringing`. To write:
     `memory` (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings,
-    lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `refresh`,
-    `wake`, `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`.
+    lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `wake`,
+    `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`.
     """
 
     def __init__(
@@ -234,24 +234,6 @@ class Server(Generic[M]):
         if job.began is None or job not in state.flight.get(job.client, ()) or job in state.collected:
             raise RuntimeError("server.collect: the job is not in service, or is collected already")
         state.collected.append(job)
-
-    def refresh(self, job: Job, weight: float = 1.0) -> None:
-        """Send the newest model to a client that is at work, which merges it between two steps (rule 23).
-
-        Args:
-            job: A job in service; once its steps are finished, nothing is sent.
-            weight: β in y ← (1 − β) y + β θ; 1: the client goes on from the fresh model.
-
-        Raises:
-            RuntimeError: The job is not in service.
-            ValueError: β is not in (0, 1].
-        """
-        state = self._state
-        if job.began is None or job not in state.flight.get(job.client, ()):
-            raise RuntimeError("server.refresh: the job is not in service")
-        if not 0 < weight <= 1:
-            raise ValueError(f"server.refresh: weight {weight} is not greater than 0 and at most 1")
-        state.refreshed[job] = weight
 
     @property
     def ringing(self) -> int | None:

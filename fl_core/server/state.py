@@ -53,7 +53,6 @@ class ServerState:
     stepped: bool = False  # in this event
     dismissed: list[Job] = field(default_factory=list)  # in this event; empty between events
     collected: list[Job] = field(default_factory=list)  # likewise
-    refreshed: dict[Job, float] = field(default_factory=dict)  # β of fresh models, likewise
 
     @property
     def model(self) -> Tensor:

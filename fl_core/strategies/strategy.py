@@ -35,7 +35,6 @@ class Strategy(Part):
     collects: ClassVar[bool] = False  # whether it asks clients at work for their update: `Server.collect`
     reads_losses: ClassVar[bool] = False  # whether updates carry what training reports: `Update.reported`
     pulls: ClassVar[bool] = False  # whether idle clients work at once, and not after the next step only
-    refreshes: ClassVar[bool] = False  # whether clients at work are sent fresh models: `Server.refresh`
     # What of an update a client sends; None: the strategy itself codes what both sides send
     sends: ClassVar[Literal["delta", "gradient"] | None] = "delta"
 

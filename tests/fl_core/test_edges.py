@@ -60,7 +60,6 @@ def test_a_strategy_that_says_itself_who_works_takes_no_concurrency(name: str) -
     [
         ("asyncfeded", {}),
         ("favas", {}),
-        ("fedasmu", {}),
         ("generalized_asyncsgd", {}),
         ("mindflayer", {}),
         ("quafl", {}),

@@ -246,6 +246,28 @@ def test_7_one_alarm_that_carries_no_update(moves: dict[int, int], rings: list[i
     assert not any(e.stepped or e.client is not None for e in seen if e.kind is Kind.TICK)
 
 
+def test_7_several_alarms_by_number() -> None:
+    """Those of one tick ring in the order of their numbers; each is moved or cancelled by itself."""
+    rang: list[tuple[int, int | None]] = []
+
+    def begin(server: Server) -> None:
+        assert server.ringing is None
+        for alarm, at in {5: 4, 2: 4, 7: 6, -1: 4, 8: 2}.items():
+            server.wake(at, alarm)
+        server.wake(9, 5)
+
+    def tick(server: Server) -> None:
+        rang.append((server.now, server.ringing))
+        if server.ringing == 8:
+            server.wake(None, 7)
+            server.wake(None, 99)
+            server.wake(4, 5)
+
+    _, seen = play(Scripted(on_begin=begin, on_tick=tick), scenario([1], time=20))
+    assert rang == [(2, 8), (4, -1), (4, 2), (4, 5)]
+    assert [event.time for event in seen if event.kind is Kind.TICK] == [at for at, _ in rang]
+
+
 def test_8_dismiss() -> None:
     """No update and no state; the client is due at once or its next queued job begins; the index is spent."""
     got: list[tuple[int, int]] = []

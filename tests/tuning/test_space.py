@@ -151,7 +151,7 @@ def test_whole_numbers_stay_whole() -> None:
     assert distributions(declared(FedBuff()))["buffer"] == IntDistribution(1, 32, log=True)
     assert distributions(declared(FedFix()))["local_lr"] == FloatDistribution(1e-3, 1, log=True)
     assert isinstance(distributions(declared(FedFix()))["period"], CategoricalDistribution)
-    for name, key in (("asgd", "concurrency"), ("fedavg", "take"), ("fedasmu", "max_staleness")):
+    for name, key in (("asgd", "concurrency"), ("fedavg", "take"), ("fadas", "delay")):
         absent = space_of(Strategy.model_validate(name), [name], {key: Tune(low=1, high=20)})
         assert distributions(absent)[key] == IntDistribution(1, 20, log=True)  # its present value is None
 

@@ -50,17 +50,6 @@ OURS: dict[str, tuple[int, dict[str, Any]]] = {
     "asyncfeded": (1, {"server_lr": 1.0, "epsilon": 1.0, "wanted": 1.0, "gain": 0.1}),
     "favas": (1, {"sample": 2, "period": 1}),
     "fedast": (1, {"buffer": 5, "concurrency": 20}),
-    "fedasmu": (
-        1,
-        {
-            "server_lr": 1.0,
-            "power": 0.5,
-            "control_lr": 0.01,
-            "fresh": 1.0,
-            "discount": 0.5,
-            "refresh_at": 0.5,
-        },
-    ),
     "fedfa": (1, {"window": 5}),
     "delayed_nesterov": (1, {"buffer": 4, "momentum": 0.9, "server_lr": 0.7}),
     "fedstale": (1, {"beta": 0.5}),

@@ -21,7 +21,6 @@ from quadratics import (
     always_busy,
     assert_same,
     experiment,
-    gradient,
     local_sgd,
     played,
 )
@@ -104,78 +103,6 @@ def test_dylu_counts_steps_by_speed() -> None:
     assert_same(found, expected, 61)
     with pytest.raises(ValueError, match="dylu: fewer steps save no time"):
         experiment(strategy, updates=60)
-
-
-# -- FedASMU -------------------------------------------------------------------------------------------
-
-
-def mixing(t: int, stale: int, controls: Any, rate: float) -> Any:
-    """α of eqs. (1) and (2)."""
-    lam, sigma, iota = controls
-    xi = lam / (t**0.5 * stale**sigma) + iota
-    return rate * xi / (1 + rate * xi)
-
-
-def by_control(t: int, stale: int, controls: np.ndarray, rate: float) -> np.ndarray:
-    """∂α/∂(λ, σ, ι), by complex steps."""
-    steps = controls + 1e-30j * np.eye(3)
-    return np.array([mixing(t, stale, step, rate).imag / 1e-30 for step in steps])
-
-
-@pytest.mark.parametrize("limit", [None, 7])
-@pytest.mark.parametrize(("steps", "share"), [(1, "1/2"), (3, "1/2"), (4, "1/4"), (4, "1")])
-def test_fedasmu(steps: int, share: str, limit: int | None) -> None:
-    """Events one by one; a fresh model follows ⌈share · K⌉ steps, arrivals come before alarms of one time.
-
-    With K = 1 nothing is merged, and λ_i, σ_i, ι_i follow the exact gradient of L_i at the model w_o.
-    """
-    fields = {"control_lr": 0.2, "fresh": 0.7, "discount": 0.4, "refresh_at": share, "max_staleness": limit}
-    strategy = {"name": "fedasmu", "local_lr": LR, "server_lr": 0.8, **fields}
-    described = experiment(strategy | {"local": {"name": "sgd", "steps": steps}}, updates=120)
-
-    after = ceil(steps * Fraction(share))
-    controls = np.array([[1.0, 0.5, 0.0]] * N)
-    slopes, mixed = np.zeros((N, 3)), np.zeros((N, 2))
-    expected, merged, late = [START], 0, 0
-    jobs: list[tuple[int, dict[int, tuple[float, np.ndarray]]]] = [(0, {}) for _ in range(N)]
-    events = [
-        (length * s, kind, i)
-        for i, length in enumerate(LENGTHS)
-        for s, kind in ((1, 0), (Fraction(share), 1))
-    ]
-    heapify(events)
-    arrivals = 0
-    while arrivals < 120:
-        now, kind, i = heappop(events)
-        t, (o, fresh) = len(expected), jobs[i]  # both count from 0: the newest version is t − 1
-        if kind:
-            if t - 1 > o and after < steps:
-                phi = 0.7 / t**0.5 * (1 - 0.4 / (t - o) ** 0.5)
-                fresh[after] = phi / (1 + phi), expected[-1]
-                merged += 1
-            continue
-        arrivals += 1
-        y, own = expected[o], np.zeros(2)
-        for step in range(steps):
-            if step in fresh:
-                beta, model = fresh[step]
-                y, own = (1 - beta) * y + beta * model, (1 - beta) * own
-            move = -LR * gradient(i, y)
-            y, own = y + move, own + move
-        if limit is None or t - o <= limit:
-            slope = (gradient(i, expected[o]) if steps == 1 else -own / (LR * steps)) @ mixed[i]
-            controls[i] = np.maximum(0, controls[i] - 0.2 * slope * slopes[i])
-            alpha, slopes[i] = (f(t, t - o, controls[i], 0.8) for f in (mixing, by_control))
-            mixed[i] = y - expected[-1]
-            expected.append((1 - alpha) * expected[-1] + alpha * y)
-        else:
-            late += 1
-        jobs[i] = len(expected) - 1, {}
-        heappush(events, (now + LENGTHS[i], 0, i))
-        heappush(events, (now + LENGTHS[i] * Fraction(share), 1, i))
-    assert_same(played(described)[1], expected, 90)
-    assert (merged > 40) == (after < steps) and (late > 5) == (limit is not None)
-    assert np.ptp(controls, axis=0).min() > 0.05
 
 
 # -- MindFlayer ----------------------------------------------------------------------------------------
