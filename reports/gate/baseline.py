@@ -76,17 +76,23 @@ class BaselineRun(Frozen):
         return self.status.finite and isfinite(self.final)
 
     @property
-    def reached(self) -> float:
-        """Updates to the target; a run that never met it is taken to meet it one evaluation after its end.
+    def end(self) -> int:
+        """Updates at its last evaluation."""
+        return self.loss[-1][0]
 
-        This gives a mean over seeds, restricted to the length of the runs (Royston & Parmar, 2013).
+    def reached(self, longest: int = 0) -> float:
+        """Return updates to the target; one evaluation after its end for a run that missed it.
+
+        This gives a mean over seeds, restricted to the length of the runs (Royston & Parmar, 2013). A run
+        that diverged or stalled would never have met it: it counts up to `longest`, the end of another run.
         """
-        return min(max(self.updates_to_target, self.mark), self.loss[-1][0] + self.mark)
+        end = self.end if self.status is Status.DONE else max(self.end, longest)
+        return min(max(self.updates_to_target, self.mark), end + self.mark)
 
     @property
     def mark(self) -> float:
         """Updates from one evaluation to the next: what `updates_to_target` is exact to."""
-        return max(1.0, self.loss[-1][0] / max(1, self.evaluations))
+        return max(1.0, self.end / max(1, self.evaluations))
 
 
 class Acceptance(Frozen):

@@ -103,7 +103,7 @@ def compare(
     golden = 0.0 if now.repeats(baseline) else GOLDEN
     before, by_key = _groups(baseline), {run.key: run for run in now.runs}  # whatever they are called now
     final = {group: [run.final for run in runs if run.finite] for group, runs in before.items()}
-    reach = {group: _logs(runs) for group, runs in before.items()}
+    reach = {group: _logs(runs, max(run.end for run in runs)) for group, runs in before.items()}
     checks: list[GateCheck] = []
     for scenario, goal in baseline.goals.items():
         groups = [group for group in before if group[0] == scenario]
@@ -206,9 +206,9 @@ def _groups(baseline: Baseline) -> dict[Group, list[BaselineRun]]:
     return groups
 
 
-def _logs(runs: Sequence[BaselineRun]) -> list[float]:
-    """Return logarithms of the updates to the target: times spread by factors."""
-    return [log(run.reached) for run in runs]
+def _logs(runs: Sequence[BaselineRun], longest: int) -> list[float]:
+    """Return logarithms of the updates to the target, which spread by factors; see `BaselineRun.reached`."""
+    return [log(run.reached(longest)) for run in runs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,8 @@ class Seeds:
 
     def reach(self, target: float, tolerance: float) -> GateCheck:
         """Return the check of updates to the target, geometric means known to the next evaluation."""
-        first, second = (exp(float(np.mean(_logs(runs)))) for runs in (self.before, self.now))
+        longest = max(run.end for run in (*self.before, *self.now))
+        first, second = (exp(float(np.mean(_logs(runs, longest)))) for runs in (self.before, self.now))
         factor, allowed = second / first, max(exp(tolerance), 1 + self.before[0].mark / first)
         means = (self._reached(runs, mean) for runs, mean in ((self.before, first), (self.now, second)))
         what = f"Updates to {self.goal.measure.round_text(target)}"

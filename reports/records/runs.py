@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.tracking.reader import Entry
 from fl_core.keys import is_older
 from fl_core.metrics import Metric, from_text
-from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Status, Tag
+from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Reason, Status, Tag
 from reports.records.measures import Measure, measure
 from reports.records.steps import first_reach
 from reports.records.values import clean, moment, number, parsed
@@ -150,6 +150,11 @@ class RecordedRun:
     def diagnosed(self) -> bool:
         """Whether it left diagnostics beside its curve."""
         return any(name.startswith(DIAGNOSED) for name in self.totals)
+
+    @property
+    def at_a_standstill(self) -> bool:
+        """Whether its model would never change again: it diverged or stalled, or no client was left."""
+        return self.status in {Status.DIVERGED, Status.STALLED} or self.reason == Reason.NO_CLIENT
 
     def final(self, metric: str) -> float:
         """Return the metric at the last evaluation; NaN where it was not recorded, or is not finite."""

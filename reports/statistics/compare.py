@@ -142,7 +142,8 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
             if reason := _mistake(run, value):
                 reasons.append(reason.format(cell.strategy))
             if run and run.status is Status.STALLED:
-                stalled.append(f"seed {seed}: {cell.strategy} stalled (its last model counts)")
+                counts = "never, unless the target was met before" if reach else "its last model counts"
+                stalled.append(f"seed {seed}: {cell.strategy} stalled ({counts})")
         if not reasons or (reach and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
             if (
@@ -151,7 +152,8 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
                 and second
                 and all(TO_TARGET[metric] in run.files.curve for run in (first, second))
             ):
-                ends = [horizon(run, TO_TARGET[metric]) for run in (first, second)]
+                clock = TO_TARGET[metric]
+                ends = [horizon(run, met, clock) for run, met in zip((first, second), pair, strict=True)]
                 cut.append(restricted(*zip(pair, ends, strict=True)))
         remarks += stalled
         if reasons:

@@ -94,9 +94,10 @@ def _in_the_end(scenario: RecordedScenario) -> Iterator[Contrast]:
 def _times(cell: Cell, target: float) -> dict[int, Pair]:
     """Return by seed when the ended runs met the target, ∞ for never, and how long they could have."""
     return {
-        run.seed: (time_to_target(run, Clock.TIME, target), horizon(run))
+        run.seed: (met, horizon(run, met))
         for run in cell.runs
         if run.status.terminated and Clock.TIME in run.files.curve
+        for met in [time_to_target(run, Clock.TIME, target)]
     }
 
 
@@ -105,16 +106,19 @@ def end(run: RecordedRun, clock: Clock = Clock.TIME) -> float:
     return float(run.files.curve[clock][-1])
 
 
-def horizon(run: RecordedRun, clock: Clock = Clock.TIME) -> float:
-    """Return up to when a run could have met the target: its end, or ∞ for one that diverged."""
-    return inf if run.status is Status.DIVERGED else end(run, clock)
+def horizon(run: RecordedRun, met: float, clock: Clock = Clock.TIME) -> float:
+    """Return how long a run was observed: up to its end, or for ever if it is certain to miss the target.
+
+    `met` is when it met the target. A run at a standstill that has not met it never will.
+    """
+    return inf if met == inf and run.at_a_standstill else end(run, clock)
 
 
 def restricted(first: Pair, second: Pair) -> Pair:
     """Return both times up to the first end of a run that never met the target.
 
-    Each argument is when a run met the target, ∞ for never, and its `horizon`. Against a run that diverged,
-    the other's end counts.
+    Each argument is when a run met the target, ∞ for never, and its `horizon`. Against a run that diverged or
+    stalled and never meets the target, the end of the other counts.
     """
     last = min((end for met, end in (first, second) if met == inf), default=inf)
     last = min(last, max((end for _, end in (first, second) if end < inf), default=0.0))

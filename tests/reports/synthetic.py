@@ -71,6 +71,7 @@ class Fake:
     superseded: bool = False
     data: Mapping[str, str] | None = None  # digests; None: those of all strategies
     outdated: bool = False  # recorded by an earlier version
+    reason: str = ""  # why it ended
 
     def tags(self, suite: str = "suite") -> dict[str, str]:
         """As the runner writes them."""
@@ -86,7 +87,7 @@ class Fake:
             "paper": self.paper,
             "seed": str(self.seed),
             "status": self.status,
-            "reason": "the loss of version 3 is not finite" if self.status == "diverged" else "",
+            "reason": "the loss of version 3 is not finite" if self.status == "diverged" else self.reason,
             "metric": self.metric,
             "higher_is_better": str(self.higher).lower(),
             "target": "" if self.target is None else repr(self.target),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -101,6 +102,17 @@ def test_runs_are_compared_up_to_the_first_end_of_one_that_never_met_the_target(
     assert (contrast.effect.mean, contrast.p) == (0, 1)
     (nobody,) = results(*times("FedBuff", [None] * 3), *times("FedAvg", [None] * 3)).contrasts
     assert nobody.question is Question.FINAL
+
+
+@pytest.mark.parametrize(("status", "reason"), [("stalled", ""), ("done", "no client is left")])
+def test_a_run_at_a_standstill_never_meets_the_target(status: str, reason: str) -> None:
+    """FedBuff meets it at 15 of 150; FedAvg stops at 0: up to the end of FedBuff it is 135 later."""
+    still = [replace(fake, status=status, reason=reason) for fake in times("FedAvg", [None] * 8)]
+    still = [replace(fake, curve=curve([0.1], [0])) for fake in still]
+    found = results(*times("FedBuff", [10] * 8), *still)
+    contrast = next(c for c in found.contrasts if c.question is Question.TARGET)
+    assert contrast.effect.mean == 135
+    assert "FedAvg never" in what_holds(found) and "never within" not in what_holds(found)
 
 
 def test_times_that_some_seeds_never_meet_are_counted_in_words() -> None:

@@ -163,6 +163,28 @@ def test_a_run_that_diverged_is_never_dropped_from_a_target() -> None:
     assert found.restricted is not None and found.restricted.mean == 9  # 20 less 10, 11 and 12
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"), [("stalled", "no update came"), ("done", "no client is left"), ("diverged", "")]
+)
+def test_a_run_at_a_standstill_misses_the_target_until_the_other_ends(status: str, reason: str) -> None:
+    """FedBuff meets the target at 8 of 40; ACE ends at 0 and would never go on: pairs (8, 40)."""
+    soon = [Fake("a", "FedBuff", seed, curve=curve([0.1, 0.9, 0.9], [0, 8, 40])) for seed in range(4)]
+    still = [Fake("a", "ACE", seed, status, curve=curve([0.1], [0]), reason=reason) for seed in range(4)]
+    (found,) = ask(*soon, *still, metric="updates_to_target")
+    assert found.pairs == dict.fromkeys(range(4), (8, inf))
+    assert found.restricted is not None and found.restricted.mean == 32
+    assert found.restricted.p == found.p == 2.0**-3
+
+
+def test_a_run_that_met_the_target_and_stalled_is_before_one_that_diverged() -> None:
+    met = [
+        Fake("a", "FedBuff", seed, "stalled", curve=curve([0.1, 0.9, 0.9], [0, 8, 30])) for seed in range(3)
+    ]
+    lost = [diverged(Fake("a", "ACE", seed, curve=curve([0.1, 0.2], [0, 2]))) for seed in range(3)]
+    (found,) = ask(*met, *lost, metric="updates_to_target")
+    assert found.restricted is not None and found.restricted.mean == 22
+
+
 def test_targets_met_by_all_are_compared_by_their_mean() -> None:
     (found,) = ask(*fakes("FedBuff", ONE), *fakes("ACE", TWO), metric="time_to_target")
     assert found.effect is not None and found.effect.mean == 0 and found.p == 1

@@ -222,13 +222,27 @@ def test_updates_to_target() -> None:
 def test_never_is_one_evaluation_after_the_end() -> None:
     """Whoever no longer meets the target at all got worse; who never did is as before."""
     before = record()
-    assert before.runs[0].model_copy(update={"updates_to_target": inf}).reached == LAST + 20
+    assert before.runs[0].model_copy(update={"updates_to_target": inf}).reached() == LAST + 20
     assert failures(before, changed(before, updates_to_target=inf)) == [("FedBuff", "Updates", "worse")]
     one_left = changed(before, updates_to_target=lambda one: inf if one.seed else 100.0)
     (worse,) = (one for one in compare(before, one_left) if one.failed)
     assert worse.now.endswith(" (1 of 5 seeds met it)") and worse.before.isdigit()
     never = changed(before, updates_to_target=inf)
     assert failures(never, never) == []
+
+
+@pytest.mark.parametrize("status", [Status.STALLED, Status.DIVERGED])
+def test_runs_that_end_sooner_at_a_standstill_do_not_meet_the_target_sooner(status: Status) -> None:
+    """All seeds miss the target before and now; only the moment of their end differs."""
+    cut = [changed(record(), status=status, updates_to_target=inf, final=0.1) for _ in range(2)]
+    early = changed(cut[1], loss=lambda one: one.loss[:1], evaluations=0)
+    for before, now in ((cut[0], early), (early, cut[0])):
+        (reach,) = (
+            one
+            for one in compare(before, now)
+            if (one.scenario, one.strategy) == VICTIM and one.what.startswith("Updates")
+        )
+        assert reach.finding == "same"
 
 
 def test_a_seed_that_diverges_is_worse() -> None:

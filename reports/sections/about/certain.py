@@ -1,14 +1,14 @@
 """What is certain: the largest differences that hold, how they were tested, how many seeds would show one."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 
 from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.records.cells import Cell
 from reports.sections.section import Results
-from reports.statistics.contrasts import Contrast, Question, end, seeds_to_show
+from reports.statistics.contrasts import Contrast, Question, horizon, seeds_to_show
 
 
 def what_holds(results: Results) -> str:
@@ -96,8 +96,9 @@ def _time(cell: Cell, contrast: Contrast, unit: str = "") -> str:
         return f"at {numbers.moment(reach.median)}{unit}"
     if reach.reached:
         return f"in {reach.reached} of {many(reach.of, 'seed')}"
-    last = min(end(run) for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve)
-    return f"never within {numbers.moment(last)}"
+    runs = [run for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve]
+    last = min(horizon(run, inf) for run in runs)
+    return "never" if last == inf else f"never within {numbers.moment(last)}"
 
 
 def _finals(contrast: Contrast) -> str:
