@@ -111,15 +111,15 @@ def test_8_bit_rounding_is_unbiased() -> None:
     found = []
     for simulation.state.updates in range(4000):
         caches.put(cache, 0, value, server)
-        found.append(caches.rows(cache, 0, value))
+        found.append(caches.row(cache, 0, value))
     kept = torch.stack(found)
     step = 1.27 / 127
     assert (kept - value).abs().max() <= step
     assert kept[:, 0].unique().numel() == 2
     assert (kept.mean(0) - value).abs().max() < 4 * step / 2 / 4000**0.5 + 1e-12
     caches.put(cache, 1, torch.zeros(2), server)
-    assert caches.rows(cache, 1, value).tolist() == [0, 0]
-    assert cache["rows"].dtype == torch.int8
+    assert caches.row(cache, 1, value).tolist() == [0, 0]
+    assert cache["blocks"][0].dtype == torch.int8
 
 
 def test_aced_with_a_large_threshold_is_ace() -> None:

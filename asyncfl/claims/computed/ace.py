@@ -1,7 +1,6 @@
 """ACE's exact statements: limits under dropouts (arXiv 2511.19066, 2025)."""
 
 import numpy as np
-import torch
 
 from asyncfl.claims.theory.ace import dropout_limit
 from fl_core.execution.one_by_one import OneByOne
@@ -19,7 +18,7 @@ def after_dropouts(strategy: str) -> float:
     ACE's shift is that of its fixed point Σ_active ∇F_i(w) + Σ_dropped U_i = 0, with U_i from its table.
     """
     ace = _played("ace")
-    kept = caches.rows(ace.server.memory.cache, torch.ones(5, dtype=torch.bool), ace.server.model)
+    kept = caches.rows(ace.server.memory.cache, range(5), ace.server.model)
     gradients = -kept.numpy() / ace.server.local_lr  # U_i; the table holds updates
     dropped = ~np.array(ace.server.present)
     centres = np.array(CENTRES)

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 
 from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, buffered
+from fl_core.strategies.tables import caches
 
 
 class CA2FL(Strategy):
@@ -25,7 +26,7 @@ class CA2FL(Strategy):
         return buffered(self.concurrency, self.buffer, scenario)
 
     def begin(self, server: Server) -> None:
-        server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client
+        server.memory.cache = caches.empty(server)  # h_i, the last update of each client
         server.memory.mean = server.zeros()  # h = (1/N) Σ h_i, constant between two steps
         server.memory.change, server.memory.count = server.zeros(), 0
 
@@ -35,8 +36,8 @@ class CA2FL(Strategy):
     def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
         memory = server.memory
         for update in updates:
-            memory.change += update.delta - memory.cache[update.client]
-            memory.cache[update.client] = update.delta
+            memory.change += update.delta - caches.row(memory.cache, update.client, memory.change)
+            caches.put(memory.cache, update.client, update.delta, server)
             memory.count += 1
         if memory.count >= self.buffer:
             server.step(self.server_lr * (memory.mean + memory.change / memory.count))

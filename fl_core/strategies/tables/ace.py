@@ -17,8 +17,6 @@ Where several updates arrive in one server iteration, all of them enter the tabl
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-import torch
-
 from fl_core.strategies.author import Server, Update
 from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import TableStrategy
@@ -52,12 +50,11 @@ class ACE(TableStrategy):
         memory, model = server.memory, server.model
         filled = self.first_pass or self.complete(server)  # before these updates
         for update in updates:
-            old = caches.rows(memory.cache, update.client, model).clone()
+            old = caches.row(memory.cache, update.client, model).clone()
             caches.put(memory.cache, update.client, update.delta, server)
             if self.form == "incremental":
-                memory.mean += (caches.rows(memory.cache, update.client, model) - old) / server.n
+                memory.mean += (caches.row(memory.cache, update.client, model) - old) / server.n
         if self.form == "direct":
-            everyone = torch.ones(server.n, dtype=torch.bool, device=model.device)
-            memory.mean = caches.rows(memory.cache, everyone, model).mean(0)
+            memory.mean = caches.rows(memory.cache, range(server.n), model).mean(0)
         if self.complete(server, *updates) and filled:
             server.step(self.server_lr * memory.mean)

@@ -14,8 +14,6 @@ Where several updates arrive in one server iteration, all of them enter the tabl
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
-import torch
-
 from fl_core.strategies.author import Count, Server, Tune, Update
 from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import TableStrategy
@@ -37,7 +35,8 @@ class ACED(TableStrategy):
     def begin(self, server: Server) -> None:
         super().begin(server)
         server.memory.cache = caches.empty(server, self.cache)  # U_i
-        server.memory.stamp = torch.zeros(server.n, dtype=torch.long, device=server.model.device)  # t_i
+        server.memory.stamp = {}  # t_i of the clients in A(t)
+        server.memory.stamped = {}  # the same the other way round: t → clients
 
     def receive(self, server: Server, update: Update) -> None:
         self.receive_together(server, [update])
@@ -47,9 +46,20 @@ class ACED(TableStrategy):
         filled = self.first_pass or self.complete(server)  # before these updates
         for update in updates:
             caches.put(memory.cache, update.client, update.delta, server)
-            memory.stamp[update.client] = server.version if self.stamp == "arrival" else update.version
+            self.note(server, update)
         if not (self.complete(server, *updates) and filled):
             return
-        active = server.version - memory.stamp <= self.max_age  # A(t)
-        newest = caches.rows(memory.cache, active, server.model)
+        for client in memory.stamped.pop(server.version - self.max_age - 1, ()):
+            del memory.stamp[client]
+        newest = caches.rows(memory.cache, sorted(memory.stamp), server.model)  # of A(t)
         server.step(self.server_lr * newest.mean(0) if len(newest) else None)
+
+    def note(self, server: Server, update: Update) -> None:
+        """Set t_i of the client that sent an update; it is in A(t) unless that is too old."""
+        stamp, stamped, client = server.memory.stamp, server.memory.stamped, update.client
+        if client in stamp:
+            del stamped[stamp.pop(client)][client]
+        t = server.version if self.stamp == "arrival" else update.version
+        if server.version - t <= self.max_age:
+            stamp[client] = t
+            stamped.setdefault(t, {})[client] = None

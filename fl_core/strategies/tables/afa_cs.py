@@ -11,6 +11,7 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.strategies.author import Count, Server, Tune, Update
+from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import TableStrategy
 
 
@@ -27,14 +28,14 @@ class AFACS(TableStrategy):
 
     def begin(self, server: Server) -> None:
         super().begin(server)
-        server.memory.slots = server.zeros(server.n)  # G_i
+        server.memory.slots = caches.empty(server)  # G_i
         server.memory.mean = server.zeros()  # (1/M) Σ G_i
         server.memory.count = 0
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
-        memory.mean += (update.gradient - memory.slots[update.client]) / server.n
-        memory.slots[update.client] = update.gradient
+        memory.mean += (update.gradient - caches.row(memory.slots, update.client, memory.mean)) / server.n
+        caches.put(memory.slots, update.client, update.gradient, server)
         memory.count += not memory.unheard  # the first pass is a round of its own
         if self.complete(server, update) and memory.count % self.buffer == 0:
             server.step(-self.server_lr * self.local_lr * memory.mean)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fl_core.strategies.author import Server, Share, TuneAmong, Update
 from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.tables import caches
 
 
 class FedStale(FedAvg):
@@ -28,14 +29,14 @@ class FedStale(FedAvg):
 
     def begin(self, server: Server) -> None:
         super().begin(server)
-        server.memory.cache = server.zeros(server.n)  # h_i, the last update of each client
+        server.memory.cache = caches.empty(server)  # h_i, the last update of each client
         server.memory.stale = server.zeros()  # Σ p_i h_i, constant between two steps
         server.memory.change = server.zeros()
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client = server.memory, update.client
-        old = memory.cache[client].clone()
-        memory.cache[client] = update.delta
+        old = caches.row(memory.cache, client, memory.stale).clone()
+        caches.put(memory.cache, client, update.delta, server)
         memory.change += float(server.p[client]) * (update.delta - old)
         super().receive(server, replace(update, delta=update.delta - self.beta * old))
 

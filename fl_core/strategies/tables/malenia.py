@@ -7,13 +7,12 @@ all clients.
 """
 
 from collections.abc import Collection
-from math import inf
 from typing import Annotated, ClassVar
-
-import torch
 
 from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, begun_anew
+from fl_core.strategies.tables import caches
+from fl_core.strategies.tables.start import shared
 
 
 class Malenia(Strategy):
@@ -29,23 +28,36 @@ class Malenia(Strategy):
         return begun_anew(self.concurrency, scenario)
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        counts = server.memory.count[list(gone)]
-        bound = server.n / float((1 / counts).sum()) if gone else inf  # of the harmonic mean, without them
+        memory = server.memory
+        if missing := shared(memory.unheard, gone):
+            return missing
+        if not gone or self.batch * len(gone) < server.n**2:  # the bound below is n/|gone| at least
+            return []
+        counts = memory.count[list(gone)]
+        bound = server.n / float((1 / counts).sum())  # of the harmonic mean, without them
         if bound > self.batch / server.n:
             return []
         return [client for client, count in zip(gone, counts, strict=True) if count == counts.min()]
 
     def begin(self, server: Server) -> None:
-        server.memory.total = server.zeros(server.n)  # Σ_j g_ij
-        server.memory.count = torch.zeros_like(server.memory.total[:, 0])  # B_i
+        memory = server.memory
+        memory.total = caches.empty(server)  # Σ_j g_ij
+        memory.count = server.model.new_zeros(server.n)  # B_i
+        memory.unheard = dict.fromkeys(range(server.n))  # clients with B_i = 0
+        memory.received = 0  # Σ B_i
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
-        memory.total[update.client] += update.delta
+        caches.add(memory.total, update.client, update.delta)
         memory.count[update.client] += 1
-        harmonic = server.n / (1 / memory.count).sum()  # 0 while a client is missing
+        memory.unheard.pop(update.client, None)
+        memory.received += 1
+        if memory.unheard or memory.received <= self.batch:  # the harmonic mean is at most the mean
+            return
+        harmonic = server.n / (1 / memory.count).sum()
         if harmonic > self.batch / server.n:
-            server.step(self.server_lr * (memory.total / memory.count[:, None]).mean(0))
+            total = caches.rows(memory.total, range(server.n), server.model)
+            server.step(self.server_lr * (total / memory.count[:, None]).mean(0))
             self.begin(server)
             for job in list(server.jobs):
                 server.dismiss(job)

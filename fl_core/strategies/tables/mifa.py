@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 from fl_core.strategies.author import Scenario, Server, Update
 from fl_core.strategies.participation import Participation, alike
+from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import TableStrategy
 
 
@@ -32,12 +33,12 @@ class MIFA(TableStrategy):
 
     def begin(self, server: Server) -> None:
         super().begin(server)
-        server.memory.cache = server.zeros(server.n)  # G_i
+        server.memory.cache = caches.empty(server)  # G_i
         server.memory.waits = self.start == "next_round"  # for a round after the one in which all arrived
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
-        memory.cache[update.client] = -update.delta / update.lr
+        caches.put(memory.cache, update.client, -update.delta / update.lr, server)
         self.end_round(server, update)
 
     def lost(self, server: Server, client: int) -> None:
@@ -50,7 +51,8 @@ class MIFA(TableStrategy):
         if server.memory.waits:
             server.memory.waits = False
         else:
-            server.step(-self.server_lr * server.local_lr * server.memory.cache.mean(0))
+            gradients = caches.rows(server.memory.cache, range(server.n), server.model)
+            server.step(-self.server_lr * server.local_lr * gradients.mean(0))
             server.local_lr = self.local_lr / (server.version + 1)  # η_t
 
     def next(self, server: Server) -> list[int]:

@@ -5,14 +5,19 @@ heterogeneity. ICLR 2026 (arXiv 2509.22860). Phase 1 gathers without stepping un
 gradient in the table. Phase 2 makes n steps of the table's mean: the first at once, then one at the next
 arrival of each other client, which is added to the table; further updates of clients that had their step
 fill the table of the next round. So the start is phase 1, in which early clients compute at x^0 again.
+
+With many clients the mean is corrected, within a round, by the change of the one row that is new; both are
+equal to rounding.
 """
 
 from collections.abc import Collection
 from typing import ClassVar
 
-import torch
-
 from fl_core.strategies.author import Server, Strategy, Update
+from fl_core.strategies.tables import caches
+from fl_core.strategies.tables.start import shared
+
+MAX_FULL_MEAN_CLIENTS = 1000  # with more, the mean of the table is not taken anew at every step
 
 
 class Ringleader(Strategy):
@@ -25,7 +30,9 @@ class Ringleader(Strategy):
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         memory = server.memory
         if not memory.stepped:  # phase 1
-            return [client for client in gone if memory.count[client] == 0]
+            return shared(memory.unheard, gone)
+        if server.n - len(memory.stepped) > len(gone):
+            return []
         left = [client for client in range(server.n) if client not in memory.stepped]
         return left if all(client in gone for client in left) else []
 
@@ -33,27 +40,37 @@ class Ringleader(Strategy):
         memory = server.memory
         memory.total, memory.count = self.table(server)  # G_i, b_i
         memory.next_total, memory.next_count = self.table(server)  # G_i^+, b_i^+
-        memory.stepped = []  # clients that had a step in phase 2; empty in phase 1
+        memory.unheard = dict.fromkeys(range(server.n))  # clients with b_i = 0
+        memory.stepped = {}  # clients that had a step in phase 2; empty in phase 1
+        memory.mean = server.zeros()  # (1/n) Σ G_i / b_i
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client = server.memory, update.client
         if client in memory.stepped:
-            memory.next_total[client] += update.delta
+            caches.add(memory.next_total, client, update.delta)
             memory.next_count[client] += 1
             return
-        memory.total[client] += update.delta
+        before = caches.row(memory.total, client, memory.mean) / max(1, memory.count[client])
+        caches.add(memory.total, client, update.delta)
         memory.count[client] += 1
-        if memory.count.min() == 0:  # phase 1
+        memory.unheard.pop(client, None)
+        if memory.unheard:  # phase 1
             return
-        server.step(self.server_lr * (memory.total / memory.count[:, None]).mean(0))
-        memory.stepped.append(client)
+        if memory.stepped and server.n > MAX_FULL_MEAN_CLIENTS:
+            after = caches.row(memory.total, client, memory.mean) / memory.count[client]
+            memory.mean += (after - before) / server.n
+        else:
+            total = caches.rows(memory.total, range(server.n), memory.mean)
+            memory.mean = (total / memory.mean.new_tensor(memory.count)[:, None]).mean(0)
+        server.step(self.server_lr * memory.mean)
+        memory.stepped[client] = None
         if len(memory.stepped) == server.n:
             memory.total, memory.count = memory.next_total, memory.next_count
             memory.next_total, memory.next_count = self.table(server)
-            memory.stepped = []
+            memory.unheard = {i: None for i in range(server.n) if not memory.count[i]}
+            memory.stepped = {}
 
     @staticmethod
-    def table(server: Server) -> tuple[torch.Tensor, torch.Tensor]:
+    def table(server: Server) -> tuple[caches.Table, list[int]]:
         """Return empty sums [n, d] and counts [n]."""
-        total = server.zeros(server.n)
-        return total, torch.zeros_like(total[:, 0])
+        return caches.empty(server), [0] * server.n

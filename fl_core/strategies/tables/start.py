@@ -5,6 +5,12 @@ from collections.abc import Collection, Iterable
 from fl_core.strategies.author import Send, Server, Strategy, Update
 
 
+def shared(some: Collection[int], others: Collection[int]) -> list[int]:
+    """Return the clients in both of two sets, in as many steps as the smaller one has clients."""
+    fewer, more = sorted((some, others), key=len)
+    return [client for client in fewer if client in more]
+
+
 class TableStrategy(Strategy):
     """Base of strategies with a row per client: no step before all rows are filled, unless by zeros.
 
@@ -19,16 +25,15 @@ class TableStrategy(Strategy):
         return self.start == "first_pass"
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return [client for client in server.memory.unheard if client in gone]
+        return shared(server.memory.unheard, gone)
 
     def begin(self, server: Server) -> None:
-        server.memory.unheard = [] if self.start == "zeros" else list(range(server.n))
+        server.memory.unheard = {} if self.start == "zeros" else dict.fromkeys(range(server.n))
 
     def complete(self, server: Server, *updates: Update) -> bool:
         """Note updates; return whether every row that the start waits for is filled."""
         for update in updates:
-            if update.client in server.memory.unheard:
-                server.memory.unheard.remove(update.client)
+            server.memory.unheard.pop(update.client, None)
         return not server.memory.unheard
 
     def next(self, server: Server) -> Iterable[int | Send]:
