@@ -1,6 +1,7 @@
 """The answer: who leads, how sure that is, and the curves of the leaders; the first thing on the page."""
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -134,7 +135,7 @@ class Answer:
         edges = (left, right) if by_rank else (left - room, right + room)
         for y, line in enumerate(lines):
             index, score = self.results.index[line.strategy], line.score
-            if score.n > 1:
+            if isfinite(score.low):
                 low, high = score.low, score.high
                 if by_rank:  # there is no rank beyond
                     low, high = max(low, left), min(high, right)

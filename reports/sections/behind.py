@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isfinite, isinf
 
 import pandas as pd
 
@@ -96,6 +97,8 @@ def seeds_text(gap: Gap | None) -> str:
 def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:
     """Return a mean over seeds with its interval; `write` makes text of a number."""
     interval = f"[{write(effect.low)}, {write(effect.high)}]" if effect.n > 1 else ""
+    if effect.n > 1 and isinf(effect.low):
+        interval = "[no interval]"
     return TableEntry(write(effect.mean), interval, effect.mean)
 
 
@@ -186,7 +189,7 @@ def _paint(axes: svg.Axes, differences: Sequence[Difference], metric: Measure) -
         svg.strokes(axes, index, other.values, y)
         if other.gap:
             effect = other.gap.effect
-            if effect.n > 1:
+            if isfinite(effect.low):
                 svg.interval(axes, index, y, (effect.low, effect.high), edges)
             svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not other.gap.worse)
         elif y == 0:  # the best itself; others without an effect diverged

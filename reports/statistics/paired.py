@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
 from math import ceil, inf, nan, sqrt
 
 import numpy as np
@@ -12,13 +14,15 @@ RESAMPLES = 10_000
 ENOUGH = 1000  # seeds from which t is practically normal
 ROUNDING = 1e-9  # a spread below this, relative to the values, counts as none
 SEEDS_FOR_BOOTSTRAP = 8  # seeds; fewer describe their distribution too poorly: t instead
+MAX_SEEDS_FOR_SIGN_FLIPS = 12  # seeds, whose 4,096 choices of signs are enumerated
+MIN_EQUAL = 3  # equal differences, and more than half of all, that are not taken for normal
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Mean of paired differences with its interval and the two-sided p-value of a paired t-test.
+    """Mean of paired differences with its interval and the two-sided p-value of a paired test.
 
-    With one seed the interval is all of R and p is 1: a single difference does not show its spread.
+    The interval is all of R where none can be given: one seed, or equal differences, do not show a spread.
     """
 
     mean: float
@@ -33,7 +37,7 @@ class Effect:
         if self.n == 1:
             return 1.0
         if self.std == 0:
-            return float(self.mean <= threshold)
+            return 0.5**self.n if self.mean > threshold else 1.0
         return float(special.stdtr(self.n - 1, -(self.mean - threshold) / (self.std / sqrt(self.n))))
 
     def p_below(self, threshold: float) -> float:
@@ -75,19 +79,59 @@ def _finite(differences: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
-    """Return an effect whose interval is the mean ± standard errors, as many as given or as t says."""
+    """Return an effect whose interval is the mean ± standard errors, as many as given or as t says.
+
+    Differences of which most are equal, such as those between times at evaluations, are not normal. For up to
+    12 of them the interval includes that of sign flips, and p is theirs where it is larger and above 5 %;
+    with fewer than six, sign flips exclude no value.
+    """
     mean, n = float(values.mean()), len(values)
     if n == 1:
         return Effect(mean, -inf, inf, 1.0, nan, 1)
     std = float(values.std(ddof=1))
     if np.ptp(values) <= ROUNDING * np.abs(values).max():
         # Without a spread there is no t; for n equal differences a sign test is used.
-        return Effect(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
+        return Effect(mean, -inf, inf, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
     error = std / sqrt(n)
     half = error * (_student(n, level) if quantile is None else quantile)
     low, high = mean - half, mean + half
     p = float(2 * special.stdtr(n - 1, -abs(mean) / error))
-    return Effect(mean, low, high, p, std, n)
+    if n > MAX_SEEDS_FOR_SIGN_FLIPS or not _mostly_equal(values):
+        return Effect(mean, low, high, p, std, n)
+    least, greatest, by_signs = sign_flips(values)
+    p = p if by_signs <= 1 - LEVEL else max(p, by_signs)
+    return Effect(mean, min(low, least), max(high, greatest), p, std, n)
+
+
+def sign_flips(values: np.ndarray) -> tuple[float, float, float]:
+    """Return the 95 % interval of a mean, and the two-sided p-value for 0, by all choices of signs.
+
+    The interval holds the numbers that the test does not reject. Both are exact for values that are symmetric
+    about their mean, equal ones included. The one-sided p-value for a mean above x is the share of subsets,
+    the empty one among them, whose mean is x at most.
+
+    Source: Hartigan, JASA 64 (1969), pp. 1303-1317, theorem 1.
+    """
+    means = np.sort(_subsets(len(values)) @ values)
+    choices, zero = len(means) + 1, ROUNDING * np.abs(values).max()
+    fewest = int(choices * (1 - LEVEL) / 2)  # subsets, the empty one included, beyond either end
+    low, high = (float(means[fewest - 1]), float(means[-fewest])) if fewest else (-inf, inf)
+    below, above = 1 + int((means <= zero).sum()), 1 + int((means >= -zero).sum())
+    return low, high, min(1.0, 2 * min(below, above) / choices)
+
+
+@cache
+def _subsets(n: int) -> np.ndarray:
+    """Return the weights with which each subset but the empty one of n values has its mean [2ⁿ − 1, n]."""
+    members = np.arange(1, 1 << n)[:, None] >> np.arange(n) & 1
+    return np.asarray(members / members.sum(1, keepdims=True))
+
+
+def _mostly_equal(values: np.ndarray) -> bool:
+    """Return whether at least three values, and more than half of them, are equal."""
+    ordered, most = np.sort(values), max(MIN_EQUAL, len(values) // 2 + 1)
+    spans = ordered[most - 1 :] - ordered[: len(values) - most + 1]
+    return bool((spans <= ROUNDING * np.ptp(values)).any())
 
 
 def _student(n: int, level: float = LEVEL) -> float:
@@ -119,18 +163,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_to_decide(effect: Effect, power: float = 0.8, level: float = LEVEL) -> int | None:
-    """Return how many seeds a paired t-test needs to tell an effect of a size from 0.
+    """Return how many seeds a paired test needs to tell an effect of a size from 0.
 
-    By the noncentral t; `level` is 1 − 0.05/k where k tests share the 5 %. None where it is 0, or the spread
-    is unknown.
+    By the noncentral t, or by the sign test where all differences are equal; `level` is 1 − 0.05/k where k
+    tests share the 5 %. None where it is 0, or the spread is unknown.
     """
     if effect.mean == 0 or np.isnan(effect.std):
         return None
+    by_signs = next(n for n in count(2) if 2.0 ** (1 - n) <= 1 - level)
     if effect.std == 0:
-        return 2
+        return by_signs
     size = abs(effect.mean) / effect.std
     z = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
     n = max(2, ceil((z / size) ** 2))  # its value if the spread were known
     while n < ENOUGH and 1 - special.nctdtr(n - 1, size * sqrt(n), _student(n, level)) < power:
         n += 1
-    return n
+    return max(n, by_signs) if effect.low == -inf else n

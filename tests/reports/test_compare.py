@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, isnan
+from math import inf, isinf, isnan
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +189,7 @@ def test_targets_met_by_all_are_compared_by_their_mean() -> None:
     (found,) = ask(*fakes("FedBuff", ONE), *fakes("ACE", TWO), metric="time_to_target")
     assert found.effect is not None and found.effect.mean == 0 and found.p == 1
     assert words(found).startswith("They are equal")
+    assert isinf(found.effect.low) and "∞" not in words(found)
 
 
 steps = st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=2, max_size=6)

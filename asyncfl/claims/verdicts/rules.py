@@ -279,7 +279,7 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     """
     n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
     own, wider = student(values, level), sqrt(1 + n / claim.runs)
-    half = (own.high - own.mean) * wider + rounding
+    half = max(own.high - own.mean, own.mean - own.low) * wider + rounding
     law = replace(own, std=own.std * wider)
     low, high = number - claim.allowed, number + claim.allowed
     inside = max(law.p_above(low + rounding), law.p_below(high - rounding))
