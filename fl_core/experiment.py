@@ -1,5 +1,6 @@
 """An experiment: scenario × strategy × seed, validated; the unit that is run, tracked and resumed."""
 
+from functools import lru_cache
 from typing import Any, Self
 
 from pydantic import NonNegativeInt, SerializeAsAny, model_validator
@@ -61,7 +62,33 @@ class Experiment(Frozen):
         """Return the whole experiment as plain JSON data, defaults included."""
         return self.model_dump(mode="json")
 
+    def identity(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults; parts that experiments share are read once."""
+        seed = {"seed": self.seed} if self.seed else {}
+        return {part: _identity(_Instance(getattr(self, part))) for part in ("scenario", "strategy")} | seed
+
     @property
     def key(self) -> str:
         """The run's identifier: a hash of its identity."""
         return key(self.identity())
+
+
+class _Instance:
+    """A frozen part as the key of a cache: equal to itself alone, since comparing contents takes long."""
+
+    __slots__ = ("part",)
+
+    def __init__(self, part: Frozen) -> None:
+        self.part = part
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Instance) and self.part is other.part
+
+    def __hash__(self) -> int:
+        return id(self.part)
+
+
+@lru_cache(maxsize=4096)
+def _identity(instance: _Instance) -> dict[str, Any]:
+    """Return the identity of a part; the seeds of a suite share scenario and strategy."""
+    return instance.part.identity()

@@ -127,7 +127,7 @@ class Session:
         So are runs recorded without the training losses that are now wanted at every mark, and those made by
         the user's own code before it was edited.
         """
-        wanted = {task.key: Made.of(task.about()) for task in self.tasks}
+        wanted = made(self.tasks)
         there, outbox = delivery.finished(self.suite.name, wanted), delivery.outbox
         left = []
         for task in self.tasks:
@@ -186,6 +186,21 @@ class Session:
     def _no_room(self, where: str) -> UserError:
         """The end of a session for which a disk has no room."""
         return UserError(f"{where}: {self.how_far}; {GO_ON}")
+
+
+def made(planned: Sequence[Task]) -> dict[str, Made]:
+    """Return how each task is to be made, by its key; what the seeds of a strategy share is read once."""
+    shared: dict[tuple[object, ...], Made] = {}
+    wanted = {}
+    for task in planned:
+        parts: tuple[object, ...] = (task.key,)
+        if isinstance(task, PlannedRun):
+            experiment = task.experiment
+            parts = id(experiment.scenario), id(experiment.strategy), str(task.evaluate)
+        if parts not in shared:
+            shared[parts] = Made.of(task.about())
+        wanted[task.key] = shared[parts]
+    return wanted
 
 
 def check(left: Sequence[Task]) -> None:

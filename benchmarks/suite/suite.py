@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
@@ -31,6 +31,8 @@ from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag
 from fl_core.sources import named
 from fl_core.text import nearest, unknown
+
+T = TypeVar("T", str, int)
 
 # Of no consequence for one model trained on all data together: the same baseline serves them all.
 NOT_IN_POOLED_TRAINING = {"partition", "target"}
@@ -297,17 +299,19 @@ Task = PlannedRun | PooledTask
 
 def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
     """All tasks of a suite, seed by seed: comparisons grow evenly, and consecutive runs share a world."""
-    places = _places(run.problem for run in runs)
+    problems = {id(run.problem): run.problem for run in runs}  # which the seeds of a scenario share
+    places = _places(map(repr, problems.values()))
+    place_of = {identity: places[repr(problem)] for identity, problem in problems.items()}
     seeds = _places(run.seed for run in runs)
     baselines = [
         PooledTask(run.suite, run.problem, run.seed)
         for run in runs
-        if run.problem.has_baseline and seeds[repr(run.seed)] < BASELINES
+        if seeds[run.seed] < BASELINES and run.problem.has_baseline
     ]
-    simulated = sorted(runs, key=lambda run: (seeds[repr(run.seed)], places[repr(run.problem)]))
+    simulated = sorted(runs, key=lambda run: (seeds[run.seed], place_of[id(run.problem)]))
     return [*{task.key: task for task in baselines}.values(), *simulated]
 
 
-def _places(items: Iterable[object]) -> dict[str, int]:
-    """Where each item came first."""
-    return {text: place for place, text in enumerate(dict.fromkeys(map(repr, items)))}
+def _places(items: Iterable[T]) -> dict[T, int]:
+    """Return the index of each different item, in the order of their first occurrence."""
+    return {item: index for index, item in enumerate(dict.fromkeys(items))}

@@ -70,6 +70,19 @@ def test_a_default_that_is_written_out_changes_nothing() -> None:
     assert plain.key == explicit.key != experiment({"name": "fedbuff", "buffer": 9}).key
 
 
+def test_experiments_that_share_parts_read_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = experiment({"name": "fedbuff", "buffer": 3})
+    seeds = [first.model_copy(update={"seed": seed}) for seed in range(5)]
+    expected = [Experiment.model_validate(one.model_dump()).key for one in seeds]
+    read: list[Strategy] = []
+    identity = Strategy.identity
+    monkeypatch.setattr(Strategy, "identity", lambda self: read.append(self) or identity(self))
+    assert [one.key for one in seeds] == expected and len(set(expected)) == 5
+    assert len(read) <= 1
+    other = first.model_copy(update={"strategy": first.strategy.model_copy(update={"buffer": 9})})
+    assert other.key != first.key
+
+
 class Grown(FedBuff):
     """FedBuff with a hyper-parameter that it did not have before."""
 
