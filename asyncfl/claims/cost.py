@@ -1,6 +1,6 @@
-"""Cost of deciding open claims: the seeds that they lack, their runs, and how long these take."""
+"""Cost of deciding open claims: the seeds that they lack, and their runs."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,10 +9,8 @@ from asyncfl.claims.claim import Claim
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import RESULTS, Number
 from asyncfl.claims.plan import ClaimPlan
-from asyncfl.claims.seconds import Time
 from asyncfl.claims.verdicts.looks import SEEDS
 from asyncfl.claims.verdicts.readings import readings
-from benchmarks.suite.suite import PlannedRun
 
 OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
 
@@ -24,30 +22,29 @@ class Open:
     claim: Claim
     seeds: tuple[int, ...]  # missing up to the look that would decide it
     next_look: tuple[int, ...]  # those of them that its next look needs
-    runs: Mapping[str, Time]  # key of each of its runs under one seed → what it takes
+    runs: frozenset[str]  # keys of its runs under one seed
 
-    def times(self, seeds: Iterable[int]) -> dict[tuple[str, int], Time]:
-        """Return what its runs under these seeds take; claims share runs, of one key and seed."""
-        return {(key, seed): time for seed in seeds for key, time in self.runs.items()}
+    def under(self, seeds: Iterable[int]) -> set[tuple[str, int]]:
+        """Return the runs under these seeds by key and seed; claims share runs."""
+        return {(key, seed) for seed in seeds for key in self.runs}
 
     @property
-    def seconds(self) -> float:
-        """Of one core, for all runs; claims share runs."""
-        return sum(time.core for time in self.times(self.seeds).values())
+    def missing(self) -> int:
+        """The number of runs up to the look that would decide the claim."""
+        return len(self.runs) * len(self.seeds)
 
 
 def still_open(
     paper: Paper,
     scale: str,
     claims: Iterable[Claim],
-    time: Callable[[PlannedRun], Time],
     folder: Path = RESULTS,
 ) -> list[Open]:
-    """The claims that more seeds may decide, the quickest first; claims may share runs."""
+    """Return the claims that more seeds may decide, those of the fewest runs first; claims may share runs."""
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
-    plan = ClaimPlan(paper, scale, (), (0,))  # all seeds take as long
+    plan = ClaimPlan(paper, scale, (), (0,))  # keys of one seed stand for those of all
     have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder)), {0: plan}))
-    undecided, times = [], dict[str, Time]()
+    undecided = []
     for claim in claims:
         verdict, there = verdicts[claim.id], have.get(claim.id, set())
         looks = claim.looks or SEEDS
@@ -56,10 +53,9 @@ def still_open(
             continue
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
-        runs = {run.key: run for by_seed in plan.picked(claim).values() for run in by_seed[0]}
-        times |= {key: time(run) for key, run in runs.items() if key not in times}
-        undecided.append(Open(claim, missing, soon, {key: times[key] for key in runs}))
-    return sorted(undecided, key=lambda waiting: waiting.seconds)
+        runs = frozenset(run.key for by_seed in plan.picked(claim).values() for run in by_seed[0])
+        undecided.append(Open(claim, missing, soon, runs))
+    return sorted(undecided, key=lambda waiting: waiting.missing)
 
 
 def current(

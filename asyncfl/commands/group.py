@@ -41,7 +41,6 @@ COMMANDS = {  # name → its module in `asyncfl`
     "claims": "claims.command.group",
     "theory": "commands.lookup.theory",
     "errata": "commands.lookup.errata",
-    "speed": "commands.speed",
     "ui": "commands.ui",
     "schema": "commands.lookup.schema",
 }

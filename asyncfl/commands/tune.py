@@ -241,9 +241,6 @@ def _show(what: TunedFile, path: Path) -> None:
 
 
 def _show_plan(campaign: Campaign, workers: int) -> None:
-    from benchmarks.runs.estimate import elapsed, words
-    from tuning.estimate import core_seconds
-
     study, spec = campaign.studies[0], campaign.spec
     rows = [
         (
@@ -273,8 +270,6 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     if again:
         size += f" + {many(again, 'trial')} × {many(len(study.seeds_again), 'seed')}"
     click.echo(f"Simulations: {size} = {campaign.simulations}")
-    seconds = elapsed(core_seconds(campaign), workers, campaign.trials, len(campaign.studies))
-    click.echo(f"Estimated time: {words(seconds, workers)}")
 
 
 def _candidates(candidates: Mapping[str, Any]) -> str:

@@ -11,13 +11,11 @@ import click
 
 from asyncfl import options
 from benchmarks import interrupts
-from benchmarks.errors import UserError, warn
-from fl_core.text import duration, many
+from benchmarks.errors import warn
+from fl_core.text import many
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
-
-SECONDS = 3600  # in an hour
 
 
 @click.command()
@@ -32,9 +30,6 @@ SECONDS = 3600  # in an hour
 @options.scale
 @click.option(
     "--against", multiple=True, metavar="LABEL", help="A baseline of SUITE. May be repeated.  [default: all]"
-)
-@click.option(
-    "--hours", type=options.Finite(0), metavar="H", help="Start only if all runs take no longer than this."
 )
 @options.allow_code
 @options.store
@@ -56,7 +51,6 @@ def command(
     suite: str,
     scale: str | None,
     against: tuple[str, ...],
-    hours: float | None,
     store: Store,
     storage: str | None,
     workers: int | None,
@@ -74,14 +68,10 @@ def command(
     from asyncfl.evidence.measured import Evidence
     from asyncfl.leaderboard import entry
     from benchmarks import engine as engines
-    from benchmarks.device import processes
-    from benchmarks.runs.estimate import elapsed, words
 
     asked = Evidence(strategy, suite, scale, against)
     campaign = asked.campaign
     campaign.check()
-    count = workers or processes()
-    seconds = elapsed(asked.core_seconds(), count, campaign.trials, len(campaign.studies))
     baselines, scenarios = (
         len(asked.loaded.spec.strategies) - 1,
         {study.scenario for study in campaign.studies},
@@ -92,14 +82,9 @@ def command(
     )
     for scenario, why in asked.loaded.left_out.items():
         click.echo(f"Left out: {scenario}: {why}")
-    click.echo(f"Estimated time: {words(seconds, count)}")
+    click.echo(f"Simulations: {campaign.simulations:,} of tuning, {asked.final_simulations:,} final ones")
     if dry_run:
         return
-    if hours is not None and seconds > hours * SECONDS:
-        raise UserError(
-            f"--hours {hours:g}: the runs take {duration(seconds)}; name fewer baselines with --against, or "
-            "a smaller --suite or --scale"
-        )
     computes = engines.engine("local", None, workers)
     interrupts.are_raised()
     try:

@@ -23,7 +23,6 @@ from reports.leaderboard.marks import incomplete, unequal
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import RULESETS, Tables
 from reports.leaderboard.workloads import Asked
-from tuning.estimate import core_seconds
 from tuning.plan import plan
 from tuning.space import must_fit
 from tuning.study import Campaign
@@ -87,12 +86,12 @@ class Evidence:
         spec = self.loaded.spec
         return Ablation(self.strategy, switches(spec.strategies[0], spec.scenario))
 
-    def core_seconds(self) -> float:
-        """Return an estimate of what all runs take on one core, measured for some seconds."""
+    @property
+    def final_simulations(self) -> int:
+        """The simulations after tuning, of final runs and the ablation, at most."""
         spec, studies = self.loaded.spec, self.campaign.studies
         scenarios = len({study.scenario for study in studies})
-        last = (len(studies) * len(RULESETS) + scenarios * len(self.ablation.off)) * len(spec.seeds)
-        return core_seconds(self.campaign) * (1 + last / self.campaign.simulations)
+        return (len(studies) * len(RULESETS) + scenarios * len(self.ablation.off)) * len(spec.seeds)
 
     def findings(self, run: entry.Run) -> Findings:
         """Return what the runs say; UserError where the strategy's do not come to their end.

@@ -39,8 +39,8 @@ def ratios(experiments: Mapping[str, Experiment]) -> dict[str, float]:
         measured: dict[str, list[float]] = {name: [] for name in arms}
         for _ in range(REPEATS):
             for name, compute in arms.items():
-                of_yard, _ = rate(yard, YARD)
-                measured[name].append(rate(compute, UPDATES)[0] / of_yard)
+                of_yard = rate(yard, YARD)
+                measured[name].append(rate(compute, UPDATES) / of_yard)
     return {name: round(median(values), 4) for name, values in measured.items()}
 
 

@@ -14,13 +14,10 @@ from click.testing import CliRunner
 
 from asyncfl import options
 from asyncfl.claims.command import run as claims_run
-from asyncfl.commands import run, speed, tune
+from asyncfl.commands import run, tune
 from benchmarks import device
 from benchmarks.errors import UserError
-from benchmarks.speed import measurement
 from fl_core.problems.quadratic import Quadratic
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +74,7 @@ def test_from_the_shell(
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("command", [run.command, tune.command, claims_run.command, speed.command])
+@pytest.mark.parametrize("command", [run.command, tune.command, claims_run.command])
 def test_every_command_that_trains_has_it(command: click.Command) -> None:
     """The same option, with its default and its variable."""
     (option,) = (one for one in command.params if one.name == "device")
@@ -119,12 +116,3 @@ import benchmarks.pool.preload
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@needs_gpu
-def test_a_gpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every execution, in real time; many runs at once."""
-    monkeypatch.setattr(measurement, "MODELS", ("logistic",))
-    rows = measurement.measure(lambda _: None, torch.device("cuda", 0))
-    assert [row["execution"] for row in rows][-1] == "auto, 64 runs at once"
-    assert all(row["updates_per_second"] > 0 for row in rows)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 import torch
+from workloads import Noise
 
-from benchmarks.speed.noise import Noise
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate

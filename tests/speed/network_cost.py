@@ -9,7 +9,8 @@ from itertools import islice
 from time import process_time
 from typing import Any
 
-from benchmarks.speed.measurement import endless
+from workloads import endless
+
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate

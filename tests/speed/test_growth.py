@@ -8,9 +8,9 @@ from typing import ClassVar
 import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
+from workloads import ASGD, Noise, endless
 
-from benchmarks.speed.measurement import ASGD, endless, simulations
-from benchmarks.speed.noise import Noise
+from benchmarks.speed.measurement import simulations
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment

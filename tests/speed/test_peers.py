@@ -11,10 +11,10 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from workloads import Noise, endless
 
 from benchmarks.runs.jobs import EXECUTIONS
-from benchmarks.speed.measurement import endless, simulations
-from benchmarks.speed.noise import Noise
+from benchmarks.speed.measurement import simulations
 
 pytestmark = [
     pytest.mark.slow,

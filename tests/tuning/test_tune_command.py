@@ -22,7 +22,6 @@ def test_the_plan_is_shown_and_nothing_is_made(write: Write, tmp_path: Path, typ
     assert done.returncode == 0, done.stderr
     assert "Simulations: 1 study, 7 trials × 4 seeds = 28" in done.stdout
     assert "seeds 1001, 1002, 1003, 1004; each simulation 20 client updates" in done.stdout
-    assert "Estimated time: " in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 
 from asyncfl import options
 from asyncfl.claims.command.chosen import chosen_of, files, paper, papers_of, plans_of, results_of
-from asyncfl.claims.command.cost import open_claims, say_cost, total
+from asyncfl.claims.command.cost import open_claims, say_cost
 from benchmarks import interrupts
 from benchmarks.redaction import command_line
 from fl_core.schema import Status
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from asyncfl.claims.plan import ClaimPlan
     from benchmarks.engine import Engine
     from benchmarks.tracking.store import Store
-
-BATCH = 600.0  # seconds of one core: with --hours, only claims that are cheaper are run together
 
 
 @click.command()
@@ -41,11 +39,13 @@ BATCH = 600.0  # seconds of one core: with --hours, only claims that are cheaper
 @options.data_dir
 @options.device
 @options.computing
-@click.option("--until-decided", is_flag=True, help="Go on from look to look, claims decided soonest first.")
+@click.option(
+    "--until-decided", is_flag=True, help="Go on from look to look, claims of the fewest runs first."
+)
 @click.option(
     "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: start nothing later."
 )
-@click.option("--dry-run", is_flag=True, help="Show how many runs it takes, and how long.")
+@click.option("--dry-run", is_flag=True, help="Show how many runs it takes.")
 @options.verbose
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
 def command(
@@ -86,7 +86,7 @@ def command(
         )
     results = results_of(folder_of_claims)
     if dry_run:
-        (say_cost if until_decided else _forecast)(plans, results)
+        say_cost(plans, results) if until_decided else _say_size(plans)
         return
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
@@ -103,21 +103,10 @@ def command(
     sys.exit(1 if any(failed) else 0)
 
 
-def _forecast(plans: list[ClaimPlan], results: Path) -> None:
-    from asyncfl.claims.seconds import Costs
-    from benchmarks.device import processes
-    from benchmarks.runs.estimate import elapsed, words
-
-    size, costs, all_runs = processes(), Costs(results), []
+def _say_size(plans: list[ClaimPlan]) -> None:
     for plan in plans:
-        runs = [costs.of(run) for run in plan.runs()]
-        all_runs += runs
-        what = f"{many(len(plan.claims), 'claim')}, {many(len(runs), 'run')}"
-        click.echo(f"{plan.name}: {what}, {total(runs)[0]} of one core")
-    core = sum(time.core for time in all_runs if isfinite(time.core))
-    click.echo(
-        f"Estimated time: {words(elapsed(core, size, len(all_runs), 0), size)}, finished runs included."
-    )
+        what = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
+        click.echo(f"{plan.name}: {what}, finished ones included")
 
 
 def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -> bool:
@@ -188,7 +177,7 @@ def _until_decided(
     *,
     quiet: bool,
 ) -> None:
-    """Look after look, claims decided soonest first, until all are decided or no time is left."""
+    """Look after look, claims of the fewest runs first, until all are decided or no time is left."""
     from time import monotonic
 
     from asyncfl.claims.plan import ClaimPlan
@@ -204,20 +193,19 @@ def _until_decided(
         ]
         if not there:
             break
-        plan, first = min(there, key=lambda pair: pair[1].seconds)
-        # Claims waiting for the same seeds of the same paper join; if time is short, those that are as cheap.
-        most = inf if hours is None else max(BATCH, first.seconds)
+        plan, first = min(there, key=lambda pair: pair[1].missing)
+        # Claims waiting for the same seeds of the same paper join, unless time is short.
         batch = [
             waiting
             for other, waiting in there
-            if other is plan and waiting.next_look == first.next_look and waiting.seconds <= most
+            if waiting is first or (hours is None and other is plan and waiting.next_look == first.next_look)
         ]
         given_up |= {(waiting.claim.id, waiting.next_look) for waiting in batch}
         look = ClaimPlan(plan.paper, plan.scale, tuple(waiting.claim for waiting in batch), first.next_look)
-        runs = {key: time for waiting in batch for key, time in waiting.times(first.next_look).items()}
+        runs = {run for waiting in batch for run in waiting.under(first.next_look)}
         click.echo(
             f"{plan.name}: {many(len(batch), 'claim')} to {many(first.next_look[-1] + 1, 'seed')}, "
-            f"at most {total(runs.values())[0]} of a core."
+            f"at most {many(len(runs), 'run')}."
         )
         _run(look, store, results, computes, quiet=quiet)
     say_cost(plans, results)

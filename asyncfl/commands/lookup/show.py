@@ -9,7 +9,7 @@ import click
 from asyncfl import options
 from benchmarks.errors import UserError, users_mistake
 from benchmarks.tables import print_table, print_text
-from fl_core.text import many
+from fl_core.text import duration, many
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
@@ -54,7 +54,11 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 
 
 def _prospect(runs: list[PlannedRun]) -> str:
-    """How long the runs will take. Raises InvalidProblemError or UserError where they cannot run."""
+    """Return a line on how long the runs take.
+
+    Raises:
+        InvalidProblemError, UserError: The runs cannot run.
+    """
     from benchmarks import device
     from benchmarks.runs import estimate
     from fl_core.problems.problem import InvalidProblemError
@@ -65,7 +69,9 @@ def _prospect(runs: list[PlannedRun]) -> str:
             for remark in problem.remarks(seed):
                 print_text(remark)
         processes = device.processes()
-        return f"Estimated time: {estimate.words(estimate.seconds(runs, processes), processes)}"
+        took = duration(estimate.seconds(runs, processes))
+        where = many(processes, "process")
+        return f"Estimated time: about {took} with {where}; start, MLflow and page are not included."
     except (InvalidProblemError, UserError):
         raise
     except Exception as error:
