@@ -75,8 +75,8 @@ class Recorded(Service):
         job.computes = self.state.now
         if (job.client, job.index) in self.arrivals:
             time, _ = self.arrivals[job.client, job.index]
-            job.ends = job.leaves = job.until = self.lengths.clock.round(time)
-            self.state.queue.push(job.until, Kind.ARRIVAL, job.client, job)
+            job.ends = job.leaves = self.lengths.clock.round(time)
+            job.event = self.state.queue.push(job.ends, Kind.ARRIVAL, job.client, job)
 
 
 @dataclass(frozen=True, slots=True)

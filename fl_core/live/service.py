@@ -107,15 +107,15 @@ class RealTime(Service):
     def _arrive(self, message: UpdateMessage) -> None:
         """Queue the arrival of a job in service; the update of any other is dropped."""
         job = next(iter(self.state.flight.get(message.client, ())), None)
-        if job is None or job.index != message.index or job.began is None or job.until is not None:
+        if job is None or job.index != message.index or job.began is None or job.event is not None:
             return
         if (message.version, message.received) != (job.version, digest_of(job.start)):
             raise RuntimeError(f"client {job.client} trained on another model than it was sent")
         device = job.start.device
         job.delta, job.gradient = message.delta.to(device), message.gradient.to(device)
         job.reported, job.steps, job.finite = message.reported, message.steps, message.finite
-        job.ends = job.leaves = job.until = self._next_tick()
-        self.state.queue.push(job.until, Kind.ARRIVAL, job.client, job)
+        job.ends = job.leaves = self._next_tick()
+        job.event = self.state.queue.push(job.ends, Kind.ARRIVAL, job.client, job)
         self._answers[job.client, job.index] = message
 
     def _next_tick(self) -> int:

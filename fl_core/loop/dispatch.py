@@ -44,7 +44,7 @@ class Dispatch:
             state.queue.push(tick, Kind.TICK, alarm, None)
         state.woken.clear()
         if self.service.transfers:
-            self.service.transfers.settle()
+            self.service.settle()
 
     def _end_services(self) -> None:
         """Abandon the jobs that were dismissed (8), and cut those that were collected (19)."""

@@ -19,17 +19,22 @@ class Kind(IntEnum):
 JOBS = (Kind.PHASE, Kind.ARRIVAL)  # what comes with a job
 
 
+Entry = tuple[int, Kind, int, int, Any]  # time in ticks, kind, client, order of insertion, payload
+
+
 class EventQueue:
     """A heap of events, ordered by (time, kind, client, order of insertion)."""
 
     def __init__(self) -> None:
-        self.heap: list[tuple[int, Kind, int, int, Any]] = []  # the earliest first, its payload last
+        self.heap: list[Entry] = []  # the earliest first
         self._pushed = 0
 
-    def push(self, time: int, kind: Kind, client: int, payload: Any) -> None:
-        """Add an event at `time` (ticks)."""
-        heappush(self.heap, (time, kind, client, self._pushed, payload))
+    def push(self, time: int, kind: Kind, client: int, payload: Any) -> Entry:
+        """Add an event at `time` (ticks); return its entry, which no other event equals."""
+        entry = (time, kind, client, self._pushed, payload)
+        heappush(self.heap, entry)
         self._pushed += 1
+        return entry
 
     def pop(self) -> tuple[int, Kind, int, Any]:
         """Remove and return the earliest event: time, kind, client, payload."""
@@ -49,17 +54,13 @@ class EventQueue:
         heapify(self.heap)
         return removed
 
-    def items(self) -> list[tuple[int, Kind, int, Any]]:
-        """Return all events in order; pushed into an empty queue, they restore this one."""
-        return [(time, kind, client, payload) for time, kind, client, _, payload in sorted(self.heap)]
-
-    def earliest(self) -> Iterator[tuple[int, Kind, int, Any]]:
-        """Yield all events in order; the first k cost O(k log k), however long the queue is."""
+    def earliest(self) -> Iterator[Entry]:
+        """Yield all entries in order; the first k cost O(k log k), however long the queue is."""
         heap = self.heap
         front = [(heap[0], 0)] if heap else []  # entries whose parents were yielded, with their places
         while front:
-            (time, kind, client, _, payload), place = heappop(front)
-            yield time, kind, client, payload
+            entry, place = heappop(front)
+            yield entry
             for child in range(2 * place + 1, min(2 * place + 3, len(heap))):
                 heappush(front, (heap[child], child))
 

@@ -36,13 +36,13 @@ def plain(simulation: Simulation) -> dict[str, Any]:
         "roster": state.roster.state(),
         "flight": {client: [number[id(job)] for job in queue] for client, queue in state.flight.items()},
         "queue": [
-            (time, int(kind), client, number[id(item)] if kind in JOBS else item)
-            for time, kind, client, item in state.queue.items()
-            if kind not in JOBS or item.expected(time)
+            (entry[0], int(entry[1]), entry[2], number[id(entry[-1])] if entry[1] in JOBS else entry[-1])
+            for entry in state.queue.earliest()
+            if entry[1] not in JOBS or entry[-1].event is entry
         ],
         "gathered": [values(update) for update in state.gathered],
         "links": {way: [link.state() for link in links] for way, links in state.links.items()},
-        "jobs": [values(job) for job in jobs],
+        "jobs": [_plain_job(job) for job in jobs],
     }
     return {name: checked(value, name) for name, value in data.items()}
 
@@ -50,6 +50,7 @@ def plain(simulation: Simulation) -> dict[str, Any]:
 def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
     """Return whether `data` has exactly the fields of this version's state, roster and jobs."""
     state, job = ({field.name for field in fields(kind)} for kind in (simulation.state, Job))
+    job.remove("event")
     return (
         data.keys() == state | {"jobs"}
         and data["roster"].keys() == simulation.state.roster.state().keys()
@@ -62,7 +63,10 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
     jobs = [Job(**job) for job in data["jobs"]]
     queue = EventQueue()
     for time, kind, client, item in data["queue"]:
-        queue.push(time, Kind(kind), client, jobs[item] if kind in JOBS else item)
+        if kind in JOBS:
+            jobs[item].event = queue.push(time, Kind(kind), client, jobs[item])
+        else:
+            queue.push(time, Kind(kind), client, item)
     restored = {
         **data,
         "memory": _memory(simulation, data["memory"]),
@@ -89,6 +93,11 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
 def values(state: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, by name."""
     return {field.name: getattr(state, field.name) for field in fields(state)}
+
+
+def _plain_job(job: Job) -> dict[str, Any]:
+    """Return the fields of a job, but for its event, which the queue holds."""
+    return {name: value for name, value in values(job).items() if name != "event"}
 
 
 def _saved(memory: Any, place: str) -> dict[str, Any] | tuple[str, dict[str, Any]]:

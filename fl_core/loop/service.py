@@ -1,6 +1,7 @@
 """The service of jobs at clients: download, computation, upload (docs/architecture.md, rule 22)."""
 
 from fractions import Fraction
+from heapq import heappop
 from typing import ClassVar
 
 from fl_core.loop.events import Kind
@@ -49,22 +50,32 @@ class Service:
             state.sent[Way.DOWN] += job.bytes[Way.DOWN]
             self._compute(job)
 
-    def go_on(self, job: Job) -> None:
-        """Let a job whose download is complete compute, and one whose steps are finished upload."""
+    def advance(self, job: Job) -> None:
+        """Move a job to its next phase: from its download to its computation, from there to its upload."""
         assert self.transfers is not None
-        job.until = None
+        job.event = None
         if job.ends is None:
             self.transfers.stop(job, Way.DOWN)
             self.state.sent[Way.DOWN] += job.bytes[Way.DOWN]
+            self.transfers.downloads.append((self.state.now, job.bytes[Way.DOWN]))
             self._compute(job)
         else:
             self.transfers.start(job, Way.UP)
         self.transfers.settle()
 
+    def settle(self) -> None:
+        """Put the ends of transfers into the queue; end the phases that take no time at once."""
+        assert self.transfers is not None
+        state, heap = self.state, self.state.queue.heap
+        self.transfers.settle()
+        state.drop_abandoned()
+        while heap and heap[0][0] == state.now and heap[0][1] is Kind.PHASE:
+            self.advance(heappop(heap)[-1])
+            state.drop_abandoned()
+
     def end(self, job: Job) -> None:
         """Take note that a job's update arrived."""
         state = self.state
-        job.until = None  # the queue may hold this end twice, where it was put off and back
         if self.transfers:
             self.transfers.stop(job, Way.UP)
         state.sent[Way.UP] += job.bytes[Way.UP]
@@ -117,9 +128,9 @@ class Service:
 
     def _send_back(self, job: Job, at: int) -> None:
         """Let a job's update be sent at a tick."""
-        job.leaves, job.until = at, at + self._latency(job)
+        job.leaves = at
         kind = Kind.PHASE if self.transfers else Kind.ARRIVAL
-        self.state.queue.push(job.until, kind, job.client, job)
+        job.event = self.state.queue.push(at + self._latency(job), kind, job.client, job)
 
     def _latency(self, job: Job) -> int:
         return self.transfers.latency[job.client] if self.transfers else 0

@@ -145,11 +145,9 @@ class Simulation:
         Raises:
             RuntimeError: The strategy wrote into a model that is in use elsewhere.
         """
-        state, heap = self.state, self.state.queue.heap
+        state, heap, transfers = self.state, self.state.queue.heap, self.transfers
         if not state.started:
-            model, writes = state.model, state.model._version
             self._start()
-            self._check(model, writes)
         while not self._ended():
             if not self.service.due(self.ends.deadline):
                 continue
@@ -168,16 +166,15 @@ class Simulation:
                     if not self.refuses:
                         self.diverge(self._not_finite(item))
                         continue
-                start, before = item.start, item.start._version
                 event = self._arrive(item)
-                if start is not model and start._version != before:
-                    self._refuse_writing("update.start")
             elif (other := self._happen(kind, client, item)) is None:
                 continue
             else:
                 event = other
             self._check(model, writes)
             yield event
+            if transfers:
+                transfers.downloads.clear()
 
     def _not_finite(self, job: Job) -> str:
         """Return that an update is not finite, and whether its client was sent such a model."""
@@ -192,7 +189,7 @@ class Simulation:
         if kind is LOST:
             return self._lose(client)
         if kind is PHASE:
-            self.service.go_on(item)
+            self.service.advance(item)
         elif self.state.roster.present[client]:
             self.absences.leave(client, returns=item)
         else:
@@ -213,13 +210,14 @@ class Simulation:
 
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service whose result is missing, earliest first."""
-        for time, kind, _, job in self.state.queue.earliest():
-            if kind in JOBS and job.delta is None and job.until == time and not job.dismissed:
+        for entry in self.state.queue.earliest():
+            if entry[1] in JOBS and (job := entry[-1]).delta is None and job.event is entry:
                 yield job
 
     def _arrive(self, job: Job) -> Event:
         """Turn a job in flight into an update."""
         state, server, client = self.state, self.server, job.client
+        model, start, writes = state.model, job.start, job.start._version
         self.service.end(job)
         staleness = state.version - job.version  # (3)
         state.land(job, last_update_version=state.version if job.finite else -1)
@@ -237,6 +235,8 @@ class Simulation:
         if client in state.flight:
             self.dispatch.begin_next(client)
         self.dispatch.settle()
+        if start is not model and start._version != writes:
+            self._refuse_writing("update.start")
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
     def _hand_over(self, update: Update | None) -> None:
@@ -282,6 +282,8 @@ class Simulation:
 
     def _start(self) -> None:
         self.state.started = True
+        model = self.state.model
+        writes = model._version
         for client in range(self.server.n):
             self.absences.schedule(client)
         queue = self.state.queue
@@ -300,6 +302,7 @@ class Simulation:
             for client in range(self.server.n):
                 self.dispatch.send(Send(client))
         self.dispatch.settle()
+        self._check(model, writes)
 
     def _ended(self) -> bool:
         """Return whether there is no next event."""

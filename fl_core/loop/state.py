@@ -45,9 +45,11 @@ class RunState(ServerState):
         """Remove jobs that will never arrive, and alarms that were moved, from the head of the queue."""
         heap = self.queue.heap
         while heap:
-            time, kind, client, _, item = heap[0]
-            moved = kind is Kind.TICK and time != self.alarms.get(client)
-            if not moved and (kind not in JOBS or item.expected(time)):
+            time, kind, client, _, item = entry = heap[0]
+            if kind in JOBS:
+                if item.event is entry:
+                    return
+            elif kind is not Kind.TICK or time == self.alarms.get(client):
                 return
             heappop(heap)
 

@@ -25,6 +25,7 @@ class Transfers:
         self._rates = {way: [grains(speed) for speed in self._speeds[way]] for way in Way}
         self._state = state
         self._touched: dict[tuple[Way, int], Link] = {}
+        self.downloads: list[tuple[int, int]] = []  # tick and bytes of those complete since the latest event
         state.links = {str(way): [self.link(way) for _ in range(self._cells)] for way in Way}
 
     def link(self, way: Way) -> Link:
@@ -54,9 +55,10 @@ class Transfers:
             kind = Kind.PHASE if way is Way.DOWN else Kind.ARRIVAL
             for client, tick in link.changed.items():
                 job = state.flight[client][0]
-                if tick is not None and tick != job.until:
-                    state.queue.push(tick, kind, client, job)
-                job.until = tick
+                if tick is None:
+                    job.event = None
+                elif job.event is None or job.event[0] != tick:
+                    job.event = state.queue.push(tick, kind, client, job)
             link.changed.clear()
         self._touched.clear()
 

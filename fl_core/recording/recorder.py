@@ -116,8 +116,7 @@ class Recorder:
                 column.append(value)
         first = self.time_marks.reached + 1  # several may pass without an event between them
         if self.time_marks.passed(event.time):
-            model, clocks = self._before
-            self._evaluate(model, clocks._replace(time=self._time_of(first)))
+            self._evaluate(self._before[0], self._at(first))
         model, clocks = self._before = self._now()
         reached = [self.iteration_marks.passed(server.version), self.update_marks.passed(server.updates)]
         if any(reached) | self.byte_marks.passed(clocks.up + clocks.down):
@@ -131,7 +130,7 @@ class Recorder:
         mark = clocks
         if simulation.reason == Reason.TIME and simulation.budget.time is not None:
             clocks = clocks._replace(time=float(simulation.budget.time))
-            mark = clocks._replace(time=self._time_of(self.time_marks.reached + 1))
+            mark = self._at(self.time_marks.reached + 1)
         if simulation.status is not Status.DIVERGED:
             self._evaluate(model, mark)
         if simulation.status is not Status.DIVERGED:
@@ -160,9 +159,14 @@ class Recorder:
         record.kept_bytes = overhead(simulation)
         return record
 
-    def _time_of(self, mark: int) -> float:
+    def _at(self, mark: int) -> Clocks:
+        """Return the clocks at a time mark after the latest event, with the downloads complete by then."""
         assert self.time_marks.step is not None
-        return float(mark * self.time_marks.step * self.simulation.lengths.clock.unit)
+        clocks, transfers = self._before[1], self.simulation.transfers
+        tick = mark * self.time_marks.step
+        downloads = transfers.downloads if transfers is not None else ()
+        down = clocks.down + sum(size for end, size in downloads if end <= tick)
+        return clocks._replace(time=float(tick * self.simulation.lengths.clock.unit), down=down)
 
     def _now(self) -> tuple[Tensor, Clocks]:
         state = self.simulation.state

@@ -61,7 +61,8 @@ class Job:
     computes: int | None = None  # ticks, when its first step begins
     ends: int | None = None  # ticks, when its steps are finished
     leaves: int | None = None  # ticks, when its update is sent
-    until: int | None = None  # ticks, when its present phase ends; None where other transfers end before
+    # The entry in the queue of events with which its present phase ends; None: not yet known, or in no phase
+    event: tuple[int, int, int, int, Any] | None = None
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
@@ -69,10 +70,6 @@ class Job:
     reports: bool = False  # whether the update carries what training reports
     reported: dict[str, float] = field(default_factory=dict)  # means over the steps
     finite: bool = True
-
-    def expected(self, time: int) -> bool:
-        """Return whether a phase of the job ends at a tick, and was not put off or given up since."""
-        return time == self.until and not self.dismissed
 
     def undo(self) -> None:
         """Forget a result that was computed before the job's steps, or what they use, changed."""

@@ -63,6 +63,7 @@ class ServerState:
         """Take a job out of flight; its client is released at a version, −1 if dismissed, unless busy."""
         queue = self.flight[job.client]
         queue.remove(job)
+        job.event = None
         self.in_flight -= 1
         if not queue:
             del self.flight[job.client]

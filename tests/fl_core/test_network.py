@@ -379,6 +379,45 @@ def test_an_end_that_is_put_off_and_back_comes_once() -> None:
     assert times(play(strategy, where)[1]) == [(0, 4.0), (2, 7.0)]
 
 
+@pytest.mark.parametrize("end", [1, "33/32", "31/32"])  # of the download; the poll is at 1/2
+def test_an_upload_ends_once_whenever_its_download_would_have_ended(end: str) -> None:
+    """Collected amid its download, a job is uploaded for 1/2: it arrives at 1, in each case."""
+    where = linked(scenario([1], updates=1), downlink=ONE / Fraction(end), uplink=ONE * 2)
+    strategy = Strategy.model_validate({"name": "favas", "sample": 1, "period": "1/2"})
+    simulation, seen = play(strategy, where)
+    assert times(seen) == [(0, 1.0)]
+    assert simulation.state.spent == [[500_000], [0], [500_000]]
+
+
+@pytest.mark.parametrize(("rate", "arrival"), [(64, 2.25), (63, 2.253205), (65, 2.246894)])
+def test_a_download_that_ends_earlier_ends_no_upload(rate: int, arrival: float) -> None:
+    """Client 0's second download is to end at 2.25, and ends at 2, as client 1's ends at 1.6.
+
+    Of 13 bytes a second client 1 takes 5. Client 0 then computes for 1/8 and uploads for 8 / rate.
+    """
+    mbit = Fraction(8, 1_000_000)
+    where = linked(
+        scenario(["1/8", 50], updates=3),
+        downlink={"name": "table", "table": [100 * mbit, 5 * mbit]},
+        uplink=rate * mbit,
+        shared={"downlink": 13 * mbit},
+    )
+    assert times(play(Scripted(), where)[1])[1] == (0, arrival)
+
+
+def test_bytes_at_a_time_mark_are_those_complete_by_then() -> None:
+    """Client 0's jobs are downloaded from 0, 12, 24 and 36 on for 1, and arrive after 2; client 1's does not."""
+    where = linked(scenario([1, 40], time=40, evaluations=8), downlink=ONE)
+    strategy = Strategy.model_validate({"name": "fedfix", "period": 12})
+    curve = run(Experiment(scenario=where, strategy=strategy)).curve
+    assert [(row["time"], row["downloads_bytes"], row["uploads_bytes"]) for row in curve] == [
+        (0, 0, 0),
+        (15, 24, 16),
+        (25, 32, 16),
+        (40, 40, 32),
+    ]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_every_job_of_many_arrives_once(seed: int) -> None:
     """Ends are put off and back, by as little as a tick; phases follow one another; no byte is lost."""
