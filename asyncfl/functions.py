@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from math import nan
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.errors import UserError, users_mistake, warn
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from fl_core.recording.recorder import Record
     from reports.figures.svg import Drawing
     from reports.records.records import RecordedSuite
+
+SIMULATING = RLock()  # held by the thread that uses torch's global generator and number of threads
 
 
 def run(
@@ -248,8 +251,14 @@ class Simulated:
 def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
     """Run one experiment in this process; a mapping has the keys scenario, strategy and seed.
 
-    It computes with one thread, as workers do. Raises UserError for mistakes in it.
+    It computes with one thread, as workers do; calls in several threads wait for each other, since first
+    models are drawn from torch's global generator. Raises UserError for mistakes in it.
     """
+    with SIMULATING:
+        return _simulated(experiment)
+
+
+def _simulated(experiment: Experiment | Mapping[str, Any]) -> Simulated:
     import torch
     from pydantic import ValidationError
 

@@ -34,7 +34,7 @@ class Flat:
         """Return the parameters by name, views of `flat` [..., d], for `torch.func.functional_call`."""
         pieces = torch.split(flat, self.sizes, -1)
         return {
-            name: piece.view(*flat.shape[:-1], *shape)
+            name: piece.view(flat.shape[:-1] + shape)
             for name, shape, piece in zip(self.names, self.shapes, pieces, strict=True)
         }
 

@@ -6,12 +6,17 @@ A problem says which metrics it records (`Problem.metrics`), a user's LightningM
 
 from __future__ import annotations
 
+import functools
 import json
+import posixpath
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
+
+from fl_core.schema import BYTES, CLOCKS, DIAGNOSED, SPREAD, TO_TARGET, Name, Total
 
 # Fields of a declaration, and what they hold.
 TYPES = {"name": str, "title": str, "higher": bool | None, "share": bool, "unit": str}
@@ -102,6 +107,29 @@ BEFORE = {
     metric.name: metric
     for metric in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)
 }
+
+
+# Columns of curves and metrics of whole runs, whose names no metric of a problem may have …
+RESERVED = frozenset((*CLOCKS, BYTES, Name.UPLOADS, Name.DOWNLOADS, *TO_TARGET, *Total))
+# … and beginnings of such names
+RESERVED_PREFIXES = ("clock/", "fp/", "sp/", "worst_client/", DIAGNOSED, SPREAD)
+VALID_NAME = re.compile(r"[/\w.\- :]{1,250}")  # what MLflow records
+
+
+@functools.cache
+def name_fault(name: str) -> str:
+    """Return why a metric of a problem cannot have this name, or an empty text."""
+    if name in RESERVED or name.startswith(RESERVED_PREFIXES):
+        return (
+            f"'{name}' is the name of a quantity that every run records: choose another, such as test/{name}"
+        )
+    path = posixpath.normpath(name)
+    if not VALID_NAME.fullmatch(name) or path != name or path.startswith((".", "/")):
+        return (
+            f"'{name}' is no name of a metric in MLflow: use letters, digits, _, -, ., spaces, colons and "
+            "slashes, such as test/recall_at_5"
+        )
+    return ""
 
 
 def named(name: str, declared: Iterable[Metric] = ()) -> Metric:

@@ -1,15 +1,22 @@
-"""Networks whose loss depends on more than parameters and batch: they cannot be trained here."""
+"""Networks that cannot be trained here, since their loss depends on more than real parameters and batch."""
+
+from itertools import chain
 
 from torch import nn
 
 
 def hidden_state(network: nn.Module) -> str | None:
-    """Return a sentence that names a layer with hidden state and a remedy, or None.
+    """Return a sentence that names a layer or parameter that cannot be used and a remedy, or None.
 
     The running statistics of BatchNorm would have to travel and be averaged with the model, unless the layer
     is frozen: in evaluation mode it uses them as they are. Recurrent layers drop inside a fused call of
     torch's, out of reach of the keys of other dropout (`training/dropout.py`).
     """
+    for name, value in chain(network.named_parameters(), network.named_buffers()):
+        if nn.parameter.is_lazy(value):
+            return f"the network's {name} has no shape yet: give the sizes of lazy layers, such as nn.Linear"
+        if value.is_complex():
+            return f"the network's {name} is complex: models are real, so store its real and imaginary parts"
     for name, layer in network.named_modules():
         what = f"the network's layer {name or 'itself'} ({type(layer).__name__})"
         if isinstance(layer, nn.RNNBase) and layer.dropout > 0:

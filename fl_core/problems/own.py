@@ -75,9 +75,7 @@ class Own(Supervised):
     @property
     def has_baseline(self) -> bool:
         """True if the module says how it is trained."""
-        from fl_core.lightning import pl
-
-        return imported(self.module).configure_optimizers is not pl.LightningModule.configure_optimizers
+        return _trains_itself(self.module)
 
     def check(self, seed: int) -> None:
         world = self.world(seed)
@@ -93,6 +91,21 @@ class Own(Supervised):
         world = self.world(seed)
         assert isinstance(world, OwnWorld)
         return [f"{self.module} {sentence}" for sentence in world.remarks]
+
+
+@functools.cache
+def _trains_itself(path: str) -> bool:
+    """Return whether the module at `path` has an optimiser, as one does that asks for its Trainer."""
+    from fl_core.lightning import pl
+
+    module = imported(path)
+    if module.configure_optimizers is pl.LightningModule.configure_optimizers:
+        return False
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return module().configure_optimizers() is not None
+    except Exception:  # noqa: BLE001 - a user's class may need its Trainer
+        return True
 
 
 @functools.cache

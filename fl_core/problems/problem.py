@@ -10,7 +10,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from fl_core.metrics import FEDERATED, FP_LOSS, Metric, named
+from fl_core.metrics import FEDERATED, FP_LOSS, Metric, name_fault, named
 from fl_core.parts import Count, FieldError, Part
 from fl_core.text import miscounted
 
@@ -158,6 +158,9 @@ class Problem(Part):
 
     @model_validator(mode="after")
     def _metric_is_recorded(self) -> Self:
+        for metric in (*self.metrics(), *self.client_metrics()):
+            if fault := name_fault(metric.name):
+                raise FieldError("metrics", fault)
         known = [metric.name for metric in self.recorded()]
         if self.metric not in known:
             raise FieldError("metric", f"there is no '{self.metric}'. Known: {', '.join(known)}")

@@ -66,8 +66,10 @@ class Supervised(Problem):
         """Return the task with its first parameters, drawn from the stream "init"."""
         with torch.random.fork_rng(devices=[]):
             # The initialisers of torch's layers use the global generator only.
-            torch.set_rng_state(torch_stream(seed, "init").get_state())
+            generator = torch_stream(seed, "init")
+            torch.set_rng_state(generator.get_state())
             task = self.task()
+            task.seeds_itself = torch.initial_seed() != generator.initial_seed()
         return task.to(getattr(torch, self.dtype))
 
     def shares(self, seed: int) -> Shares:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from fl_core.loop.simulation import Simulation
-from fl_core.metrics import Metric
+from fl_core.metrics import Metric, name_fault
 from fl_core.parts import Count, Frozen
-from fl_core.problems.problem import Evaluation
+from fl_core.problems.problem import Evaluation, InvalidProblemError
 
 
 class Sample(Frozen):
@@ -43,7 +43,11 @@ def metrics(
 
     Raises:
         TypeError: A metric is no number.
+        InvalidProblemError: A metric has a name that is reserved or cannot be recorded.
     """
+    for name in evaluation.metrics:
+        if fault := name_fault(name):
+            raise InvalidProblemError(f"metric {fault}")
     values = {name: _number(name, value) for name, value in evaluation.metrics.items()}
     losses = evaluation.client_loss
     if losses is not None:

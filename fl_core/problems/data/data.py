@@ -35,11 +35,11 @@ class Data:
     kind_test: Tensor | None = None  # [M]
     items: Items | None = None  # of another structure: then x_train and x_test are places among these
     rows: Tensor | None = None  # [N], indices into the published training data, where some are held out
+    published: int = 0  # training data points before any was held out; 0 stands for all of y_train
 
-    @property
-    def published(self) -> int:
-        """The number of training data points before any is held out for tuning."""
-        return len(self.y_train) + (0 if self.rows is None else len(self.y_test))
+    def __post_init__(self) -> None:
+        if not self.published:
+            object.__setattr__(self, "published", len(self.y_train))
 
     @property
     def labels_train(self) -> Tensor:
@@ -119,7 +119,7 @@ def held_out(data: Data) -> Data:
         y_test=data.y_train[chosen],
         owner_train=None if owner is None else owner[kept],
         owner_test=None if owner is None else owner[chosen],
-        rows=torch.nonzero(kept).flatten(),
+        rows=torch.nonzero(kept).flatten() if data.rows is None else data.rows[kept],
         kind_train=None if kinds is None else kinds[kept],
         kind_test=None if kinds is None else kinds[chosen],
     )

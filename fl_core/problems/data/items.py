@@ -85,17 +85,20 @@ class Items:
     def labels(self) -> Tensor:
         """Return a number for each point [N]: the last of a tuple or list, or an entry that `TARGETS` names.
 
-        Zeros where that is not one number.
+        A target of shape [1] is its number, and one that is 1 for a class and 0 for others is the number of
+        that class. Zeros where a target is anything else.
         """
         targets = [_target(point) for point in (self.values if self.collate else [self.values])]
         if self.collate is None:
             (labels,) = targets
         else:
             singles = [
-                label.item() if np.ndim(label) == 0 and hasattr(label, "item") else label for label in targets
+                label.item() if np.size(label) == 1 and hasattr(label, "item") else label for label in targets
             ]
             numbers = all(isinstance(label, int | float) for label in singles)
             labels = torch.tensor(singles) if numbers else None
+        if isinstance(labels, Tensor) and labels.ndim == 2:
+            labels = _single(labels)
         if not isinstance(labels, Tensor) or labels.ndim != 1:
             return torch.zeros(len(self), dtype=torch.int64)
         return labels if labels.is_floating_point() else labels.long()
@@ -123,6 +126,14 @@ def as_column(leaf: Any) -> Tensor:
         raise TypeError(f"an item holds an array of {np.asarray(leaf).dtype}") from None
     kept = column.is_floating_point() or column.is_complex() or column.dtype in {torch.uint8, torch.bool}
     return column if kept else column.long()
+
+
+def _single(targets: Tensor) -> Tensor | None:
+    """Return one number [N] for each of the targets [N, K], or None unless K is 1 or rows are one-hot."""
+    if targets.shape[1] == 1:
+        return targets[:, 0]
+    one_hot = ((targets == 0) | (targets == 1)).all() and (targets.sum(1) == 1).all()
+    return targets.long().argmax(1) if one_hot else None
 
 
 def _target(point: Any) -> Any:

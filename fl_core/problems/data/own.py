@@ -8,13 +8,14 @@
 Items of a Dataset may be tuples, dicts and lists of numbers and tensors, nested. Items that differ in shape
 or hold anything else need `collate_fn`, which makes a mini-batch of a list of them. Where no test data are
 given, a fifth is kept for testing: of each label, or of each client, drawn from the stream "own" and the same
-for every seed. Partitions by label use integer targets as they are, and the deciles of other numbers; the
+for every seed. Partitions by label use integer and one-hot targets, and the deciles of other numbers; the
 target is the last of a tuple, or a dict's `y`, `label`, `labels` or `target`. Numbers reach the module in the
 problem's `dtype`, integers other than bytes as int64.
 """
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from math import isnan
 from typing import Any, NamedTuple, Self
 
@@ -44,11 +45,15 @@ class Half(NamedTuple):
 
     items: Items
     clients: list[Any] | None = None
+    rows: Tensor | None = None  # [N], indices among `published` data points, where some are kept for testing
+    published: int = 0
 
     def take(self, mask: Tensor) -> Self:
         """Return the data points where `mask` [N] is true."""
         clients = self.clients and [name for name, taken in zip(self.clients, mask, strict=True) if taken]
-        return self._replace(items=self.items.take(mask), clients=clients)
+        return self._replace(
+            items=self.items.take(mask), clients=clients, rows=mask.nonzero().flatten(), published=len(mask)
+        )
 
 
 @functools.cache
@@ -176,7 +181,8 @@ def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
 def _named(path: str, clients: list[Any]) -> list[Any]:
     """Return the clients of data points, each a number or a text."""
     for client in clients:
-        if not isinstance(client, int | float | str) or (isinstance(client, float) and isnan(client)):
+        unnamed = isinstance(client, bool) or not isinstance(client, int | float | str)
+        if unnamed or (isinstance(client, float) and isnan(client)):
             raise InvalidProblemError(f"data {path}: a client is {client!r}, not a number or a text")
     return clients
 
@@ -224,16 +230,24 @@ def _joined(path: str, halves: Sequence[Half]) -> Half:
         items = first.joined(*others)
     except ValueError as error:
         raise InvalidProblemError(f"data {path}: the clients' data do not have one shape: {error}") from None
-    return Half(items, [client for client, half in enumerate(halves) for _ in range(len(half.items))])
+    sizes = [half.published or len(half.items) for half in halves]
+    rows = [
+        begin + (torch.arange(len(half.items)) if half.rows is None else half.rows)
+        for begin, half in zip(accumulate(sizes, initial=0), halves, strict=False)
+    ]
+    clients = [client for client, half in enumerate(halves) for _ in range(len(half.items))]
+    return Half(items, clients, torch.cat(rows), sum(sizes))
 
 
 def _data(path: str, train: Half, test: Half) -> Data:
     labels = train.items.labels(), test.items.labels()
-    kinds = [_kinds(each, labels[0]) for each in labels]
+    kinds = [_kinds(labels[0], labels[0]), _kinds(labels[1], labels[0])]
     known: dict[str, Any] = {
         "classes": int(max(each.max() for each in kinds)) + 1,
         "kind_train": kinds[0],
         "kind_test": kinds[1],
+        "rows": train.rows,
+        "published": train.published or len(train.items),
     }
     if train.clients is not None:
         names = _names(train)
@@ -266,5 +280,14 @@ def _places(clients: list[Any], names: list[Any]) -> Tensor:
 
 
 def _kinds(y: Tensor, train: Tensor) -> Tensor:
-    """Return labels for partitions [N]: integers as given, else the decile among those of `train`."""
-    return deciles(y, train) if y.is_floating_point() else y - train.min().clamp(max=0)
+    """Return labels for partitions [N]: the ranks of integers among those of `train`, or deciles.
+
+    Integers that `train` does not have come after them.
+    """
+    if y.is_floating_point():
+        return deciles(y, train)
+    values = torch.unique(train)
+    others = torch.unique(y[~torch.isin(y, values)])
+    return torch.where(
+        torch.isin(y, values), torch.searchsorted(values, y), len(values) + torch.searchsorted(others, y)
+    )

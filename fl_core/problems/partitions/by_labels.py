@@ -17,6 +17,7 @@ class ClassesPerClient(Partition):
     """
 
     name: ClassVar[str] = "classes_per_client"
+    by_label: ClassVar[bool] = True
 
     classes: Count = 2  # k, classes each client holds
 
@@ -55,6 +56,7 @@ class CyclicLabels(Partition):
     """
 
     name: ClassVar[str] = "cyclic_labels"
+    by_label: ClassVar[bool] = True
     may_leave_out: ClassVar[bool] = True
 
     labels: Count = 3  # k, labels each client holds
@@ -89,6 +91,7 @@ class DisjointLabels(Partition):
     """
 
     name: ClassVar[str] = "disjoint_labels"
+    by_label: ClassVar[bool] = True
 
     def label(self) -> str:
         return "disjoint labels"
@@ -112,6 +115,7 @@ class SharedTypes(Partition):
     """
 
     name: ClassVar[str] = "shared_types"
+    by_label: ClassVar[bool] = True
 
     types: Count = 2  # J, distributions of data
 

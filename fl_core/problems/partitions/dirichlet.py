@@ -23,6 +23,7 @@ class ClassDirichlet(Partition):
     """
 
     name: ClassVar[str] = "class_dirichlet"
+    by_label: ClassVar[bool] = True
     ATTEMPTS: ClassVar[int] = 1000
 
     alpha: Rate = 0.1  # α: the smaller, the fewer clients share a class
@@ -79,6 +80,7 @@ class ClientDirichlet(Partition):
     """
 
     name: ClassVar[str] = "client_dirichlet"
+    by_label: ClassVar[bool] = True
 
     alpha: Rate = 0.1  # α: the smaller, the fewer classes a client holds
 

@@ -19,6 +19,7 @@ class FraboniDirichlet(Partition):
     """
 
     name: ClassVar[str] = "fraboni_dirichlet"
+    by_label: ClassVar[bool] = True
     may_repeat: ClassVar[bool] = True
 
     alpha: float = Field(0.1, ge=0)  # α: the smaller, the fewer classes a client holds

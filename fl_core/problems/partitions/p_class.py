@@ -21,6 +21,7 @@ class PClass(Partition):
     """
 
     name: ClassVar[str] = "p_class"
+    by_label: ClassVar[bool] = True
     may_leave_out: ClassVar[bool] = True
 
     p: Count = 2  # classes each client holds

@@ -20,6 +20,7 @@ class Partition(Part):
     may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
     may_leave_out: ClassVar[bool] = False  # whether its paper leaves some data points unused
     by_owner: ClassVar[bool] = False  # whether the data must come with owners
+    by_label: ClassVar[bool] = False  # whether the data must come with labels, of two classes or more
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
         """Return why data of this size cannot be dealt out, in one sentence, or None.
@@ -45,6 +46,11 @@ class Partition(Part):
         Raises:
             InvalidProblemError: The data cannot be divided among so many clients.
         """
+        if self.by_label and data.classes < 2:
+            raise InvalidProblemError(
+                f"partition {self.reference()} divides data by label, and the targets have no labels: return "
+                "one number a data point, or choose the partition iid"
+            )
         return self.split(data.labels_train.numpy(), clients, seed)
 
     def split(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:

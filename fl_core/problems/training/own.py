@@ -32,6 +32,11 @@ class OwnWorld(KeyedWorld):
         self.remarks = tried(
             self.at(self.first), lambda times: self.batch(sample.repeat(times)), len(sample), test
         )
+        if task.seeds_itself:
+            self.remarks.append(
+                "sets the seed of torch's generator where it is made: all seeds begin at one model, so that "
+                "their spread lacks that of first models"
+            )
         self.keyed, self.drops = task.keyed, False  # masks follow from one key, which no mini-batch holds
         self._whole = OwnReport(task)
         whole = self.data.items is None or self.data.items.collate is None

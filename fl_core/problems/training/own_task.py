@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from inspect import Parameter, signature
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,28 @@ import torch
 from torch import Tensor
 
 from fl_core.lightning import pl, torchmetrics
-from fl_core.problems.problem import Report
+from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
+from fl_core.problems.training.module_state import Container, metrics
 from fl_core.problems.training.task import Batch, Loss, Task
 
 Counted = tuple[Batch, int]  # a mini-batch, and the number of its data points
+LOG = signature(pl.LightningModule.log)
+
+
+def _mean(values: list[float], weights: list[int]) -> float:
+    total = sum(weights)
+    return float(np.average(values, weights=weights)) if total else nan
+
+
+# How values that are logged for mini-batches become one, as in Lightning, by the name of `reduce_fx`
+REDUCTIONS: dict[str, Callable[[list[float], list[int]], float]] = {
+    "mean": _mean,
+    "avg": _mean,
+    "sum": lambda values, _: float(np.sum(values)),
+    "max": lambda values, _: float(np.max(values)),
+    "min": lambda values, _: float(np.min(values)),
+}
 
 
 class OwnTask(Task):
@@ -32,6 +50,8 @@ class OwnTask(Task):
         self.logged: dict[str, None] = {}  # names that training logs, in order
         self._logged: dict[str, Any] = {}
         self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
+        self._metrics = metrics(module)
+        self.outputs: list[Container] = []  # that steps add to, and no hook empties: emptied after each step
         module.log = self._note  # type: ignore[method-assign]
         self._indexed = {name for name in ("training_step", "test_step") if _indexed(getattr(module, name))}
 
@@ -48,14 +68,20 @@ class OwnTask(Task):
         """Return the "loss" of a mini-batch, and the other single numbers that `training_step` returns."""
         with self._masks(key):
             returned: Any = self.step("training_step", batch, 0)
+        loss = returned.get("loss") if isinstance(returned, dict) else returned
+        if loss is None:
+            raise InvalidProblemError(
+                f"{self.called}: training_step returned no loss for a mini-batch, which Lightning skips and "
+                "clients cannot: return a loss for every mini-batch, such as 0 * loss"
+            )
         if not isinstance(returned, dict):
-            return {"loss": returned}
+            return {"loss": loss}
         numbers = {
             name: torch.as_tensor(value, dtype=torch.float64, device=self.device).detach().reshape(())
             for name, value in returned.items()
             if isinstance(value, int | float) or (isinstance(value, Tensor) and value.numel() == 1)
         }
-        return {**numbers, "loss": returned["loss"]}
+        return {**numbers, "loss": loss}
 
     def training_step(self, batch: Batch, index: int) -> Any:
         """Return the loss of a step of the pooled baseline, whose number is the key of what is dropped."""
@@ -65,7 +91,10 @@ class OwnTask(Task):
     def step(self, name: str, batch: Batch, index: int) -> Any:
         """Return what a step of the module returns; as in Lightning, one may leave out the index."""
         step = getattr(self.network, name)
-        return step(batch, index) if name in self._indexed else step(batch)
+        returned = step(batch, index) if name in self._indexed else step(batch)
+        for container in self.outputs:
+            container.empty()
+        return returned
 
     def _masks(self, key: Tensor | None) -> AbstractContextManager[Any]:
         return KeyedMasks(key) if self.drops else nullcontext()
@@ -77,14 +106,13 @@ class OwnTask(Task):
     def mean_loss(self, batches: Iterable[Counted]) -> float:
         """Return the mean loss of all data points; 0 without any."""
         losses = [(float(self.loss(batch)), points) for batch, points in batches]
-        return _mean(losses) if losses else 0.0
+        return _mean(*map(list, zip(*losses, strict=True))) if losses else 0.0
 
     def tested(self, batches: Iterable[Counted]) -> dict[str, float]:
-        """Return what `test_step` logs: torchmetrics as computed, numbers as means over data points."""
+        """Return what `test_step` logs: torchmetrics as computed, numbers reduced as its `reduce_fx` says."""
         self._logged, self.scored = {}, {}
-        for child in self.modules():
-            if isinstance(child, torchmetrics.Metric):
-                child.reset()
+        for metric in self._metrics:
+            metric.reset()
         training = {layer: layer.training for layer in self.network.modules()}  # frozen layers stay so
         self.network.eval()
         for number, (batch, points) in enumerate(batches):
@@ -104,21 +132,33 @@ class OwnTask(Task):
             for name, values in judge.scores(self(batch[0]), batch[1]).items():
                 self.scored.setdefault(name, []).append(values)
 
-    def _note(self, name: str, value: Any, *_: Any, **__: Any) -> None:
+    def _note(self, *arguments: Any, **options: Any) -> None:
         """Keep what the module logs; stands in for Lightning's `log`."""
+        given = LOG.bind(self.network, *arguments, **options).arguments
+        name, value = given["name"], given["value"]
         if not self._points:
             self.logged[name] = None
             return
         if isinstance(value, torchmetrics.Metric):
             self._logged[name] = value
         else:
-            self._logged.setdefault(name, []).append((float(value), self._points))
+            reduction = given.get("reduce_fx", "mean")
+            reduction = getattr(reduction, "__name__", reduction)
+            if reduction not in REDUCTIONS:
+                raise InvalidProblemError(
+                    f"{self.called}: {name} is logged with reduce_fx={reduction!r}: use mean, sum, max or min"
+                )
+            size = given.get("batch_size")
+            _, values, sizes = self._logged.setdefault(name, (reduction, [], []))
+            values.append(float(value))
+            sizes.append(self._points if size is None else int(size))
 
     @staticmethod
     def _of(entry: Any) -> float:
         if isinstance(entry, torchmetrics.Metric):
             return float(entry.compute())
-        return _mean(entry)
+        reduction, values, sizes = entry
+        return REDUCTIONS[reduction](values, sizes)
 
 
 class OwnReport(Loss):
@@ -128,12 +168,6 @@ class OwnReport(Loss):
 
     def forward(self, *arguments: Any) -> Report:
         return self.task.report(*arguments)
-
-
-def _mean(pairs: list[tuple[float, int]]) -> float:
-    """Return the weighted mean of pairs of a value and its number of data points."""
-    values, weights = zip(*pairs, strict=True)
-    return float(np.average(values, weights=weights))
 
 
 def _indexed(step: Callable[..., Any]) -> bool:

@@ -75,6 +75,7 @@ def _fit(task: OwnTask, batches: PooledBatches, device: torch.device, steps: int
             barebones=True,  # no logs, checkpoints or progress bar: a third of a small model's time
         )
         trainer.fit(task, batches)
+    task.trainer = None  # the network's, too: it is evaluated without one, as clients' models are
 
 
 @contextmanager

@@ -26,6 +26,7 @@ class Task(pl.LightningModule):
     architecture: Hashable = None  # what determines the loss of parameters and batch, besides the class
     channels_last = False  # whether images are laid out so on a CPU (`Model.channels_last`)
     augments = False  # whether images are cropped and flipped at random in training
+    seeds_itself = False  # whether making the network sets the seed of torch's generator
     takes_keys = False  # whether the network is random in training, by keys [B] besides the inputs
 
     def __init__(self, network: nn.Module, lr: float, outputs: int = 0) -> None:

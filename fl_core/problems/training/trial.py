@@ -7,27 +7,28 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fl_core.import_guard import place, text
-from fl_core.lightning import torchmetrics
-from fl_core.metrics import LOSS
+from fl_core.metrics import LOSS, name_fault
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.ignored import ignored
+from fl_core.problems.training.module_state import Container, State, changes, same, state
 from fl_core.problems.training.own_task import Counted, OwnTask
 from fl_core.problems.training.task import Batch
 from fl_core.text import listed
 
-SAME = 1e-6  # relative difference of two losses that may be rounding
+SHIFT = 0.01  # of all parameters, to a model at which frozen copies of the first differ from it
 DOUBLE = 1e-3  # distance from 2 of the ratio of two losses of which one is twice the other
 
 
 def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterable[Counted]) -> list[str]:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
-    Training and test step run twice each: the results, what the module remembers and the states of the three
-    global generators must be the same. It also notes whether the module drops units.
+    Training and test step run twice each, at the first model and at another: the results, the module's state
+    and the states of the three global generators must be the same. Lists and dictionaries may grow, and are
+    emptied after each step from then on. It also notes whether the module drops units.
 
     Args:
         task: The module, at the first model.
@@ -41,13 +42,12 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
     with _generators_restored():
         try:
             batch, test = make(1), list(test)
+            initial = state(task.network)
             with KeyedMasks(None) as masks:
                 task.step("training_step", batch, 0)
             task.drops = task.drops or masks.calls > 0
-            key = torch.tensor(0)
-            _twice(task, "training_step", lambda: _numbers(task, task.report(batch, key)))
+            metrics, grown = _repeated(task, batch, test, initial)
             with torch.no_grad():
-                metrics = _twice(task, "test_step", lambda: task.tested(test))
                 once, twice = float(task.loss(batch)), float(task.loss(make(2)))
         except InvalidProblemError:
             raise
@@ -56,6 +56,9 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
             raise InvalidProblemError(
                 f"{task.called} failed on a mini-batch of {points}: {reason}"
             ) from error
+    for name in metrics:
+        if fault := name_fault(name):
+            raise InvalidProblemError(f"{task.called}: the metric {fault}")
     for metric in getattr(type(task.network), "metrics", ()):
         if metric.name not in metrics and metric.name != LOSS.name:
             raise InvalidProblemError(
@@ -66,11 +69,37 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
         remarks.append(
             f"logs {listed(list(task.logged))} in training_step, which is not recorded: use test_step"
         )
+    if grown:
+        kept = listed([f"self.{path}" for path in grown])
+        remarks.append(f"adds to {kept} in its steps, which is emptied after each: clients have no epochs")
     if once and abs(twice / once - 2) < DOUBLE:
         remarks.append(
             "returns the sum of its data points' losses, not their mean: steps get longer with the mini-batch"
         )
     return remarks
+
+
+def _repeated(
+    task: OwnTask, batch: Batch, test: list[Counted], initial: State
+) -> tuple[dict[str, float], list[str]]:
+    """Run both steps twice at two models; return the metrics, and the paths of containers that grow."""
+    key = torch.tensor(0)
+    grown: list[str] = []
+    metrics: dict[str, float] = {}
+    for shift in (SHIFT, 0.0):
+        with _shifted(task, shift):
+            _, paths = _twice(task, "training_step", lambda: _numbers(task, task.report(batch, key)))
+            with torch.no_grad():
+                metrics, more = _twice(task, "test_step", lambda: task.tested(test))
+        grown += [*paths, *more]
+    task.outputs = [
+        Container(initial[path].size if path in initial else 0, container.items)
+        for path, container in state(task.network).items()
+        if path in grown
+    ]
+    for container in task.outputs:
+        container.empty()
+    return metrics, list(dict.fromkeys(grown))
 
 
 def _numbers(task: OwnTask, report: Report) -> dict[str, float]:
@@ -84,31 +113,53 @@ def _numbers(task: OwnTask, report: Report) -> dict[str, float]:
     return {name: float(value.detach()) for name, value in report.items()}
 
 
-def _twice(task: OwnTask, step: str, call: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """Return what `call` returns twice alike; raise InvalidProblemError if it differs, draws or remembers."""
+@contextmanager
+def _shifted(task: OwnTask, shift: float) -> Iterator[None]:
+    """Add a number to all trained parameters meanwhile."""
+    trained = [parameter for parameter in task.network.parameters() if parameter.requires_grad]
+    values = [parameter.detach().clone() for parameter in trained]
+    with torch.no_grad():
+        for parameter in trained if shift else ():
+            parameter.add_(shift)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value in zip(trained, values, strict=True):
+                parameter.copy_(value)
+
+
+def _twice(
+    task: OwnTask, step: str, call: Callable[[], dict[str, float]]
+) -> tuple[dict[str, float], list[str]]:
+    """Return what `call` returns twice alike, and the paths of containers that it adds to.
+
+    Raises:
+        InvalidProblemError: The results differ, or the call draws at random or changes the module.
+    """
     states = _generators()
     first = call()
-    remembered = _remembered(task.network)
+    before = state(task.network)
     second = call()
-    for name, state in _generators().items():
-        if state != states[name]:
+    for name, generator in _generators().items():
+        if generator != states[name]:
             raise InvalidProblemError(
                 f"{task.called}: its {step} draws from {name}, so that no run could be repeated: "
                 "draw in the data function, and drop units by torch's dropout"
             )
-    for name, value in _remembered(task.network).items():
-        if not _same(value, remembered.get(name)):
-            raise InvalidProblemError(
-                f"{task.called}: its {step} changes self.{name}, which clients that work at the same time "
-                "cannot share: the result must follow from parameters and mini-batch"
-            )
+    changed, grown = changes(before, state(task.network))
+    if changed:
+        raise InvalidProblemError(
+            f"{task.called}: its {step} changes self.{changed[0]}, which clients that work at the same time "
+            "cannot share: the result must follow from parameters and mini-batch"
+        )
     for name, value in first.items():
-        if not _same(value, second[name]):
+        if not same(value, second[name]):
             raise InvalidProblemError(
                 f"{task.called}: its {step} gives {name} {value:g}, then {second[name]:g}, for the same "
                 "parameters and mini-batch: it must neither draw at random nor remember earlier calls"
             )
-    return first
+    return first, grown
 
 
 def _generators() -> dict[str, Any]:
@@ -129,26 +180,3 @@ def _generators_restored() -> Iterator[None]:
         torch.set_rng_state(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
         random.setstate(states[2])
-
-
-def _remembered(network: nn.Module) -> dict[str, Any]:
-    """Numbers and tensors that are attributes of the module or its layers, metrics left out."""
-    metrics = [layer for layer in network.modules() if isinstance(layer, torchmetrics.Metric)]
-    of_metrics = {id(layer) for metric in metrics for layer in metric.modules()}
-    return {
-        f"{prefix}.{name}" if prefix else name: value.detach().clone() if isinstance(value, Tensor) else value
-        for prefix, layer in network.named_modules()
-        if id(layer) not in of_metrics
-        for name, value in {**vars(layer), **dict(layer.named_buffers(recurse=False))}.items()
-        if isinstance(value, int | float | Tensor)
-    }
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, Tensor) and isinstance(second, Tensor):
-        return first.shape == second.shape and torch.allclose(
-            first.double(), second.double(), rtol=SAME, atol=0, equal_nan=True
-        )
-    if isinstance(first, Tensor) or isinstance(second, Tensor) or second is None:
-        return False
-    return bool(np.isclose(first, second, rtol=SAME, atol=0, equal_nan=True))
