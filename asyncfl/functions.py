@@ -58,8 +58,9 @@ def run(
     computes.warm_up("benchmarks.runs.jobs")
     with _alone(), _mistakes():
         session.run(computes, lambda tasks: display(tasks, quiet=not progress))
-    if session.away:
-        raise UserError(f"the runs are kept in {place.outbox}, but MLflow does not have them: {session.away}")
+    if session.waiting:
+        why = session.why_waiting
+        raise UserError(f"the runs are kept in {place.outbox}, but MLflow does not have them: {why}")
     if session.now[Status.ERROR]:
         warn(f"{many(session.now[Status.ERROR], 'run')} ended in error; see the column 'reason'")
     return results(session.suite.name, store=store, tracking_uri=tracking_uri)

@@ -96,7 +96,7 @@ def complete(
         click.echo(f"\nStopped: {session.how_far}, what was in progress is saved.")
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
-    sys.exit(1 if session.now[Status.ERROR] or not whole else 0)
+    sys.exit(1 if session.now[Status.ERROR] or session.failing or not whole else 0)
 
 
 def _what_happened(session: Session, seconds: float) -> str:

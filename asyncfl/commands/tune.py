@@ -112,6 +112,8 @@ def command(
     out = None if path == campaign.suite.tuned_values else path
     again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
     click.echo(f"Next: {again}")
+    if driver.records.failure:
+        sys.exit(1)
 
 
 def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:

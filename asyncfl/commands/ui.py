@@ -21,7 +21,7 @@ import click
 
 from asyncfl import completion, options
 from benchmarks import interrupts
-from benchmarks.errors import UserError, warn
+from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
 from fl_core.schema import DEFAULT, Kind, Tag
@@ -59,8 +59,6 @@ def command(
     if tuning:
         _dashboard(storage or str(store.folder / options.JOURNAL), host, port)
         return
-    from benchmarks.tracking.places import settle
-
     store.must_exist()
     if store.is_server:
         raise UserError(
@@ -68,8 +66,6 @@ def command(
         )
     if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
-    if why := settle(store):
-        warn(f"MLflow's pages will not find files of runs: {why}")
     links = pages(store.tracking_uri, suite) if suite is not None else everything(store.tracking_uri)
     click.echo("MLflow is starting; this takes a moment.")
     with _server(store.tracking_uri, host, port) as server:

@@ -69,6 +69,7 @@ class Session:
         self.away = ""  # why MLflow could not be reached at the end
         self.waiting = 0  # records that it does not have
         self.why_waiting = ""
+        self.failing = False  # whether they wait for another reason than a store that does not answer
 
     @property
     def size(self) -> str:
@@ -109,7 +110,7 @@ class Session:
                 with logs.phase("sending the last records to MLflow"):
                     delivery.close()
         self.waiting, self.away = delivery.waiting, delivery.away
-        self.why_waiting = delivery.why_waiting
+        self.why_waiting, self.failing = delivery.why_waiting, delivery.failing
         if delivery.full:
             raise self._no_room(delivery.full)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from filelock import FileLock
 
@@ -49,6 +50,9 @@ TABLES = {
 
 # SQLite's codes of a table or column that is missing, a page that is damaged, a file that is no database.
 DAMAGED = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+# Words of MLflow's client for a server that is not there, or is there and has no database behind it.
+NO_ANSWER = re.compile("API request to .* failed with (exception|timeout|error code 5)|Max retries exceeded")
 
 RESTORE = "restore a copy of it, or move it away and asyncfl run starts anew"
 SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql")
@@ -147,17 +151,11 @@ def create(uri: str) -> None:
 
 
 def make_tables(path: Path) -> None:
-    """Make MLflow's tables in a new file, whose 71 commits do not wait for the disk."""
-    from sqlalchemy import Engine, event
-
-    def hurry(connection: sqlite3.Connection, _: object) -> None:
-        connection.execute("PRAGMA synchronous = OFF")
-
-    event.listen(Engine, "connect", hurry)
-    try:
-        client(f"{PREFIX}{path}")
-    finally:
-        event.remove(Engine, "connect", hurry)
+    """Make MLflow's tables in memory, and copy them to a new file: their 71 commits need no disk."""
+    memory = f"file:{uuid4().hex}?mode=memory&cache=shared"
+    with closing(sqlite3.connect(memory, uri=True)) as tables, closing(sqlite3.connect(path)) as file:
+        client(f"{PREFIX}{memory}&uri=true")
+        tables.backup(file)
 
 
 def client(uri: str) -> MlflowClient:
@@ -165,7 +163,8 @@ def client(uri: str) -> MlflowClient:
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     # It prints the traceback of every error of the database, and raises the error as well.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", message="The ``noload`` loader strategy")  # SQLAlchemy's, of MLflow
+    for message in ("The ``noload`` loader strategy", "Selection of the SingletonThreadPool pool class"):
+        warnings.filterwarnings("ignore", message=message)  # SQLAlchemy's, of MLflow
     from mlflow import MlflowClient, __version__
     from mlflow.exceptions import MlflowException
 
@@ -180,42 +179,28 @@ def client(uri: str) -> MlflowClient:
         ) from None
 
 
-@contextmanager
-def transaction(client: MlflowClient) -> Iterator[None]:
-    """Have all that is written meanwhile written to a database at once, or not at all.
-
-    By itself MLflow commits ten times for a run. A server is sent one request after the other, as ever.
-    """
-    store = client._tracking_client.store
-    sessions = getattr(store, "ManagedSessionMaker", None)
-    if sessions is None:
-        yield
-        return
-    from mlflow.exceptions import MlflowException
-
-    causes: list[Exception] = []
-    try:
-        with sessions(read_only=False) as session:
-            commit, session.commit = session.commit, session.flush
-            store.ManagedSessionMaker = lambda read_only=True: nullcontext(session)
-            try:
-                yield
-            except Exception as error:
-                causes.append(error)
-                raise
-            finally:
-                store.ManagedSessionMaker, session.commit = sessions, commit
-    except MlflowException as error:  # which MLflow makes of any other
-        cause = causes[0] if causes else error
-        raise cause from cause.__cause__
-
-
 def failures() -> tuple[type[Exception], ...]:
     """Return the errors with which MLflow, its database and its server fail."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
     return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # of which all of HTTP are
+
+
+def does_not_answer(error: BaseException | None) -> bool:
+    """Return whether a server or database is absent, locked or full: another try may succeed."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    while error is not None:
+        if isinstance(error, OperationalError | InterfaceError):
+            return not is_damage(error)
+        if isinstance(error, MlflowException):
+            absent = error.error_code == "TEMPORARILY_UNAVAILABLE" or NO_ANSWER.search(str(error))
+            if absent and not is_damage(error):
+                return True
+        error = error.__cause__
+    return False
 
 
 def is_damage(error: Exception) -> bool:

@@ -38,6 +38,7 @@ class Writer:
         self.store = store
         self.away = ""  # why MLflow cannot be used, for now
         self.full = ""  # which disk of this machine is full, if that is why
+        self.failure = ""  # why MLflow cannot be used, unless it only does not answer for now
         self._next_try = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
@@ -66,8 +67,9 @@ class Writer:
             self._next_try = monotonic() + AGAIN
             self.full = without_room(self.store, error)
             self.away = self.full or what_happened(error)
+            self.failure = "" if database.does_not_answer(error) else self.away
             return None
-        self.away = self.full = ""
+        self.away = self.full = self.failure = ""
         return result
 
 
@@ -138,6 +140,11 @@ class Delivery(Writer):
         """Why MLflow does not have all; empty if it has."""
         return self.away or next(iter(self.refused.values()), "")
 
+    @property
+    def failing(self) -> bool:
+        """Whether records wait for another reason than a store that does not answer."""
+        return bool(self.failure or self.refused)
+
     def failed(self, error: Exception) -> None:
         """Forget what is known of the store, which may be out of date; UserError where it is unusable."""
         self._forget()
@@ -188,9 +195,9 @@ class Delivery(Writer):
             tracking.write(*records)
         except Exception as error:
             hopeless = isinstance(error, MlflowException) and error.error_code in HOPELESS
-            refused = hopeless or isinstance(error, IntegrityError)
+            refused = (hopeless or isinstance(error, IntegrityError)) and not database.is_damage(error)
             failed = isinstance(error, database.failures()) and not refused
-            self._forget()  # what was rolled back is not there
+            self._forget()  # a record may be half written
             if len(records) > 1:
                 for record in records:
                     self._bring([record])

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking import database
 from benchmarks.tracking.entries import ALL, Made
 from benchmarks.tracking.reader import Entry
 from benchmarks.tracking.store import Store
@@ -33,10 +32,9 @@ def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "
     experiment = client.get_experiment_by_name(name)
     if experiment and experiment.lifecycle_stage == "deleted":
         deleted, experiment = experiment.experiment_id, None
-        with database.transaction(client):  # MLflow renames nothing that is deleted
-            client.restore_experiment(deleted)
-            client.rename_experiment(deleted, f"{name} (deleted, {deleted})")
-            client.delete_experiment(deleted)
+        client.restore_experiment(deleted)  # MLflow renames nothing that is deleted
+        client.rename_experiment(deleted, f"{name} (deleted, {deleted})")
+        client.delete_experiment(deleted)
     if experiment is None:
         location = None if store.is_server else (store.artifacts / name).as_uri()
         tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND}

@@ -122,9 +122,8 @@ class StudyTracking:
             params = [Param(name, str(value)) for name, value in trial.parameters.items()]
             failed = trial.state is TrialState.FAILED
             status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
-            with database.transaction(self._client):
-                self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
-                self._client.set_terminated(run, status, trial.ended)
+            self._client.log_batch(run, list(_metrics(trial)), params, tags, synchronous=True)
+            self._client.set_terminated(run, status, trial.ended)
             known.written = True
         while known.twins:  # not before its end: the process at work on it may write to any of them
             self._client.delete_run(known.twins.pop())

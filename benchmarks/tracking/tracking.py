@@ -80,7 +80,6 @@ class Tracking:
     @cached_property
     def _client(self) -> MlflowClient:
         """MLflow's client, once there is something to write: it takes seconds to import."""
-        places.settle(self._store)  # before new files go to where the store once was
         return database.client(self._store.tracking_uri)
 
     @property
@@ -123,15 +122,14 @@ class Tracking:
         experiment, taken = self._experiment(suite), set(places.values())
         others = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
         chosen = [run for key, run in experiment.runs.items() if key in places]
-        changed = [run for run in others if not run.superseded] + [run for run in chosen if run.superseded]
-        if changed:
-            with database.transaction(self._client):
-                for run in changed:
-                    run.superseded = not run.superseded
-                    if run.superseded:
-                        self._client.set_tag(run.id, Tag.SUPERSEDED, "true")
-                    else:
-                        self._client.delete_tag(run.id, Tag.SUPERSEDED)
+        for run in others:
+            if not run.superseded:
+                self._client.set_tag(run.id, Tag.SUPERSEDED, "true")
+                run.superseded = True
+        for run in chosen:
+            if run.superseded:
+                self._client.delete_tag(run.id, Tag.SUPERSEDED)
+                run.superseded = False
         self._rename(experiment, places)
         experiment.meant = {}
         for key, (scenario, strategy, _) in places.items():
@@ -147,46 +145,33 @@ class Tracking:
         if not moved:
             return
         before = {run.place[:2] for run, _ in moved}
-        with database.transaction(self._client):
-            for run, place in moved:
-                scenario, strategy, seed = run.place = place
-                for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
-                    self._client.set_tag(run.id, tag, text)
-                self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
-            taken = {run.place[:2] for run in experiment.runs.values()}
-            for pair in (before - taken) & experiment.groups.keys():
-                self._client.delete_run(experiment.groups.pop(pair).id)
+        for run, place in moved:
+            scenario, strategy, seed = run.place = place
+            for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
+                self._client.set_tag(run.id, tag, text)
+            self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
+        taken = {run.place[:2] for run in experiment.runs.values()}
+        for pair in (before - taken) & experiment.groups.keys():
+            self._client.delete_run(experiment.groups.pop(pair).id)
 
     def write(self, *records: OutboxRecord) -> None:
-        """Bring records into MLflow that are not there; into a database all of them at once, or none.
+        """Bring records into MLflow that are not there, and complete what is half there.
 
         An older error of the same run gives way to a record, and so does a record with less at its marks, one
         made by the user's code before it was edited, or one whose files are gone.
         """
-        results = {record: record.result for record in records}
-        for suite in {result.suite for result in results.values()}:
-            self._experiment(suite)
-        half = [record for record in records if self._half_written(results[record])]
-        pairs = {self._write(record, results.pop(record)) for record in half}
-        with database.transaction(self._client):  # which MLflow ends where a metric is there already
-            pairs |= {self._write(record, result) for record, result in results.items()}
-        with database.transaction(self._client):
-            for suite, pair in sorted(filter(None, pairs)):
-                self._sum_up(self._experiments[suite], pair)
+        pairs = {self._write(record, record.result) for record in records}
+        for suite, pair in sorted(filter(None, pairs)):
+            self._sum_up(self._experiments[suite], pair)
 
     def _is_lost(self, run: KnownRun) -> bool:
         """Whether some of a run's tables are gone; baselines have none."""
         tables = [table.file for table in (CURVE, ARRIVALS, CLIENTS)] if run.parent else []
         return places.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
 
-    def _half_written(self, result: Result) -> bool:
-        """Whether the record's run was begun by a process that was killed."""
-        known = self._experiments[result.suite].runs.get(result.key)
-        return known is not None and (known.status, known.began) == (MlflowStatus.RUNNING, result.began)
-
     def _write(self, record: OutboxRecord, result: Result) -> tuple[str, Pair] | None:
         """Bring a record into MLflow; its suite and group, or None if it is there."""
-        experiment = self._experiments[result.suite]
+        experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
         enough = known and known.made.serves(Made.of(result.about))
         if known and known.status == MlflowStatus.FINISHED and enough and not self._is_lost(known):

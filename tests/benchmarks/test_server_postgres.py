@@ -1,4 +1,4 @@
-"""One MLflow server with PostgreSQL behind it for runs and trials, killed in the middle of both."""
+"""Runs and trials in PostgreSQL, directly and through an MLflow server that is killed while both are sent."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -25,10 +25,10 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Path]:
-    """PostgreSQL with one database for MLflow and one for campaigns."""
+    """PostgreSQL with databases for MLflow and for campaigns."""
     with cluster() as folder:
-        make_database(folder, "mlflow")
-        make_database(folder, "tuning")
+        for name in ("mlflow", "tuning", "direct", "studies"):
+            make_database(folder, name)
         yield folder
 
 
@@ -126,3 +126,39 @@ def test_tune(tmp_path: Path, postgres: Path, server: MlflowServer, start: Start
     assert study.data.tags["asyncfl.status"] == "finished"
     for file in filter(Path.is_file, store.folder.rglob("*")):
         assert PASSWORD.encode() not in file.read_bytes(), file
+
+
+def test_run_directly(tmp_path: Path, postgres: Path, start: Start) -> None:
+    """Runs reach an empty database, and more seeds of the suite one that has some."""
+    uri = address(postgres, "direct", PASSWORD)
+    store = Store(tmp_path / "results", uri)
+    where = ("--workers", "2", "--store", str(store.folder), "--tracking-uri", uri)
+    for seeds in (1, 2):
+        suite = write_suite(tmp_path, name="direct", seeds=seeds)
+        ended(start("run", suite.name, *where), 0)
+        wanted = computed(suite)
+        found = runs(store, "direct")
+        assert keys(found) == sorted(wanted) and tables(store, "direct") == wanted
+        assert {run.info.status for run in found} == {"FINISHED"} and not waiting(store)
+        assert len(runs(store, "direct", kind="pooled")) == seeds
+        groups = runs(store, "direct", kind="group")
+        assert [group.data.metrics["seeds/done"] for group in groups] == [seeds, seeds]
+    assert "all finished already" in ended(start("run", suite.name, *where), 0)
+
+
+@pytest.mark.parametrize("tracking", ["a new local file", "the database itself"])
+def test_tune_with_studies_in_postgresql(tmp_path: Path, postgres: Path, start: Start, tracking: str) -> None:
+    """A campaign with a new store, and again with the store that has all of it."""
+    storage = address(postgres, "studies", PASSWORD)
+    uri = address(postgres, "direct", PASSWORD) if tracking == "the database itself" else None
+    suite = write_campaign(tmp_path, "asgd", updates=60)
+    renamed = suite.with_name(f"{'direct' if uri else 'local'}ly.yaml")
+    renamed.write_text(suite.read_text().replace("name: small", f"name: {renamed.stem}"))
+    store = Store(tmp_path / "results", uri)
+    words = ("tune", renamed.name, "--workers", "2", "--store", str(store.folder), "--storage", storage)
+    words += ("--tracking-uri", uri) if uri else ()
+    ended(start(*words), 0)
+    there = trials(store, renamed.stem)
+    assert len(there) == 6
+    assert "all finished already" in ended(start(*words), 0)
+    assert trials(store, renamed.stem) == there

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 from mlflow.exceptions import MlflowException
 from recorded import keys, runs, write_suite
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
@@ -192,12 +192,10 @@ def test_an_error_is_a_failed_run_with_its_traceback(tmp_path: Path, store: Stor
 STOPS = {"log_batch": MlflowClient, "_keep": Tracking, "set_terminated": MlflowClient}
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["database", "server"])
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_run_that_was_half_written_is_completed(
-    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, stop: str, at_once: bool
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, stop: str
 ) -> None:
-    """In a database there is nothing of it; a server has carried out some requests."""
     outbox = Outbox(store.outbox)
     compute(tmp_path, outbox)
 
@@ -207,11 +205,9 @@ def test_a_run_that_was_half_written_is_completed(
     for record in list(outbox.waiting())[-2:]:  # two runs are cut short
         with monkeypatch.context() as patch:
             patch.setattr(STOPS[stop], stop, killed)
-            if not at_once:
-                patch.setattr(database, "transaction", lambda _: nullcontext())
             with pytest.raises(KeyboardInterrupt):
                 Tracking(store).write(record)
-    assert [run.info.status for run in runs(store)] == ([] if at_once else ["RUNNING", "RUNNING"])
+    assert [run.info.status for run in runs(store)] == ["RUNNING", "RUNNING"]
 
     send(store, outbox)
     found = runs(store, view=ViewType.ALL)
@@ -521,3 +517,49 @@ def test_what_a_killed_process_was_writing_is_rolled_back(tmp_path: Path, empty_
     database.check(f"sqlite:///{path}")
     with sqlite3.connect(path) as left:
         assert left.execute("SELECT count(*) FROM alembic_version").fetchone() == (1,)
+
+
+def test_engines_of_others_are_left_alone_while_tables_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's durability was switched off in every engine that connected meanwhile."""
+    found = []
+    real = database.client
+
+    def meanwhile(uri: str) -> MlflowClient:
+        engine = create_engine(f"sqlite:///{tmp_path / 'other.db'}")
+        with engine.connect() as connection:
+            found.append(connection.execute(text("PRAGMA synchronous")).scalar())
+        engine.dispose()
+        return real(uri)
+
+    monkeypatch.setattr(database, "client", meanwhile)
+    database.create(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    assert found == [2]  # FULL, SQLite's own
+
+
+def test_an_error_that_is_no_absence_counts_as_a_failure(
+    tmp_path: Path, store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that refuses everything loses nothing, and is told from one that does not answer."""
+    compute(tmp_path, outbox)
+    waiting = [record.key for record in outbox.waiting()]
+
+    def failing(error: Exception) -> Callable[..., None]:
+        def fail(*_: Any, **__: Any) -> None:
+            raise error
+
+        return fail
+
+    absent = OperationalError("INSERT", {}, sqlite3.OperationalError("database is locked"))
+    wrong = ProgrammingError("SELECT", {}, sqlite3.ProgrammingError("operator does not exist"))
+    for error, failure in ((absent, False), (wrong, True), (PermissionError(13, "denied", "a"), True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(MlflowClient, "log_batch", failing(error))
+            delivery = Delivery(store, outbox)
+            delivery.send()
+            delivery.close()
+        assert delivery.away and delivery.failing is failure, error
+        assert [record.key for record in outbox.waiting()] == waiting
+    send(store, outbox)
+    assert not list(outbox.waiting()) and len(runs(store)) == 4
