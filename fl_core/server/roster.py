@@ -18,6 +18,7 @@ class Roster:
     def __init__(self, n: int) -> None:
         self.present = [True] * n
         self.absent = 0  # how many are not present
+        self.moves = 0  # departures and returns so far
         self.idle = list(range(n))
         self.due: dict[int, None] = dict.fromkeys(self.idle)  # an ordered set
         self.waiting: dict[int, None] = {}
@@ -49,12 +50,14 @@ class Roster:
         """Note that a client left; a job in service continues."""
         self.present[client] = False
         self.absent += 1
+        self.moves += 1
         self._out(client)
 
     def come_back(self, client: int, free: bool, version: int) -> None:
         """Note that a client is back, at server version `version`; `free` if without a job."""
         self.present[client] = True
         self.absent -= 1
+        self.moves += 1
         if free:
             self._in(client, self._last_update_version[client] < version)
 

@@ -27,7 +27,7 @@ class Server(Generic[M]):
     `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`, `ringing`. To write:
     `memory` (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings,
     lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `wake`,
-    `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`.
+    `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
     """
 
     def __init__(
@@ -56,6 +56,10 @@ class Server(Generic[M]):
         self._optimizer = optimizer
         self._lr = lr  # η_g
         self._selections = Streams(seed, "select")
+        self._everyone: Sequence[int] = ()  # the present clients, as of so many moves of the roster
+        self._moves = -1
+        self._sums = np.empty(0)  # of the probabilities of these clients, up to each, over the whole sum
+        self._weighed: tuple[float, ...] | None = None  # all clients' probabilities that are summed up
 
     @property
     def model(self) -> Tensor:
@@ -136,6 +140,10 @@ class Server(Generic[M]):
     def jobs(self) -> Iterator[Job]:
         """All jobs in flight, including those waiting in a client's queue."""
         return (job for queue in self._state.flight.values() for job in queue)
+
+    def jobs_of(self, client: int) -> Sequence[Job]:
+        """Return a client's jobs in flight, the one in service first."""
+        return tuple(self._state.flight.get(client, ()))
 
     @property
     def due(self) -> list[int]:
@@ -262,13 +270,19 @@ class Server(Generic[M]):
             state.alarms[alarm] = state.woken[alarm] = at
 
     def draw(
-        self, k: int, p: np.ndarray | None = None, *, busy: bool = False, replace: bool = False
+        self,
+        k: int,
+        p: np.ndarray | tuple[float, ...] | None = None,
+        *,
+        busy: bool = False,
+        replace: bool = False,
     ) -> list[int]:
         """Return k random distinct idle clients; all, if fewer are idle.
 
         Args:
             k: How many.
-            p: Relative probability of each client [n], 0: never drawn; uniform if left out.
+            p: Relative probability of each client [n], 0: never drawn; uniform if left out. With `busy` and
+                `replace` the sums of a tuple are kept as long as it is the same one: draws cost O(log n).
             busy: Admit all present clients.
             replace: Admit repetitions.
 
@@ -278,7 +292,7 @@ class Server(Generic[M]):
         if k <= 0:
             return []
         state = self._state
-        pool = state.roster.everyone() if busy else state.roster.idle
+        pool = self._present() if busy else state.roster.idle
         if not pool:
             return []
         draw = state.draws
@@ -287,21 +301,48 @@ class Server(Generic[M]):
             # The same number as from `choice`, eight times as fast.
             return [pool[self._selections.below(len(pool), draw)]]
         rng = self._selections.at(draw)
+        if busy and replace and isinstance(p, tuple):
+            sums = self._summed(p, pool)
+            return [pool[i] for i in sums.searchsorted(rng.random(k), side="right")] if len(sums) else []
         weights = None
         if p is not None:
-            weights = np.asarray(p, float)[pool]
-            wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
-            if len(wrong):
-                raise ValueError(f"server.draw: relative probabilities are numbers ≥ 0, not {wrong[0]:g}")
-            if not weights.any():
+            weights = relative(p, pool)
+            if weights is None:
                 return []
             if not replace:
                 k = min(k, int(np.count_nonzero(weights)))
-            weights = weights / weights.sum()
         elif not replace:
             k = min(k, len(pool))
         return [pool[i] for i in rng.choice(len(pool), k, replace=replace, p=weights)]
 
+    def _summed(self, p: tuple[float, ...], pool: Sequence[int]) -> np.ndarray:
+        """Return cumulated probabilities as `Generator.choice` sums them, so that it draws the same."""
+        if p is not self._weighed:
+            weights = relative(p, pool)
+            sums = np.empty(0) if weights is None else weights.cumsum()
+            self._sums, self._weighed = sums / sums[-1:], p
+        return self._sums
+
+    def _present(self) -> Sequence[int]:
+        """Return the present clients, in order, listed anew only after one left or came back."""
+        roster = self._state.roster
+        if roster.moves != self._moves:
+            self._everyone, self._moves, self._weighed = roster.everyone(), roster.moves, None
+        return self._everyone
+
     def stream(self, purpose: str, *ids: int) -> np.random.Generator:
         """Return the random stream of this seed for one purpose of the strategy."""
         return stream(self._seed, purpose, *ids)
+
+
+def relative(p: np.ndarray | tuple[float, ...], pool: Sequence[int]) -> np.ndarray | None:
+    """Return the probabilities of the clients of a pool, of sum 1; None if all are 0.
+
+    Raises:
+        ValueError: A probability is negative or not finite.
+    """
+    weights = np.asarray(p, float)[pool]
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    if len(wrong):
+        raise ValueError(f"server.draw: relative probabilities are numbers ≥ 0, not {wrong[0]:g}")
+    return weights / weights.sum() if weights.any() else None

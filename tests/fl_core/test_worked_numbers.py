@@ -128,8 +128,12 @@ def test_exact_weights_of_four_clients() -> None:
         return play(strategy, where)[0].server.memory.weights
 
     assert weights(AsyncFedAvg()) == pytest.approx([2.37662, 1.74286, 1.10909, 0.47532], abs=5e-6)
-    assert weights(FedFix()) == [0.5, 0.5, 0.25, 0.25]
-    assert weights(FedFix(period=Fraction(1, 5))) == [1.25, 1.0, 0.75, 0.25]
+    for fix, expected in (
+        (FedFix(), [0.5, 0.5, 0.25, 0.25]),
+        (FedFix(period=Fraction(1, 5)), [1.25, 1.0, 0.75, 0.25]),
+    ):
+        server = play(fix, where)[0].server
+        assert [fix.weight(server, client) for client in range(4)] == expected
     assert [ceil(time / Fraction(1, 5)) for time in F80] == [5, 4, 3, 1]
 
 

@@ -38,7 +38,8 @@ class AsGrad(Strategy):
     def begin(self, server: Server) -> None:
         server.memory.total, server.memory.count = server.zeros(), 0
         server.memory.free = 0  # jobs to assign
-        server.memory.place = 0  # in the sequence of permutations
+        server.memory.order, server.memory.turns = [], 0  # the present permutation, and how many there were
+        server.memory.place = 0  # in it
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
@@ -72,9 +73,12 @@ class AsGrad(Strategy):
 
     def shuffled(self, server: Server) -> Iterator[int]:
         """Yield the present clients of successive permutations; nothing if all are absent."""
+        memory = server.memory
         while any(server.present):
-            turn, place = divmod(server.memory.place, server.n)
-            client = int(server.stream("shuffle", turn).permutation(server.n)[place])
-            server.memory.place += 1
+            if memory.place == len(memory.order):
+                memory.order = server.stream("shuffle", memory.turns).permutation(server.n).tolist()
+                memory.turns, memory.place = memory.turns + 1, 0
+            client = memory.order[memory.place]
+            memory.place += 1
             if server.present[client]:
                 yield client

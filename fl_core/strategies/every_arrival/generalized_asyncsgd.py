@@ -47,16 +47,16 @@ class GeneralizedAsyncSGD(Strategy):
         return self.probabilities
 
     def begin(self, server: Server) -> None:
-        server.memory.p = self.probabilities(server).tolist()
+        server.memory.p = tuple(self.probabilities(server).tolist())
 
     def receive(self, server: Server, update: Update) -> None:
         server.step(self.server_lr / (server.n * server.memory.p[update.client]) * update.delta)
 
     def next(self, server: Server) -> list[int]:
-        missing, p = self.concurrency - server.in_flight, np.array(server.memory.p)
+        missing, p = self.concurrency - server.in_flight, server.memory.p
         left: list[int] = []
         if self.opening == "stationary" and not server.in_flight and not server.updates:
-            left, missing = self.left_behind(server, p), 1
+            left, missing = self.left_behind(server, np.array(p)), 1
         return left + server.draw(missing, p, busy=True, replace=True)
 
     def left_behind(self, server: Server, p: np.ndarray) -> list[int]:

@@ -9,7 +9,7 @@ discarded when it arrives, and its client gets the newest model (Algorithm 4).
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Scenario, Send, Server, Strategy, Tune, Update
+from fl_core.strategies.author import Count, Job, Scenario, Send, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, begun_anew
 
 
@@ -26,17 +26,31 @@ class Ringmaster(Strategy):
         """As for jobs that are begun anew; unknown where any are ignored."""
         return begun_anew(self.concurrency, scenario) if self.late == "restart" else None
 
+    def begin(self, server: Server) -> None:
+        server.memory.sent = None  # version → the clients that it was sent to
+
     def receive(self, server: Server, update: Update) -> None:
         if self.late == "ignore":
             if update.staleness < self.max_delay:
                 server.step(self.server_lr * update.delta)
             return
         server.step(self.server_lr * update.delta)
-        for job in list(server.jobs):
-            if server.version - job.version >= self.max_delay:
-                server.dismiss(job)
+        for job in self.late_jobs(server):
+            server.dismiss(job)
+
+    def late_jobs(self, server: Server) -> list[Job]:
+        """Return the jobs in flight that are R versions old, of which older ones are dismissed already."""
+        oldest, sent = server.version - self.max_delay, server.memory.sent
+        if sent is None:  # an arrangement sends
+            return [job for job in server.jobs if job.version <= oldest]
+        clients = sent.pop(oldest, ())
+        return [job for client in clients for job in server.jobs_of(client) if job.version == oldest]
 
     def next(self, server: Server) -> Iterable[int | Send]:
         if self.late == "ignore" and self.concurrency is None:
             return list(server.idle)  # also a client whose update was ignored
-        return super().next(server)
+        clients = list(super().next(server))
+        if self.late == "restart":
+            server.memory.sent = server.memory.sent or {}
+            server.memory.sent.setdefault(server.version, []).extend(clients)
+        return clients

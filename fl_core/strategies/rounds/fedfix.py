@@ -40,13 +40,19 @@ class FedFix(Strategy):
 
     def begin(self, server: Server) -> None:
         server.memory.total = server.zeros()
-        window = self.period * (1 + self.growth * server.version)
+        server.wake(server.now + server.ticks(self.window(server)))
+
+    def window(self, server: Server) -> Fraction:
+        """Return the length of the present window."""
+        return self.period * (1 + self.growth * server.version)
+
+    def weight(self, server: Server, client: int) -> float:
+        """Return d_i of the present window."""
         law = weights.fedfix if self.weights == "fixed" else weights.fedfix_exponential
-        server.memory.weights = law(server.p, server.mean_time, window)
-        server.wake(server.now + server.ticks(window))
+        return law([float(server.p[client])], [server.mean_time[client]], self.window(server))[0]
 
     def receive(self, server: Server, update: Update) -> None:
-        server.memory.total += server.memory.weights[update.client] * update.delta
+        server.memory.total += self.weight(server, update.client) * update.delta
 
     def tick(self, server: Server) -> None:
         server.step(self.server_lr * server.memory.total)

@@ -10,9 +10,10 @@ times t_i = τ_i this is Rennala. p_i, which the paper knows, is how often trial
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from heapq import heapify, heapreplace
+from heapq import heapreplace
+from itertools import islice
 from math import ceil
 from typing import Annotated, ClassVar
 
@@ -49,12 +50,13 @@ class MindFlayer(Strategy):
 
     def shares(self, server: Server) -> list[int]:
         """Return B_i [n], with all clients present."""
-        trials = self.deal(server, range(server.n))
+        trials = self.deal(server, self.in_order(server))
         return [trials.get(client, 0) for client in range(server.n)]
 
     def begin(self, server: Server) -> None:
         memory = server.memory
         memory.limits = self.limits(server)
+        memory.order = self.in_order(server)
         memory.left = {}  # trials of this round to be made, of each client
         memory.total, memory.gradients, memory.rounds = server.zeros(), 0, 0
 
@@ -63,20 +65,25 @@ class MindFlayer(Strategy):
         tick = server.ticks(MICRO)
         return [ceil(self.allotted * time / MICRO) * tick for time in server.mean_time]
 
-    def deal(self, server: Server, clients: Sequence[int]) -> dict[int, int]:
-        """Return B_i of each client that has any: a trial is for the client that would be first to end it."""
+    def in_order(self, server: Server) -> list[int]:
+        """Return all clients in the order in which their first trials would end."""
+        return sorted(range(server.n), key=lambda client: self.end(server, client, 1))
 
-        def end(client: int, trials: int) -> tuple[float, int]:
-            """Return when a client's trials end, equal for equal times: t_i is exact."""
-            return float(trials * self.allotted * server.mean_time[client]), client
+    def end(self, server: Server, client: int, trials: int) -> tuple[float, int]:
+        """Return when a client's trials end, equal for equal times since t_i is exact, and the client."""
+        return float(trials * self.allotted * server.mean_time[client]), client
 
-        ends = [end(client, 1) for client in clients]
-        heapify(ends)
+    def deal(self, server: Server, clients: Iterable[int]) -> dict[int, int]:
+        """Return B_i of each client that has any: a trial is for the client that would be first to end it.
+
+        Of `clients`, in the order of their first trials, those after the first S get none.
+        """
+        ends = [self.end(server, client, 1) for client in islice(clients, self.trials)]
         trials = Counter[int]()
         for _ in range(self.trials):
             client = ends[0][1]
             trials[client] += 1
-            heapreplace(ends, end(client, trials[client] + 1))
+            heapreplace(ends, self.end(server, client, trials[client] + 1))
         return dict(trials)
 
     def receive(self, server: Server, update: Update) -> None:
@@ -106,7 +113,7 @@ class MindFlayer(Strategy):
     def next(self, server: Server) -> list[int]:
         memory = server.memory
         if server.idle and not server.in_flight and not self.free(server):
-            memory.left = self.deal(server, server.idle)
+            memory.left = self.deal(server, (i for i in memory.order if server.present[i]))
         sends = self.free(server)
         for client in sends:
             memory.left[client] -= 1

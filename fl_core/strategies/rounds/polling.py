@@ -47,9 +47,9 @@ class Polling(Strategy):
         server.wake(server.now + server.ticks(self.period))
         if server.memory.missing:  # answers to the last poll are on their way
             return
-        polled = set(server.draw(self.sample, busy=True))
-        for job in list(server.jobs):
-            if job.client in polled:
+        polled = server.draw(self.sample, busy=True)
+        for client in polled:
+            for job in server.jobs_of(client):
                 server.collect(job)
         server.memory.polled = server.memory.missing = len(polled)
         if not polled:

@@ -9,6 +9,8 @@ and converge to another point, unless some of the rounds make up for that (appen
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from heapq import nsmallest
+from itertools import islice
 from math import ceil
 from typing import ClassVar, Literal, Self
 
@@ -63,7 +65,7 @@ class Full(Sampling):
         return alike
 
     def weights(self, server: Server) -> Weights:
-        return by_importance(server, fastest_first(server))  # this only orders a sum
+        return by_importance(server, fastest_first(server, server.idle))  # this only orders a sum
 
 
 class Uniform(Sampling):
@@ -117,7 +119,7 @@ class Biased(Sampling):
         return self
 
     def best(self, server: Server) -> list[int]:
-        """Return the idle clients, the best fit first."""
+        """Return the m idle clients that fit best, in order; all, if fewer are idle."""
         raise NotImplementedError
 
     def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
@@ -158,7 +160,7 @@ class Biased(Sampling):
             return uniform(server, self.sample)
         if self.window is not None:
             return self.in_window(server, self.window)
-        return by_importance(server, self.best(server)[: self.sample])
+        return by_importance(server, self.best(server))
 
     def in_window(self, server: Server, window: int) -> Weights:
         """Return the weights of a round: the first of a window by the criterion, then the rest of W p_i."""
@@ -168,7 +170,7 @@ class Biased(Sampling):
         if not first:
             owed = np.array(memory.owed)
             return multinomial(server, self.sample, owed if owed[server.idle].any() else server.p)
-        weights = by_importance(server, self.best(server)[: self.sample])
+        weights = by_importance(server, self.best(server))
         given = np.array([weights.get(client, 0.0) for client in range(server.n)])
         memory.owed = (window * server.p - given).clip(min=0).tolist()
         return weights
@@ -189,8 +191,13 @@ class Fastest(Biased):
         uniform = 1 / self.unbiased_every if self.unbiased_every else 0.0
         return [uniform / server.n + (1 - uniform) * (i in best) / len(best) for i in range(server.n)]
 
+    def begin(self, server: Server) -> None:
+        super().begin(server)
+        server.memory.order = fastest_first(server, range(server.n))
+
     def best(self, server: Server) -> list[int]:
-        return fastest_first(server)
+        idle = (i for i in server.memory.order if server.present[i])  # a round begins when none is at work
+        return list(islice(idle, self.sample))
 
     def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
         return sorted(range(len(times)), key=lambda client: times[client])[: self.sample]
@@ -214,15 +221,15 @@ class HighestLoss(Biased):
 
     def best(self, server: Server) -> list[int]:
         losses = server.losses()
-        return sorted(server.idle, key=lambda client: (-losses[client], client))
+        return nsmallest(self.sample, server.idle, key=lambda client: (-losses[client], client))
 
     def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
         return sorted(range(len(p)), key=lambda client: p[client])[: self.sample]  # any loss may be highest
 
 
-def fastest_first(server: Server) -> list[int]:
-    """Return the idle clients by mean time, ties by number."""
-    return sorted(server.idle, key=lambda client: (server.mean_time[client], client))
+def fastest_first(server: Server, clients: Sequence[int]) -> list[int]:
+    """Return clients by mean time, ties by number."""
+    return sorted(clients, key=lambda client: (server.mean_time[client], client))
 
 
 def by_importance(server: Server, clients: Sequence[int]) -> Weights:
