@@ -94,8 +94,9 @@ class Standing:
     def behind(self) -> Array:
         """Whether an entry is shown to be behind the one with the best score [A].
 
-        It is if it is ahead or level in too few draws over seeds and scenarios, all entries together being
-        wrongly called behind in 5 % of cases at most (Bonferroni).
+        It is if it is ahead or level in too few draws over seeds and scenarios, at 5 % over all entries
+        (Bonferroni). This is the error for a leader named beforehand: one that is chosen by the same runs
+        among equal entries is more often shown to be ahead of some of them.
         """
         leader = self.over_both[:, [self.scores.argmax()]]
         ahead = (self.over_both >= leader).mean(0)

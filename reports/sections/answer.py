@@ -74,7 +74,8 @@ class Answer:
         scope = " Scenarios are these, and not a sample of others." if self.standings.by_rank else ""
         return (
             f"{text}Mean over {many(seeds, 'seed')} with its own interval of 95 %. Filled: separated from "
-            f"the leader in paired differences (Holm, 5 %). Open: not separated.{scope}"
+            f"the leader in paired differences (Holm for all pairs of strategies, 5 %). "
+            f"Open: not separated.{scope}"
         )
 
     @property
@@ -150,7 +151,7 @@ class Answer:
 def frame(standings: Standings) -> pd.DataFrame:
     """Return one row per strategy; differences to the leader are positive where a strategy is behind.
 
-    Intervals of scores hold by themselves, those of differences together.
+    Intervals of scores hold by themselves, those of differences together with those of all pairs.
     """
     return pd.DataFrame(
         {

@@ -62,17 +62,14 @@ def _note(compared: Sequence[Compared]) -> str:
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
         f"Paired differences to the best strategy of the scenario over {over}; strokes are single seeds. "
-        "Intervals hold together at 95 % within a scenario (Bonferroni); an arrow: it goes on. Filled: "
-        "separated from the best (paired t-test at 5 %, Holm’s adjustment within the scenario, which may "
+        "The best is chosen by the same seeds: among close strategies luck decides who leads. So intervals "
+        "hold together at 95 % for all pairs of strategies of a scenario (Bonferroni); an arrow: it goes on. "
+        "Filled: separated from the best (paired t-test at 5 %, Holm’s adjustment for all pairs, which may "
         "show a difference where the interval does not). Open: not separated, which is not the same as equal."
     )
     if max(n) < FEW:
         text += f" {numbers.spelt(max(n)).capitalize()} seeds show only large and steady differences."
-    return (
-        f"{text} The best is chosen by the same seeds: among close strategies luck decides who leads, and "
-        "equal ones are separated more often than in 5 % of cases. A test set, where there is one, is the "
-        "same in all seeds, and in no interval."
-    )
+    return f"{text} A test set, where there is one, is the same in all seeds, and in no interval."
 
 
 def _caption(differences: Sequence[Difference]) -> str:
@@ -134,7 +131,7 @@ def _table(scenario: RecordedScenario, differences: Sequence[Difference]) -> Pag
 def frame(compared: Sequence[Compared]) -> pd.DataFrame:
     """Return one row per comparison; differences are positive where the strategy is worse than the best.
 
-    Intervals hold together within a scenario.
+    Intervals hold together for all pairs of strategies of a scenario.
     """
     return pd.DataFrame(
         {

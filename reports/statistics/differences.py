@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from math import isnan
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class Gap:
     """How far one of several strategies is behind the same best one."""
 
-    effect: Effect  # its interval holds at 95 % together with those of all that are compared (Bonferroni)
-    p: float  # adjusted (Holm) for the number of strategies that are compared
+    effect: Effect  # its interval holds at 95 % together with those of all pairs of strategies (Bonferroni)
+    p: float  # adjusted (Holm) for all pairs of strategies
     worse: bool  # whether it is shown to be worse; False means only that it is not shown
     needed: int | None  # seeds that would separate it, if the difference is as estimated
 
@@ -46,8 +47,7 @@ class Difference:
 def differences(scenario: RecordedScenario) -> list[Difference]:
     """Return the differences of all strategies of a scenario to its best one.
 
-    Paired over the seeds that both strategies completed, in the ranking metric. The best is chosen on the
-    same seeds, which favours it: with few seeds and many strategies some lead by chance.
+    Paired over the seeds that both strategies completed, in the ranking metric.
 
     Returns:
         One for each strategy, the best one first; none where no two seeds can be paired.
@@ -56,33 +56,51 @@ def differences(scenario: RecordedScenario) -> list[Difference]:
     if not others or leader.diverged or isnan(leader.final[metric.name].mean):
         return []
     sign = 1 if metric.higher else -1
-    best = {run.seed: run.final(metric.name) for run in leader.finite}
-    paired = {
-        cell.strategy: tuple(
-            value
-            for run in cell.finite
-            if run.seed in best and not isnan(value := sign * (best[run.seed] - run.final(metric.name)))
-        )
-        for cell in others
+    losses = {
+        cell.strategy: {
+            run.seed: value for run in cell.finite if not isnan(value := -sign * run.final(metric.name))
+        }
+        for cell in scenario.ranked
     }
-    gaps = behind({strategy: values for strategy, values in paired.items() if values})
+    gaps = behind(losses)
     if all(gap.effect.n < 2 for gap in gaps.values()):
         return []
     return [
-        Difference(cell, paired.get(cell.strategy, ()), gaps.get(cell.strategy)) for cell in scenario.ranked
+        Difference(cell, values, gaps.get(cell.strategy))
+        for cell in scenario.ranked
+        for values in [paired(losses[leader.strategy], losses[cell.strategy]) if cell is not leader else ()]
     ]
 
 
-def behind(differences: Mapping[str, Sequence[float]]) -> dict[str, Gap]:
-    """Return gaps by name, from differences over seeds: intervals hold together at 95 %, p is Holm's."""
-    from reports.statistics.paired import LEVEL, effect, holm, seeds_to_decide
+def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
+    """Return how far strategies are behind the first one, which is the best on the same seeds.
 
-    level = 1 - (1 - LEVEL) / max(1, len(differences))
-    effects = {name: effect(values, level) for name, values in differences.items()}
-    adjusted = holm([effect.p for effect in effects.values()])
+    Any strategy might have led. Hence intervals hold together at 95 % for all pairs of strategies, and p is
+    Holm's among all pairs: of equal strategies, one is shown to be worse in at most 5 % of cases.
+
+    Args:
+        losses: Strategy → seed → a number of which less is better, the best strategy first.
+    """
+    from reports.statistics.paired import LEVEL, effect, holm, seeds_to_decide, student
+
+    pairs = {
+        (first, second): values
+        for first, second in combinations(losses, 2)
+        if (values := paired(losses[first], losses[second]))
+    }
+    level = 1 - (1 - LEVEL) / max(1, len(pairs))
+    adjusted = dict(zip(pairs, holm([student(values).p for values in pairs.values()]), strict=True))
+    leader, *others = losses
     gaps = {}
-    for (name, gap), p in zip(effects.items(), adjusted, strict=True):
-        worse = gap.mean > 0 and p <= 1 - LEVEL
-        seeds = None if worse else seeds_to_decide(gap, level=level)
-        gaps[name] = Gap(gap, p, worse, None if seeds is None else max(seeds, gap.n + 1))
+    for name in others:
+        if values := pairs.get((leader, name)):
+            gap, p = effect(values, level), adjusted[leader, name]
+            worse = gap.mean > 0 and p <= 1 - LEVEL
+            seeds = None if worse else seeds_to_decide(gap, level=level)
+            gaps[name] = Gap(gap, p, worse, None if seeds is None else max(seeds, gap.n + 1))
     return gaps
+
+
+def paired(first: Mapping[int, float], second: Mapping[int, float]) -> tuple[float, ...]:
+    """Return the second minus the first, for each seed that both have."""
+    return tuple(value - first[seed] for seed, value in second.items() if seed in first)

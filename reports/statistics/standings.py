@@ -101,7 +101,7 @@ def by_rank(table: Finals) -> Standings | None:
     names = [table.strategies[at] for at in order]
     ranks = dict(zip(names, means[order], strict=True))
     several = len(table.seeds) > 1
-    gaps = behind({name: list(ranks[name] - ranks[names[0]]) for name in names[1:]}) if several else {}
+    gaps = behind({name: dict(enumerate(ranks[name])) for name in names}) if several else {}
     lines = tuple(Standing(name, effect(list(ranks[name])), gaps.get(name)) for name in names)
     return Standings(lines, len(table.worth), len(table.seeds), by_rank=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from reports.sections import behind
 from reports.sections.about.overview import how_sure
 from reports.sections.section import Results
 from reports.statistics.differences import Difference, differences
+from reports.statistics.differences import behind as differences_to_the_best
 
 NOISE = [0.004, -0.002, 0.001, -0.005, 0.003, 0.0]  # of the seeds, shared by all strategies
 
@@ -46,7 +48,13 @@ def test_a_steady_gap_is_shown_and_one_that_changes_sides_is_not() -> None:
     assert effect.mean == pytest.approx(values.mean()) and effect.n == 6
     p = stats.ttest_rel(best, steady).pvalue
     assert effect.p == pytest.approx(p)
-    assert found["steady"].gap.p == pytest.approx(2 * p)  # Holm: the smaller of two
+    pairs = combinations((best, steady, wavering), 2)
+    others = sorted(stats.ttest_rel(one, other).pvalue for one, other in pairs)
+    assert others[0] == pytest.approx(p)
+    assert found["steady"].gap.p == pytest.approx(3 * p)  # Holm: the smallest of all three pairs
+    assert found["wavering"].gap is not None
+    by_holm = [max(3 * others[0], 2 * others[1]), max(2 * others[1], others[2])]
+    assert min(abs(found["wavering"].gap.p - min(1, one)) for one in by_holm) < 1e-9
 
 
 def test_seeds_are_paired_by_their_number_and_lost_ones_left_out() -> None:
@@ -85,17 +93,33 @@ def test_who_diverged_is_not_compared() -> None:
 
 @pytest.mark.slow
 def test_false_alarms_are_as_rare_as_promised() -> None:
-    """Five strategies that are all alike: whom chance puts first seldom beats anybody.
-
-    More often than in 5 % of scenarios, since the best is chosen by the same seeds: 8.5 % in 400 of them.
-    Here the bound is that with three standard errors.
-    """
+    """Five equal strategies: the one that chance puts first beats another in 5 % of scenarios at most."""
     rng, alarms, repeats = np.random.default_rng(1), 0, 100
     for _ in range(repeats):
         shared = rng.normal(0, 0.02, 5)
         finals = {name: list(0.8 + shared + rng.normal(0, 0.01, 5)) for name in "abcde"}
         alarms += any(one.gap.worse for one in compared(fakes(finals)).values() if one.gap)
-    assert alarms / repeats < 0.085 + 3 * (0.085 * 0.915 / repeats) ** 0.5
+    assert alarms / repeats < 0.05 + 3 * (0.05 * 0.95 / repeats) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("strategies", "seeds"),
+    [(3, 3), (10, 5), *(pytest.param(k, 10, marks=pytest.mark.slow) for k in (5, 10))],
+)
+@pytest.mark.parametrize("scenarios", [1, 4])
+def test_equal_strategies_are_seldom_separated_from_the_one_that_leads(
+    strategies: int, seeds: int, scenarios: int
+) -> None:
+    """By final value, or by mean rank; adjusted for the leader's pairs alone it was 6 to 13 % of suites."""
+    rng, suites = np.random.default_rng(100 * strategies + seeds), 200
+    wrong = 0
+    for _ in range(suites):
+        values = rng.normal(size=(scenarios, strategies, seeds))
+        losses = stats.rankdata(values, axis=1).mean(0) if scenarios > 1 else values[0]
+        order = np.argsort(losses.mean(1), kind="stable")
+        gaps = differences_to_the_best({str(at): dict(enumerate(losses[at])) for at in order})
+        wrong += any(gap.worse for gap in gaps.values())
+    assert wrong / suites <= 0.05 + 3 * (0.05 * 0.95 / suites) ** 0.5
 
 
 def test_the_page_says_it() -> None:
@@ -126,15 +150,15 @@ def test_the_page_says_it() -> None:
     numbers = section.tables[0].numbers.set_index("strategy")
     assert bool(numbers.worse["worse"]) and not bool(numbers.worse["close"])
     assert numbers.low["worse"] < numbers.behind["worse"] < numbers.high["worse"]
-    # Two intervals that hold together: each at 97.5 %, by Student's t.
+    # Intervals of three pairs that hold together: each at 1 − 0.05/3, by Student's t.
     gaps = np.array([0.05 + 0.001 * at for at in range(6)])
-    half = stats.t.ppf(1 - 0.025 / 2, 5) * gaps.std(ddof=1) / 6**0.5
+    half = stats.t.ppf(1 - 0.05 / 3 / 2, 5) * gaps.std(ddof=1) / 6**0.5
     assert numbers.high["worse"] == pytest.approx(gaps.mean() + half)
     assert numbers.low["worse"] == pytest.approx(gaps.mean() - half)
 
 
 def test_the_seeds_that_would_separate_have_the_power_promised() -> None:
-    """The number is for 80 % at the level of one of k tests, if the difference is as estimated."""
+    """The number is for 80 % at the level of one of all pairs, if the difference is as estimated."""
     best = [0.9 + noise for noise in NOISE]
     gaps = (0.01, -0.012, 0.02, 0.004, -0.008, 0.016)
     found = compared(
@@ -147,7 +171,7 @@ def test_the_seeds_that_would_separate_have_the_power_promised() -> None:
     size = np.mean(gaps) / np.std(gaps, ddof=1)
 
     def power(n: int) -> float:
-        edge = stats.t.ppf(1 - 0.025 / 2, n - 1)
+        edge = stats.t.ppf(1 - 0.05 / 3 / 2, n - 1)
         return float(stats.nct.sf(edge, n - 1, size * n**0.5))
 
     assert power(needed) >= 0.8 > power(needed - 1)

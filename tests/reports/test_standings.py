@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -55,11 +56,13 @@ def test_ranks_and_tests_agree_with_scipy() -> None:
     order = np.argsort(ranks.mean(1))
     assert found.order == [NAMES[at] for at in order]
     first = ranks[order[0]]
-    p = [stats.ttest_rel(ranks[at], first).pvalue for at in order[1:]]
+    pairs = list(combinations(order, 2))  # all six, since any strategy might have led
+    p = [stats.ttest_rel(ranks[other], ranks[one]).pvalue for one, other in pairs]
     step = np.argsort(p)
-    holm = np.minimum(1, np.maximum.accumulate(np.array(p)[step] * (3 - np.arange(3))))
-    edge = stats.t.ppf(1 - 0.05 / 3 / 2, 5)
-    for place, (at, one) in enumerate(zip(order[1:], found.lines[1:], strict=True)):
+    holm = np.minimum(1, np.maximum.accumulate(np.array(p)[step] * (6 - np.arange(6))))
+    edge = stats.t.ppf(1 - 0.05 / 6 / 2, 5)
+    for at, one in zip(order[1:], found.lines[1:], strict=True):
+        place = pairs.index((order[0], at))
         gap = ranks[at] - first
         assert one.gap is not None
         assert one.gap.p == pytest.approx(holm[list(step).index(place)])
