@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import re
 from typing import Any
 
 # The prefix of all keys: raised when any run may give other numbers than before. Where only the meaning of
 # one part changes, its `version` is raised instead.
 RESULTS = 2
+
+KEY = re.compile(r"([0-9]+-)?[0-9a-f]{16}")  # of any version
 
 
 def digest(content: bytes | memoryview) -> str:
@@ -21,4 +24,4 @@ def key(identity: Any) -> str:
 
 def is_older(key: str) -> bool:
     """Return whether a key was made by an earlier version, whose results may differ."""
-    return not key.startswith(f"{RESULTS}-")
+    return bool(KEY.fullmatch(key)) and not key.startswith(f"{RESULTS}-")

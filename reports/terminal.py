@@ -36,7 +36,6 @@ def tables(suite: RecordedSuite) -> RenderableType:
     holds = what_holds(results)
     warning = one_seed(suite)
     return Group(
-        *([Text(suite.outdated), Text()] if suite.outdated else []),
         *parts[:-1],
         *([Text(), Text(holds, style="bold"), Text(how_tested(results))] if holds else []),
         *([Text(), Text(warning, style="yellow")] if warning else []),

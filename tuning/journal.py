@@ -1,7 +1,7 @@
 """The journal file of a campaign: Optuna's format, and in each line a digest that is checked when it is read.
 
-Optuna's own tools read it too, as they ignore the digest. Lines without one, of earlier versions or of such
-tools, are read as they are.
+Optuna's own tools read it too, as they ignore the digest. Lines without one, of such tools, are read
+as they are.
 """
 
 import hashlib

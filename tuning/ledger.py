@@ -41,7 +41,6 @@ AGAIN = "again"  # the number of the trial that it repeats under more seeds
 WORKER = "worker"  # the process that took it
 RESULT = "result"
 RUN = "mlflow_run"
-LOST = "lost"  # of earlier versions: it failed with its process, and another trial has its parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,7 @@ class Ledger:
 
     def counted(self) -> list[FrozenTrial]:
         """The trials that count towards the plan: those running or ended."""
-        return [
-            trial for trial in self.trials() if trial.state.name != "WAITING" and LOST not in trial.user_attrs
-        ]
+        return [trial for trial in self.trials() if trial.state.name != "WAITING"]
 
     def ended(self) -> list[FrozenTrial]:
         """The counted trials that are complete, pruned or failed."""

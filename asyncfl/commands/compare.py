@@ -58,8 +58,6 @@ def command(
 
     recorded = load(store, suite)
     pair, scenarios = choose(recorded, first, second, scenario)
-    if recorded.outdated:
-        click.echo(f"{recorded.outdated}\n")
     for metric in metrics or (scenarios[0].columns[0].name,):
         asked = with_metric(scenarios, metric)
         comparisons = in_each(asked, pair, metric)

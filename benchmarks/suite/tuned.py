@@ -125,7 +125,7 @@ def load(path: Path, suite: str) -> Tuned:
 
 
 def _must_be_whole(path: Path, text: bytes) -> None:
-    """UserError if the file is not what asyncfl tune wrote; files of older versions have no checksum."""
+    """UserError if the file has a checksum, and it is not that of the values."""
     try:
         head, mark, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
     except UnicodeDecodeError:

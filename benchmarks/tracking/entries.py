@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.errors import UserError
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.reader import Entry
+from fl_core.keys import is_older
 from fl_core.schema import TAGS, Clock, Kind, Name, Status, Tag, Total, TrialState
 from fl_core.sources import digests
 
@@ -40,6 +42,17 @@ NEEDED: dict[str, dict[Tag, str]] = {
     Kind.STUDY: {Tag.STUDY: TEXT},
     Kind.TRIAL: {Tag.STUDY: TEXT, Tag.TRIAL: DIGITS, Tag.STATE: f"({'|'.join(TrialState)})?"},
 }
+
+
+def must_be_current(entries: Iterable[Entry], store: str) -> None:
+    """Raise UserError if an earlier version recorded a run, whose results may differ.
+
+    Args:
+        entries: Runs of a suite.
+        store: Address of their store, without credentials.
+    """
+    if any(is_older(entry.tags.get(Tag.KEY, "")) for entry in entries):
+        raise UserError(f"{store}: made by an earlier version of asyncfl; choose another folder with --store")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,23 +17,18 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import TypeAdapter
 
 from benchmarks.tracking import parquet
 from fl_core.recording.atomic import PARTIAL, remove, whole
-from fl_core.schema import CURVE, TAGS, Kind, Status, Tag
+from fl_core.schema import CURVE, Kind, Status, Tag
 
 DAMAGED = ".damaged"
 CHECKSUMS = "checksums.json"
 SUITE, CHECKSUM = "suite.json", "sha256"
 RESULT, ARTIFACTS, DESCRIPTION = "result.json", "artifacts", "description.json"
-
-
-def _full(about: dict[str, Any]) -> dict[str, Any]:
-    """Names of tags as they are in MLflow; records of earlier versions leave out how all begin."""
-    return {name if name.startswith(TAGS) else f"{TAGS}{name}": value for name, value in about.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +44,7 @@ class Result:
     began: int  # milliseconds since 1970
     ended: int
     seconds: float  # of computing, over all attempts
-    about: Annotated[dict[Tag, Any], BeforeValidator(_full)]
+    about: dict[Tag, Any]
     metrics: dict[str, float] = field(default_factory=dict)  # of the whole run
     evaluated: list[int] = field(
         default_factory=list

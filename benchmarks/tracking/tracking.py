@@ -20,6 +20,7 @@ from shutil import copy, copytree
 from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
+from benchmarks.redaction import redacted
 from benchmarks.tracking import database, groups, notes, places, views
 from benchmarks.tracking.entries import (
     LONGEST_TAG,
@@ -28,6 +29,7 @@ from benchmarks.tracking.entries import (
     data_set_of,
     fault_of,
     metrics_of,
+    must_be_current,
     name_of,
     name_of_seed,
     now,
@@ -336,6 +338,7 @@ class Tracking:
                 if there is None:
                     return None
                 entries = reader.entries(there.id)
+            must_be_current(entries, redacted(self._store.tracking_uri))
             experiment = TrackedExperiment(there.id, suite, valid_tags(there.tags))
             for entry in entries:
                 self._index(experiment, entry)

@@ -18,7 +18,6 @@ from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking import parquet
 from benchmarks.tracking.places import fetched
 from fl_core import reading
-from fl_core.keys import is_older
 from fl_core.metrics import FP_LOSS
 from fl_core.parts import Frozen
 from fl_core.recording.atomic import whole
@@ -41,7 +40,7 @@ class GateGoal(Frozen):
     metric: str
     higher: bool
     target: float | None
-    # Further declarations of the metric; absent in older baselines.
+    # Further declarations of the metric
     title: str = ""
     share: bool = False
     unit: str = ""
@@ -121,7 +120,7 @@ class Baseline(Frozen):
     speed: dict[str, float] = Field(default_factory=dict)
     accepted: tuple[Acceptance, ...] = ()  # the oldest first
     runs: tuple[BaselineRun, ...]
-    checksum: str = ""  # SHA-256 of all the rest; empty in files of older versions
+    checksum: str = ""  # SHA-256 of all the rest; empty once it was checked
 
     def repeats(self, other: Baseline) -> bool:
         """Return whether the same processor and libraries made both: losses agree to the last digit."""
@@ -253,10 +252,6 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
         raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'")
     theirs = {run.key for run in baseline.runs}
     ours = {run.key for run in planned}
-    if any(map(is_older, theirs)):
-        raise UserError(
-            f"{path}: was written by an earlier version of asyncfl: asyncfl baseline writes it anew"
-        )
     if theirs != ours:
         raise UserError(
             f"{path}: is a baseline of other runs: suite '{suite}' lacks {len(theirs - ours)} of its "
@@ -280,7 +275,7 @@ def must_have_spread(baseline: Baseline) -> None:
 
 
 def _checksum(baseline: Baseline) -> str:
-    rest = baseline.model_dump_json(exclude={"checksum"}, exclude_unset=True)  # as older files have fewer
+    rest = baseline.model_dump_json(exclude={"checksum"})
     return hashlib.sha256(rest.encode()).hexdigest()
 
 

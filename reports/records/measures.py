@@ -27,7 +27,7 @@ class Measure(Metric):
 
 
 def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = None) -> Measure:
-    """Return the metric of a name as the runs declare it; `higher` is the direction in older runs."""
+    """Return the metric of a name as the runs declare it; `higher` is the direction where none does."""
     metric = named(name, declared)
     if all(other.name != name for other in declared) and higher is not None:
         metric = replace(metric, higher=higher)

@@ -10,7 +10,7 @@ from math import isnan
 
 from fl_core.metrics import SURROGATE
 from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, Clock
-from fl_core.text import many, natural
+from fl_core.text import natural
 from reports.records.cells import Cell
 from reports.records.measures import Measure
 from reports.records.runs import RecordedRun
@@ -93,9 +93,7 @@ class RecordedSuite:
     description: str = ""
     runs: tuple[RecordedRun, ...] = ()
     pooled: tuple[Pooled, ...] = ()
-    older: tuple[
-        RecordedRun, ...
-    ] = ()  # replaced by later runs: of other hyper-parameters, or an earlier version
+    older: tuple[RecordedRun, ...] = ()  # replaced by later runs, such as of other hyper-parameters
     studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
     campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that
     highlight: tuple[str, ...] = ()  # strategies that the suite picks out
@@ -126,16 +124,6 @@ class RecordedSuite:
     def shown(self) -> int:
         """How many runs ended and left files that can be read."""
         return sum(run.whole for run in self.runs)
-
-    @property
-    def outdated(self) -> str:
-        """One sentence on the runs of an earlier version; empty if there are none."""
-        left_out = sum(run.outdated for run in self.older)
-        if any(run.outdated for run in self.runs):
-            return "Recorded by an earlier version of asyncfl: asyncfl run computes all of it anew."
-        if left_out:
-            return f"Left out: {many(left_out, 'run')} of an earlier version of asyncfl."
-        return ""
 
     @cached_property
     def unequal_budgets(self) -> str:
@@ -211,15 +199,13 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
     hyper-parameters. They are not additional seeds: runs that the runner marks as superseded are left out,
-    and of each scenario and strategy all runs of the description started last are taken. Runs of an earlier
-    version are reported only where there are no others.
+    and of each scenario and strategy all runs of the description started last are taken.
     """
     everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.id))
-    renewed = not all(run.outdated for run in everything)
     older: list[RecordedRun] = []
     by_age: list[RecordedRun] = []
     for run in everything:
-        (older if run.superseded or (renewed and run.outdated) else by_age).append(run)
+        (older if run.superseded else by_age).append(run)
     newest = {(run.scenario, run.strategy): run for run in by_age}
     kept: dict[tuple[str, str, int], RecordedRun] = {}
     for run in by_age:

@@ -10,7 +10,6 @@ from math import inf, isfinite, nan
 import numpy as np
 
 from benchmarks.tracking.reader import Entry
-from fl_core.keys import is_older
 from fl_core.metrics import Metric, from_text
 from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Reason, Status, Tag
 from reports.records.measures import Measure, measure
@@ -71,7 +70,7 @@ class RecordedRun:
     device: str = ""
     code: Mapping[str, str] = field(default_factory=dict)  # user's own classes → file and its digest
     superseded: bool = False  # the runner marked it as replaced by other runs of the same names
-    metrics: tuple[Metric, ...] = ()  # as declared; none for runs older than the declarations
+    metrics: tuple[Metric, ...] = ()  # as declared
     folder: str = ""  # where its files lie, by MLflow's address
     files: Files = field(default_factory=Files)
 
@@ -130,11 +129,6 @@ class RecordedRun:
         """The clock of its budget, at whose marks it was evaluated; None if the budget has several."""
         clocks = [clock for clock in Clock if f"{OF_BUDGET}{clock.budget}" in self.params]
         return clocks[0] if len(clocks) == 1 else None
-
-    @property
-    def outdated(self) -> bool:
-        """Whether it was recorded by an earlier version with different results."""
-        return is_older(self.key)
 
     def with_files(self, files: Files) -> RecordedRun:
         """Return the run with its files; unreadable if it ended with a model, and its curve is not there."""

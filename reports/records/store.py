@@ -10,11 +10,10 @@ import numpy as np
 from benchmarks.errors import RUN_AGAIN, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import parquet
-from benchmarks.tracking.entries import fault_of, valid_tags
+from benchmarks.tracking.entries import fault_of, must_be_current, valid_tags
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.places import fetched, place
 from benchmarks.tracking.reader import Entry, reading
-from fl_core.keys import is_older
 from fl_core.metrics import SURROGATE
 from fl_core.schema import (
     ARRIVALS,
@@ -51,6 +50,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         experiment, tuning = known.get(suite), known.get(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
         recorded = reader.entries(experiment.id) if experiment else []
         tried = reader.entries(tuning.id) if tuning else []
+    must_be_current(recorded, redacted(tracking_uri))
     tags = valid_tags(experiment.tags) if experiment else {}
     base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
     tuned = base != suite and f"{base}{CAMPAIGN}" in known
@@ -108,12 +108,10 @@ def _by_seed(tracking_uri: str, trial: str) -> list[float]:
 
 
 def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:
-    """Return the centralised baselines; those of an earlier version only where there are no others."""
-    every = list(runs)
-    renewed = [run for run in every if not is_older(run.tags.get(Tag.KEY, ""))]
+    """Return the centralised baselines."""
     return tuple(
         Pooled(run.tags.get(Tag.PROBLEM, ""), int(number(run.tags.get(Tag.SEED, "")) or 0), dict(run.metrics))
-        for run in renewed or every
+        for run in runs
     )
 
 

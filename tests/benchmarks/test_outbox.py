@@ -150,11 +150,3 @@ def test_the_oldest_goes_first(outbox: Outbox) -> None:
     assert [record.key for record in outbox.waiting()] == list("cab")
     outbox.drop(next(outbox.waiting()))
     assert [record.key for record in outbox.waiting()] == list("ab")
-
-
-def test_a_record_of_an_earlier_version_had_shorter_names_of_tags(outbox: Outbox) -> None:
-    outbox.put(result(), {"seed": 0})
-    (record,) = outbox.waiting()
-    file = record.folder / "result.json"
-    file.write_text(file.read_text().replace('"asyncfl.', '"'))
-    assert record.result == result()

@@ -232,20 +232,15 @@ def test_missing_data_are_said_before_anything_is_computed(
     assert not heard and not runs(store)
 
 
-def test_what_an_earlier_version_recorded_is_computed_anew(tmp_path: Path, store: Store) -> None:
-    """Its runs stay where they are, but no table has them beside new ones."""
+def test_a_store_of_an_earlier_version_is_refused_before_anything_is_computed(
+    tmp_path: Path, store: Store
+) -> None:
     path = write_suite(tmp_path, "asgd", seeds=2)
     session(path, store)
     client = MlflowClient(store.tracking_uri)
-    old = runs(store)
-    for run in old:
+    for run in runs(store):
         client.set_tag(run.info.run_id, "asyncfl.key", run.data.tags["asyncfl.key"].partition("-")[2])
-    assert report(store.tracking_uri, "small").outdated.startswith("Recorded by an earlier version")
-
-    again = session(path, store)
-    assert (again.now["done"], len(runs(store))) == (2, 4)
-    suite = report(store.tracking_uri, "small")
-    assert {run.id for run in suite.runs}.isdisjoint(run.info.run_id for run in old)
-    assert (len(suite.runs), len(suite.older)) == (2, 2)
-    assert suite.outdated == "Left out: 2 runs of an earlier version of asyncfl."
-    assert session(path, store).now.total() == 0
+    before = [run.data.tags for run in runs(store)]
+    with pytest.raises(UserError, match="made by an earlier version"):
+        session(path, store)
+    assert [run.data.tags for run in runs(store)] == before

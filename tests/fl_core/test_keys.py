@@ -129,6 +129,11 @@ def test_full_descriptions_have_every_field() -> None:
     assert FedBuff().model_dump()["scaling"] == "inverse_root"
 
 
-@pytest.mark.parametrize("older", ["c08ccf42bd4620ea", "1-c08ccf42bd4620ea", ""])
+@pytest.mark.parametrize("older", ["c08ccf42bd4620ea", "1-c08ccf42bd4620ea"])
 def test_keys_of_earlier_versions_are_told_apart(older: str) -> None:
     assert is_older(older) and not is_older(key(older))
+
+
+@pytest.mark.parametrize("damaged", ["", "2-c08c", "c08ccf42bd4620eaf", "two"])
+def test_a_damaged_key_is_not_of_an_earlier_version(damaged: str) -> None:
+    assert not is_older(damaged)

@@ -70,14 +70,13 @@ class Fake:
     started: int = START
     superseded: bool = False
     data: Mapping[str, str] | None = None  # digests; None: those of all strategies
-    outdated: bool = False  # recorded by an earlier version
     reason: str = ""  # why it ended
 
     def tags(self, suite: str = "suite") -> dict[str, str]:
         """As the runner writes them."""
         own = {
             "kind": "run",
-            "key": _key(suite, self),
+            "key": key([suite, self.scenario, self.strategy, self.seed]),
             "suite": suite,
             "scenario": self.scenario,
             "problem": self.problem,
@@ -119,12 +118,6 @@ class Fake:
 
 def _columns(table: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in table.items()}
-
-
-def _key(suite: str, fake: Fake) -> str:
-    """As the runner makes them; of an earlier version a hash alone."""
-    new = key([suite, fake.scenario, fake.strategy, fake.seed])
-    return new.partition("-")[2] if fake.outdated else new
 
 
 def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") -> RecordedSuite:

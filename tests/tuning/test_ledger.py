@@ -9,7 +9,7 @@ from small import RATE, Make
 
 from benchmarks.errors import UserError
 from fl_core.schema import TrialState
-from tuning.ledger import LOST, ORIGIN, WORKER, Ledger, TrialResult
+from tuning.ledger import ORIGIN, WORKER, Ledger, TrialResult
 from tuning.storage import Storage, open_storage
 
 
@@ -168,17 +168,6 @@ def test_who_dies_while_drawing_changes_nothing(make: Make, storage: Storage, tm
         with storage.locks.held(f"worker process {process}"):
             tell_all(ledger, ledger.take(1))
     assert [one.params for one in ledger.trials()] == [one.params for one in whole.trials()]
-
-
-def test_trials_that_earlier_versions_lost_do_not_count(make: Make, storage: Storage) -> None:
-    (study,) = make().studies
-    ledger = Ledger(storage, study, "one")
-    for trial in ledger.take(2):
-        trial.set_user_attr(LOST, True)
-        ledger.tell(trial, "failed", None, TrialResult(), None)
-    with storage.locks.held("worker one"):
-        tell_all(ledger, ledger.take(10))
-    assert len(ledger.ended()) == study.trials
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
     status = Counter(run.status for run in suite.runs)
     diverged, missing, running = status[Status.DIVERGED], suite.missing, status[Status.RUNNING]
     stalled, failed = status[Status.STALLED], status[Status.ERROR]
-    edited, unread = sum(not run.outdated for run in suite.older), len(suite.unread)
+    edited, unread = len(suite.older), len(suite.unread)
     they = "it is counted and shown, but has" if diverged == 1 else "they are counted and shown, but have"
     sentences = {
         suite.unequal_budgets: 1,
@@ -71,7 +71,6 @@ def remarks(suite: RecordedSuite) -> list[str]:
         "Runs that are deleted in MLflow are made again.": unread,
         f"{many(edited, 'older run')} of the same names {_is(edited)} left out: "
         "their hyper-parameters differ, or they were repeated.": edited,
-        suite.outdated: 1,
     }
     return [sentence for sentence, applies in sentences.items() if sentence and applies]
 
