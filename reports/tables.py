@@ -14,6 +14,9 @@ from reports.numbers import MISSING
 PLAIN = 24_000  # letters up to which a table inside the page is not compressed
 MOST = 300_000  # bytes, compressed; a page does not hold more of one table
 
+FORMULA = ("=", "+", "-", "@")  # with which a formula of a spreadsheet begins
+LEADING_BLANKS = ("\t", "\n")  # which spreadsheets leave out before a formula
+
 # Characters that LaTeX reads as commands, and letters missing in its usual fonts.
 SPECIAL: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}",
@@ -99,7 +102,17 @@ def csv(table: pd.DataFrame) -> str:
 
 def harmless(cell: object) -> object:
     """Return a cell whose text spreadsheets do not treat as a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.lstrip().startswith(("=", "+", "-", "@")) else cell
+    if isinstance(cell, str):
+        cell = cell.replace("\r", "\n")  # a carriage return is not quoted, and begins a row
+        text = cell.lstrip("'")  # what is quoted gets one more quote, so that `as_written` is exact
+        if text.startswith(LEADING_BLANKS) or text.lstrip().startswith(FORMULA):
+            return f"'{cell}"
+    return cell
+
+
+def as_written(cell: str) -> str:
+    """Return the text that `harmless` made a cell of."""
+    return cell[1:] if cell.startswith("'") and harmless(cell[1:]) != cell[1:] else cell
 
 
 @dataclass(frozen=True, slots=True)

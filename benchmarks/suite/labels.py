@@ -107,6 +107,19 @@ def take(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
     return tuple(written)
 
 
+def must_be_printable(path: Path, kind: str, made: Iterable[str]) -> None:
+    """Raise UserError for a label with a line break or another control character.
+
+    Such a label comes from a parameter or a file name, or from a class of the user's own.
+    """
+    for label in made:
+        if not label.isprintable():
+            raise UserError(
+                f"{path}: {kind} {label!r}: control characters and line breaks are not allowed in labels. "
+                "Remove them from the parameter or the `label` method that they come from"
+            )
+
+
 def strategies(suite: SuiteSpec, given: Sequence[str] = ()) -> list[str]:
     """A label each: the one `given`, or what tells the strategy apart.
 

@@ -264,6 +264,8 @@ def build(
         raise UserError(f"{path}: every scenario is refused: {next(iter(left_out.values()))}")
     suite = Suite(grid, points, chosen, path, left_out=left_out, labels=given)
     names = labels.strategies(suite.spec, given)
+    labels.must_be_printable(path, "strategy", names)
+    labels.must_be_printable(path, "scenario", every)
     for at, name in enumerate(names):
         if name in names[:at]:
             where = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"

@@ -15,6 +15,7 @@ from benchmarks.errors import UserError, writing
 from fl_core import reading
 from fl_core.recording.atomic import whole
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
+from reports.tables import as_written, harmless
 
 RUN = [*SCENARIO, "strategy", "seed", "status"]
 MEASURES = [
@@ -59,6 +60,7 @@ class Tables:
                 path.unlink(missing_ok=True)
                 continue
             table = getattr(self, name)[columns].sort_values([key for key in ORDER if key in columns])
+            table = table.assign(**{name: table[name].map(harmless) for name in TEXTS if name in table})
             with writing(path), whole(path) as partial:
                 table.to_csv(partial, index=False, float_format=f"%.{DIGITS}g")
 
@@ -160,6 +162,7 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
         )
     except ValueError as error:
         raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
+    table = table.assign(**{name: table[name].map(as_written) for name in TEXTS if name in table})
     twice = table.duplicated([name for name in ORDER if name in columns])
     below = (table.select_dtypes("number") < 0).any(axis=1)
     for wrong, rows in (("is there twice", twice), ("has a number below 0", below)):

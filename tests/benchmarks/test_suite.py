@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UserError
+from benchmarks.suite.document import Setting
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.arrangements.rounds import Rounds
 from fl_core.experiment import Experiment
@@ -194,6 +195,23 @@ def test_a_part_of_the_users_own(write: Write, tmp_path: Path, monkeypatch: pyte
     assert isinstance(run.experiment.strategy, ACE)
     assert run.experiment.description()["strategy"]["name"] == "mine_for_the_suite:Mine"
     assert (run.strategy, run.about()[Tag.PAPER]) == ("Mine (boost 3.0)", "Mine, all mine.")
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "a\ttab", "bell\x07", "escape\x1b[31m"])
+def test_labels_hold_no_control_characters(write: Write, tmp_path: Path, name: str) -> None:
+    """Of a strategy's own label, of a file that a scenario is named after, and of a suite."""
+    with pytest.raises(UserError, match=r"strategies.1.label"):
+        load(
+            write(MINE),
+            [Setting(("strategies",), [{"name": "fedavg"}, {"name": "fedbuff", "label": name}], "")],
+        )
+    trace = tmp_path / f"{name}.csv"
+    trace.write_text("0,1\n1,1\n2,1\n3,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n")
+    durations = {"name": "trace", "path": str(trace)}
+    with pytest.raises(UserError, match=r"scenario .*control characters"):
+        load(write(BASE), [Setting(("timing", "durations"), durations, "")])
+    with pytest.raises(UserError, match="name"):
+        load(write(BASE), [Setting(("name",), name, "")])
 
 
 # -- overrides -------------------------------------------------------------------------------------
