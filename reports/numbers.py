@@ -67,12 +67,6 @@ def rough(n: int) -> str:
     return f"{round(n, -size):,}"
 
 
-def spelt(n: int) -> str:
-    """Return a small number as a word."""
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[n] if n < len(words) else f"{n:,}"
-
-
 def size(count: float) -> str:
     """Return bytes in readable units: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
     if isnan(count) or not isfinite(count):

@@ -68,26 +68,22 @@ def _note(compared: Sequence[Compared]) -> str:
         "show a difference where the interval does not). Open: not separated, which is not the same as equal."
     )
     if max(n) < FEW:
-        text += f" {numbers.spelt(max(n)).capitalize()} seeds show only large and steady differences."
+        text += f" Fewer than {FEW} seeds show only large and steady differences."
     return f"{text} A test set, where there is one, is the same in all seeds, and in no interval."
 
 
 def _caption(differences: Sequence[Difference]) -> str:
-    """Return the undecided comparisons, and what would decide the closest one."""
-    best = differences[0].strategy
+    """Return how many comparisons are undecided, and what would decide the closest one."""
     compared = [other for other in differences[1:] if other.gap]
     left = [other for other in compared if other.open]
-    n = len(compared)
-    if not left:
-        return f"{best} is separated from {f'all of {n} others' if n > 1 else compared[0].strategy}."
-    whom = f"any of {n} others" if len(left) == n else f"{len(left)} of {n} others"
-    seeds = seeds_text(left[0].gap)
-    would = f" {seeds[0].upper()}{seeds[1:]} would separate it from {left[0].strategy}." if seeds else ""
-    return f"{best} is not separated from {whom if n > 1 else compared[0].strategy}.{would}"
+    text = f"Separated from {differences[0].strategy}: {len(compared) - len(left)} of {len(compared)}."
+    if left and (seeds := seeds_text(left[0].gap)):
+        text += f" To separate {left[0].strategy}: {seeds}."
+    return text
 
 
 def seeds_text(gap: Gap | None) -> str:
-    """Return the seeds that would close a gap, as the noun of a sentence; empty where none would."""
+    """Return the number of seeds that would close a gap, in words; empty where none would."""
     return "" if gap is None or gap.needed is None else numbers.about_seeds(gap.needed)
 
 

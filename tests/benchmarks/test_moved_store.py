@@ -91,7 +91,7 @@ def test_a_poorer_page_never_replaces_a_fuller_one(moved: Store) -> None:
     assert "1 of 4 runs cannot be read, such as ASGD · quadratic · F80 · seed 1" in errors
     assert f"{CURVE}: no such file in {folder}; asyncfl run makes again what is deleted\n" in errors
     poorer = moved.reports / "small-incomplete.html"
-    assert f"/{poorer.name}\n" in errors and "1 run left files that cannot be read" in poorer.read_text()
+    assert f"/{poorer.name}\n" in errors and "Runs with files that cannot be read: 1;" in poorer.read_text()
     page.unlink()
     assert report(moved)[0] == 0 and page.exists()  # nothing is lost by writing it
 

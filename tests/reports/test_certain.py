@@ -66,9 +66,11 @@ def test_a_difference_that_holds_is_said_first() -> None:
     said = what_holds(found)
     assert "FedAvg at 49.9 % in b (5 seeds, p < 0.001)." in said
     assert said.endswith(" In a no difference holds once all 6 are adjusted for.")
-    assert how_tested(found).startswith("2 of 6 differences between two strategies, in final value, hold: ")
+    assert how_tested(found).startswith(
+        "Differences between two strategies that hold, in final value: 2 of 6. "
+    )
     page = render(found.suite)
-    assert page.index(unbroken(said).replace("<", "&lt;")) < page.index("the best mean rank")
+    assert page.index(unbroken(said).replace("<", "&lt;")) < page.index("Best mean rank")
 
 
 def test_where_none_holds_the_page_says_so_and_how_many_seeds_would_do() -> None:
@@ -77,7 +79,7 @@ def test_where_none_holds_the_page_says_so_and_how_many_seeds_would_do() -> None
     assert what_holds(found).startswith("No difference between two strategies is shown; ")
     assert " seeds would show the largest, " in what_holds(found)
     assert how_tested(found).startswith(
-        "None of 3 differences between two strategies, in final value, holds: "
+        "Differences between two strategies that hold, in final value: 0 of 3. "
     )
     same = results(*finals(np.full((2, 3), 0.9)))
     assert what_holds(same) == "No difference between two strategies is shown."

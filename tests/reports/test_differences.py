@@ -133,7 +133,7 @@ def test_the_page_says_it() -> None:
     )
     suite = records(*made)
     text = render(suite)
-    assert text.count(">not separated") == 1 and "best is not separated from 1 of 2 others." in text
+    assert text.count(">not separated") == 1 and "Separated from best: 1 of 2." in text
     assert "≈" not in text
     gap = differences(Results.of(suite).scenarios[0])[1].gap
     assert (
@@ -141,8 +141,8 @@ def test_the_page_says_it() -> None:
         and gap.needed is not None
         and how_sure(Results.of(suite))
         == (
-            "Over 6 seeds it is separated from worse, but not from close; "
-            f"about {rough(gap.needed)} seeds would separate it."
+            "best compared over 6 seeds. Separated: worse. Not separated: close. "
+            f"To separate close: about {rough(gap.needed)} seeds."
         )
     )
     section = behind.section(Results.of(suite))

@@ -188,7 +188,7 @@ def test_a_figure_leads_to_its_runs(opened: Any, whole: str) -> None:
 
 def test_the_first_screen_has_sentence_and_figures(opened: Any, whole: str) -> None:
     tab = opened(whole, viewport={"width": 1280, "height": 800})
-    assert "best mean rank in test accuracy over 4 scenarios" in tab.locator(".lead").inner_text()
+    assert "Best mean rank in test accuracy over 4 scenarios" in tab.locator(".lead").inner_text()
     for figure in tab.locator("#answer svg[role]").all():
         box = figure.bounding_box()
         assert box["y"] + box["height"] < 800

@@ -91,7 +91,7 @@ def test_the_parts_stand_in_their_order(text: str) -> None:
         "84 runs: 7 strategies × 4 scenarios × 3 seeds. Run on 9 October 2025, 08:53 to 08:53 UTC"
         in page.text
     )
-    assert "1 run diverged; it is counted and shown, but has no final value." in page.text
+    assert "Diverged runs, counted and shown without a final value: 1." in page.text
     assert "Band: minimum to maximum over 2 to 3 seeds." in page.text
     assert "ACE, what it is in a line (Somebody et al., JMLR 2023, Algorithm 1)." in page.text
     assert "0123456789abcdef" in page.text and "digits: a1b2c3d4" in page.text
@@ -230,7 +230,7 @@ def test_runs_without_files(status: str) -> None:
 
 def test_only_diverged_runs_are_still_drawn() -> None:
     text = render(records(diverged(ONE), diverged(replace(ONE, seed=1))))
-    assert "Thin lines that end in ✕" in text and "2 runs diverged" in text
+    assert "Thin lines that end in ✕" in text and "without a final value: 2." in text
     assert "2 (2 diverged)" in text
 
 

@@ -100,7 +100,7 @@ def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
     (row,) = suite.scenarios()[0].cells
     assert row.final["test/accuracy"].n == 2 and row.seeds == "3 (1 unreadable)"
     page = write_page(uri, "broken", tmp_path / "page.html").read_text()
-    assert first.name in page and "left files that cannot be read" in page
+    assert first.name in page and "Runs with files that cannot be read: " in page
 
 
 def test_a_shown_metric_that_no_run_recorded_is_said(

@@ -121,7 +121,7 @@ def test_one_scenario_is_led_by_its_best_mean() -> None:
     finals = np.array([[[0.9, 0.7, 0.8], [0.7, 0.6, 0.65]]])
     of = Results.of(suite(finals))
     assert of.standings is not None and not of.standings.by_rank
-    assert who_leads(of) == "ACE has the highest mean test accuracy: 80.0 %."
+    assert who_leads(of) == "Highest mean test accuracy: ACE (80.0 %)."
     shown = section(of)
     assert shown is not None
     about = shown.figures[0][1].description
@@ -151,10 +151,13 @@ def test_the_sentence_says_who_is_separated_and_what_would_separate() -> None:
     (near,) = of.standings.open
     assert near.gap is not None and near.gap.needed is not None
     assert how_sure(of).startswith(
-        f"Over 8 seeds it is separated from FedBuff and FedFix, but not from {near.strategy}; about "
+        f"{of.standings.leader.strategy} compared over 8 seeds. Separated: FedBuff, FedFix. "
+        f"Not separated: {near.strategy}. To separate {near.strategy}: about "
     )
     clear = Results.of(suite(np.array([0.9, 0.8, 0.7])[None, :, None] + rng.normal(0, 0.001, (2, 3, 8))))
-    assert how_sure(clear) == "Over 8 seeds it is separated from both others."
+    assert (
+        how_sure(clear) == f"{clear.order[0]} compared over 8 seeds. Separated: {', '.join(clear.order[1:])}."
+    )
 
 
 def test_nothing_is_compared_where_there_is_one_strategy() -> None:

@@ -50,9 +50,8 @@ def how_tested(results: Results) -> str:
         else ""
     )
     return (
-        f"{holding or 'None'} of {many(len(contrasts), 'difference')} between two strategies, in "
-        f"{' and '.join(asked)}, {'hold' if holding > 1 else 'holds'}: paired t-tests over seeds at "
-        f"5\N{NO-BREAK SPACE}%, Holm’s adjustment for all of them.{never}"
+        f"Differences between two strategies that hold, in {', '.join(asked)}: "
+        f"{holding} of {len(contrasts)}. Paired t-tests over seeds at 5\N{NO-BREAK SPACE}%, Holm’s adjustment for all of them.{never}"
     )
 
 

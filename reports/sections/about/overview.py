@@ -4,15 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fl_core.schema import Status
-from fl_core.text import duration, listed, many
-from reports import numbers
+from fl_core.text import duration, many
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
 from reports.sections.behind import seeds_text
 from reports.sections.section import Results
 
 ONE_SEED = "One seed: chance may have put them in this order."
-NAMED = 3  # strategies named in a sentence; of more, their number
+NAMED = 3  # strategies named in a caption; of more, their number
 
 
 def what_ran(suite: RecordedSuite) -> str:
@@ -51,28 +50,21 @@ def when(runs: Sequence[RecordedRun]) -> str:
 
 
 def remarks(suite: RecordedSuite) -> list[str]:
-    """Return caveats for the tables: one sentence each."""
+    """Return caveats for the tables: one caption each."""
     status = Counter(run.status for run in suite.runs)
-    diverged, missing, running = status[Status.DIVERGED], suite.missing, status[Status.RUNNING]
-    stalled, failed = status[Status.STALLED], status[Status.ERROR]
-    edited, unread = len(suite.older), len(suite.unread)
-    they = "it is counted and shown, but has" if diverged == 1 else "they are counted and shown, but have"
-    sentences = {
-        suite.unequal_budgets: 1,
-        suite.unequal_data: 1,
-        one_seed(suite): 1,
-        f"{many(missing, 'run')} of the grid {_is(missing)} not recorded yet.": missing,
-        f"{many(running, 'run')} {_is(running)} still running.": running,
-        f"{many(diverged, 'run')} diverged; {they} no final value.": diverged,
-        f"{many(stalled, 'run')} stalled: no step would have followed.": stalled,
-        f"{many(failed, 'run')} failed.": failed,
-        f"Left out: {many(len(suite.damaged), 'damaged record')}; see Provenance.": len(suite.damaged),
-        f"{many(unread, 'run')} left files that cannot be read; see Provenance. "
-        "Runs that are deleted in MLflow are made again.": unread,
-        f"{many(edited, 'older run')} of the same names {_is(edited)} left out: "
-        "their hyper-parameters differ, or they were repeated.": edited,
+    unread, older = len(suite.unread), len(suite.older)
+    counts = {
+        "Runs of the grid not recorded yet: {}.": suite.missing,
+        "Runs in progress: {}.": status[Status.RUNNING],
+        "Diverged runs, counted and shown without a final value: {}.": status[Status.DIVERGED],
+        "Stalled runs, in which no step would have followed: {}.": status[Status.STALLED],
+        "Failed runs: {}.": status[Status.ERROR],
+        "Damaged records, left out: {}; see Provenance.": len(suite.damaged),
+        "Runs with files that cannot be read: {}; see Provenance. Delete them in MLflow, run again.": unread,
+        "Older runs of the same names, repeated or with other hyper-parameters, left out: {}.": older,
     }
-    return [sentence for sentence, applies in sentences.items() if sentence and applies]
+    captions = [caption.format(f"{count:,}") for caption, count in counts.items() if count]
+    return [*filter(None, (suite.unequal_budgets, suite.unequal_data, one_seed(suite))), *captions]
 
 
 def one_seed(suite: RecordedSuite) -> str:
@@ -93,15 +85,14 @@ def who_leads(results: Results) -> str:
     ranks = {scenario.columns[0] for scenario in results.scenarios}
     metric = ranks.pop() if len(ranks) == 1 else None
     best = standings.leader.score.mean
-    names = [line.strategy for line in standings.lines if line.score.mean == best]
-    subject, verb = listed(names), "has" if len(names) == 1 else "have"
+    names = ", ".join(line.strategy for line in standings.lines if line.score.mean == best)
     if standings.by_rank:
         metric_text = f" in {metric.in_text}" if metric else ""
         where, n = many(standings.scenarios, "scenario"), len(standings.lines)
-        return f"{subject} {verb} the best mean rank{metric_text} over {where}: {best:.1f} of {n}."
+        return f"Best mean rank{metric_text} over {where}: {names} ({best:.1f} of {n})."
     assert metric is not None
-    extreme = "highest" if metric.higher else "lowest"
-    return f"{subject} {verb} the {extreme} mean {metric.in_text}: {metric.with_unit(best)}."
+    extreme = "Highest" if metric.higher else "Lowest"
+    return f"{extreme} mean {metric.in_text}: {names} ({metric.with_unit(best)})."
 
 
 def how_sure(results: Results) -> str:
@@ -112,31 +103,17 @@ def how_sure(results: Results) -> str:
     compared, left, leader = standings.compared, standings.open, standings.leader
     if not compared:
         return "" if standings.seeds > 1 else ONE_SEED
-    # Of several with the same score the first one is compared with the others.
-    tied = sum(line.score.mean == leader.score.mean for line in standings.lines) > 1
-    head = f"Over {many(standings.seeds, 'seed')} {leader.strategy if tied else 'it'} is"
     apart = [line.strategy for line in compared if not line.open]
-    if not left:
-        n = len(compared)
-        others = "both others" if n == 2 else f"all {numbers.spelt(n)} others" if n > 2 else apart[0]
-        return f"{head} separated from {others}."
-    whom = _whom([line.strategy for line in left])
+    captions = []
     if apart:
-        text = f"{head} separated from {_whom(apart)}, but not from {whom}"
-    else:
-        text = f"{head} not separated from {'any other' if len(left) > 1 else whom}"
-    nearest = left[0]
-    needed = seeds_text(nearest.gap)
-    if not needed:
-        return f"{text}."
-    which = f" it from the nearest, {nearest.strategy}" if len(left) > 1 else " it"
-    return f"{text}; {needed} would separate{which}."
+        captions.append(f"Separated: {_named(apart)}.")
+    if left:
+        captions.append(f"Not separated: {_named([line.strategy for line in left])}.")
+        if needed := seeds_text(left[0].gap):
+            captions.append(f"To separate {left[0].strategy}: {needed}.")
+    return f"{leader.strategy} compared over {many(standings.seeds, 'seed')}. {' '.join(captions)}"
 
 
-def _whom(names: Sequence[str]) -> str:
-    """Return a few strategies by name, more by their number."""
-    return listed(names) if len(names) <= NAMED else f"{numbers.spelt(len(names))} others"
-
-
-def _is(n: int) -> str:
-    return "is" if n == 1 else "are"
+def _named(names: Sequence[str]) -> str:
+    """Return a few strategies by name, of more their number."""
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} others"
