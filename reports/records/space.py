@@ -16,8 +16,8 @@ class Parameter:
     """A searched parameter: a range from `low` to `high`, or `choices`, sorted if they are numbers."""
 
     name: str
-    low: float = nan
-    high: float = nan
+    low: float = 0.0
+    high: float = 1.0
     log: bool = False
     choices: tuple[Value, ...] = ()
     counts: bool = False  # whether it counts something: whole, and 1 is the least there is

@@ -140,3 +140,13 @@ def test_where_less_is_better_five_per_cent_lie_above() -> None:
     made = [tried(loss, **rate(0.1 + loss / 10)) for loss in (1.0, 1.05, 1.06, 0.5 * 4)]
     found = sensitivity(one(made, sampler="grid", direction="minimize", metric="test/loss"))
     assert found.near == pytest.approx(2 / 4)
+
+
+def test_equal_parameters_are_equal_field_by_field() -> None:
+    """Python 3.13 compares data classes so, and NaN is unequal to itself."""
+    spec = {"choices": ["adam", "sgd"]}
+    first, second = read_parameter("optimizer", spec), read_parameter("optimizer", spec)
+    assert first == second
+    for name in ("low", "high"):
+        value = getattr(first, name)
+        assert value == value  # noqa: PLR0124 - not so with NaN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 
 from markupsafe import Markup
 
@@ -40,9 +40,9 @@ class DrawnEffect:
 def effect(claim: Claim, verdict: Verdict) -> DrawnEffect | None:
     """The effect of a claim; None where no number was estimated over seeds, or it is not finite."""
     mean, low, high = verdict.found, verdict.low, verdict.high
-    if not isfinite(mean) or claim.computed is not None:
+    if mean is None or not isfinite(mean) or claim.computed is not None:
         return None
-    if isnan(low) or isnan(high):
+    if low is None or high is None:
         low = high = mean
     if isinstance(claim, Value) and claim.printed is not None:
         printed, half = float(claim.printed), claim.rounding

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, product
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import get_args
 
 from asyncfl.claims.claim import Arrangement, Evidence, Workload
@@ -87,6 +87,11 @@ def state(readings: Sequence[Reading]) -> str:
     return "differ" if words > {"confirmed"} else "hold" if words == {"confirmed"} else "fail"
 
 
+def _found(reading: Reading) -> float:
+    """Return the number found; NaN where there is none."""
+    return nan if reading.verdict.found is None else reading.verdict.found
+
+
 def typical(readings: Sequence[Reading]) -> Reading | None:
     """The reading with the median effect, of the commonest kind and metric; None without an experiment.
 
@@ -95,11 +100,11 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
     alike: dict[tuple[str, tuple[str, ...]], list[Reading]] = {}
     decided = [reading for reading in readings if reading.word in DECIDED]
     for reading in decided or readings:
-        if not reading.claim.computed and isfinite(reading.verdict.found):
+        if not reading.claim.computed and isfinite(_found(reading)):
             metrics = tuple(metric.name for metric in reading.claim.metrics)
             alike.setdefault((reading.claim.kind, metrics), []).append(reading)
     most: list[Reading] = max(alike.values(), key=len, default=[])
-    most = sorted(most, key=lambda reading: reading.verdict.found)
+    most = sorted(most, key=_found)
     return most[(len(most) - 1) // 2] if most else None
 
 
@@ -195,7 +200,7 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
     if not mine:
         return ""
     if evidence == "bound":
-        held = [reading.verdict.found for reading in mine if reading.word == "confirmed"]
+        held = [_found(reading) for reading in mine if reading.word == "confirmed"]
         ends = (min(held), max(held)) if held else ()
         slack = [numbers.number(end, 2) for end in ends if isfinite(end)]
         said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"

@@ -1,7 +1,6 @@
 """One claim in full, as text: statement, rule, finding, the number of each seed; or a main result."""
 
 from collections.abc import Iterator
-from math import isnan
 from pathlib import Path
 
 from asyncfl.claims import kept
@@ -84,10 +83,10 @@ def _sample(sample: Sample) -> str:
 
 def _found(verdict: Verdict) -> str:
     """The estimate, its interval at the level of the look, and p."""
-    value = "" if isnan(verdict.found) else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
+    value = "" if verdict.found is None else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
     at = f"the look of {many(verdict.seeds, 'seed')}"
-    level = "" if isnan(verdict.level) else f" ({100 * verdict.level:.4g} % at {at})"
-    p = "" if isnan(verdict.adjusted) else f"; p {verdict.p:.2g}, {verdict.adjusted:.2g} after Holm"
+    level = "" if verdict.level is None else f" ({100 * verdict.level:.4g} % at {at})"
+    p = "" if verdict.p is None else f"; p {verdict.p:.2g}, {verdict.adjusted:.2g} after Holm"
     return f"{value}{level}{p}"
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isnan
 
 from asyncfl.claims.claim import Arrangement, Claim, Failure
 from asyncfl.claims.verdicts.readings import Reading
@@ -99,14 +98,14 @@ def number(verdict: Verdict) -> str:
 
 def interval(verdict: Verdict) -> str:
     """Return the interval of a verdict; empty where there is none."""
-    if isnan(verdict.low) or isnan(verdict.high):
+    if verdict.low is None or verdict.high is None:
         return ""
     return f"[{_number(verdict.low)}, {_number(verdict.high)}]"
 
 
 def sides(verdict: Verdict) -> str:
     """What A and B of a comparison come to themselves; empty where a run has no number."""
-    return "" if any(map(isnan, verdict.sides)) else " against ".join(map(_number, verdict.sides))
+    return " against ".join(map(_number, verdict.sides))
 
 
 def found(reading: Reading) -> str:
@@ -135,5 +134,5 @@ def remarks(verdict: Verdict) -> list[str]:
     return [*verdict.remarks, *([f"{verdict.more:,} seeds would decide"] if verdict.more else [])]
 
 
-def _number(value: float) -> str:
-    return "" if isnan(value) else numbers.number(value, 3)
+def _number(value: float | None) -> str:
+    return "" if value is None else numbers.number(value, 3)

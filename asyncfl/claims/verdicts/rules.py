@@ -49,17 +49,17 @@ class Verdict:
     """The finding on a claim."""
 
     word: Word
-    found: float = nan  # the effect, ratio, ρ or value
-    low: float = nan  # its interval, at the level of the look; NaN where there is none
-    high: float = nan
+    found: float | None = None  # the effect, ratio, ρ or value; None where there is none
+    low: float | None = None  # its interval, at the level of the look; None where there is none
+    high: float | None = None
     seeds: int = 0  # of the look that it was made at; 0 for what is computed
-    level: float = nan  # of the interval
-    p: float = nan  # two-sided, of the test that decides, for the whole plan of looks; NaN without a test
-    adjusted: float = nan  # p after Holm
-    unlike: float = nan  # p of a printed number under the law that our seeds predict
+    level: float | None = None  # of the interval
+    p: float | None = None  # two-sided, of the test that decides, for the whole plan of looks
+    adjusted: float | None = None  # p after Holm
+    unlike: float | None = None  # p of a printed number under the law that our seeds predict
     remarks: tuple[str, ...] = ()  # what else a reader must know
     more: int | None = None  # seeds that would decide, at this effect and spread
-    sides: tuple[float, ...] = ()  # of a comparison, A's and B's own: means; medians where runs collapse
+    sides: tuple[float, ...] = ()  # means of A and B of a comparison; medians where runs collapse
 
 
 def _never(level: float) -> int | None:
@@ -113,7 +113,8 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
     collapsed = collapses(claim, table)
     look = _signed(claim, values, collapsed, level)
     sides = (np.median if collapsed.any() else np.mean)(table, axis=1)
-    return replace(look, shown=replace(look.shown, sides=tuple(sides)), question=_pair(claim, a, b))
+    known = () if np.isnan(sides).any() else tuple(sides.tolist())
+    return replace(look, shown=replace(look.shown, sides=known), question=_pair(claim, a, b))
 
 
 def collapses(claim: Claim, table: Array) -> Array:
@@ -177,8 +178,9 @@ def _held(estimate: Paired, band: Band, level: float) -> Look:
         edges = [most]
     else:
         edges = [edge for edge in band if edge is not None]
+    found = None if isnan(estimate.mean) else estimate.mean
     return Look(
-        Verdict("undecided", estimate.mean, estimate.low, estimate.high, estimate.n, level),
+        Verdict("undecided", found, estimate.low, estimate.high, estimate.n, level),
         {"side": _sides(estimate, band)},
         needed=partial(_to_decide, estimate, (edges,)),
         lean=_lean(estimate, band),
@@ -314,7 +316,8 @@ def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
     """A claim that needs no runs: equal to what is printed, or in a band; no test."""
     if not numbers:
         return Verdict("not run")
-    shown = Verdict("reported", next(iter(numbers.values())) if len(numbers) == 1 else nan)
+    found = next(iter(numbers.values())) if len(numbers) == 1 else nan
+    shown = Verdict("reported", None if isnan(found) else found)
     if isinstance(claim, Exact):
         return _exact(flat(claim.printed), numbers, shown)
     if not isinstance(claim, Value):
@@ -323,8 +326,8 @@ def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
         least, most = (
             inf * sign if edge is None else edge for sign, edge in zip((-1, 1), claim.band, strict=True)
         )
-        return replace(shown, word="confirmed" if least <= shown.found <= most else "refuted")
-    near = abs(shown.found - float(claim.printed or nan)) <= claim.rounding
+        return replace(shown, word="confirmed" if least <= found <= most else "refuted")
+    near = abs(found - float(claim.printed or nan)) <= claim.rounding
     remark = f"printed {claim.printed} ± {short(claim.rounding)}"
     return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import nan
 
 from asyncfl.claims.kinds import Value
 from asyncfl.claims.verdicts.looks import ERROR
@@ -25,15 +26,16 @@ def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
     by_file: dict[str, list[tuple[Reading, float, float]]] = {}
     for reading in readings:
         claim = reading.claim
+        found = reading.verdict.found
         if reading.ran and claim.table and isinstance(claim, Value) and claim.printed is not None:
-            away = reading.verdict.found - float(claim.printed)
+            away = (nan if found is None else found) - float(claim.printed)
             by_file.setdefault(claim.table, []).append((reading, away, claim.allowed))
     return [
         PrintedTable(
             cells[0][0].claim.place,
             len(cells),
             max(allowed for *_, allowed in cells),
-            sum(reading.verdict.unlike <= ERROR for reading, *_ in cells),
+            sum(p is not None and p <= ERROR for p in (reading.verdict.unlike for reading, *_ in cells)),
             student([away for _, away, _ in cells]),
         )
         for cells in by_file.values()

@@ -26,7 +26,7 @@ are one test.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf, nan
+from math import inf
 
 import numpy as np
 
@@ -148,5 +148,5 @@ def _open(
 def _with_reason(claim: Claim, verdict: Verdict) -> Verdict:
     """A verdict as shown: none where the entry gives a reason for that; with the reason for no effect."""
     if claim.unjudged and verdict.word != "not run":
-        return replace(verdict, word="reported", p=nan, adjusted=nan, remarks=(claim.unjudged,), more=None)
+        return replace(verdict, word="reported", p=None, adjusted=None, remarks=(claim.unjudged,), more=None)
     return replace(verdict, remarks=(claim.seen,)) if verdict.word == "no effect" and claim.seen else verdict

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from fnmatch import fnmatch
-from math import inf, nan
+from math import inf
 from urllib.parse import unquote
 
 import pytest
@@ -107,7 +107,7 @@ def test_printed_numbers_are_shown_by_their_distance(everything: list[Reading]) 
     assert effect is not None
     assert (effect.found, effect.low, effect.high) == pytest.approx((0.05, 0.03, 0.07))
     assert effect.claimed == pytest.approx((-0.0005, 0.0005))
-    assert forest.effect(claim, Verdict("undecided", nan)) is None
+    assert forest.effect(claim, Verdict("undecided")) is None
 
 
 def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[Reading]) -> None:

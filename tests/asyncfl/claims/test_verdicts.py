@@ -1,6 +1,7 @@
 """Verdicts on synthetic numbers whose truth is known."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from asyncfl.claims.pages.table import sides
 from asyncfl.claims.verdicts import verdicts as rules
 from asyncfl.claims.verdicts.estimates import RankEstimate, RatioEstimate
 from asyncfl.claims.verdicts.robust import straightened
-from asyncfl.claims.verdicts.rules import Values, Verdict, flat
+from asyncfl.claims.verdicts.rules import Values, Verdict, computed, flat, reported
 from fl_core.streams import stream
 
 REPEATS = 500
@@ -158,6 +159,16 @@ def test_no_look_before_its_seeds_and_none_after_a_decision() -> None:
     assert at_8.level == pytest.approx(1 - 0.05 / 8)
     half = stats.t.ppf(1 - 0.05 / 16, 7) * stats.sem(first)
     assert at_8.high - at_8.found == pytest.approx(half)
+
+
+def test_fields_of_equal_verdicts_are_equal() -> None:
+    """Python 3.13 compares data classes field by field, and NaN is unequal to itself."""
+    verdicts_ = [Verdict("not run"), rules.judge(BETTER, pair([0.1] * 7)), reported(np.array([np.nan]))]
+    verdicts_ += [rules.judge(BETTER, samples(a=[np.nan] * 8, b=[0.1] * 8)), computed(BETTER, {})]
+    for verdict in verdicts_:
+        values = [getattr(verdict, field.name) for field in fields(verdict)]
+        assert all(value == value for value in values), verdict  # noqa: PLR0124 - not so with NaN
+        assert not np.isnan(verdict.sides).any()
 
 
 def test_seeds_that_would_decide_are_those_of_a_look() -> None:
