@@ -11,11 +11,13 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from numbers import Number
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -38,6 +40,17 @@ class Frozen(BaseModel):
     """Validated data that never changes; a key that is not a field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _without_booleans_as_numbers(cls, value: Any, handler: Callable[[Any], Self]) -> Self:
+        """Refuse true and false where a number is wanted: pydantic takes them for 1 and 0."""
+        validated = handler(value)
+        if isinstance(value, Mapping):
+            for name, given in value.items():
+                if name in cls.model_fields and _is_number_for_boolean(given, getattr(validated, name, None)):
+                    raise FieldError(name, "must be a number, not true or false")
+        return validated
 
     @classmethod
     def descriptions(cls) -> dict[str, str]:
@@ -67,6 +80,17 @@ class Frozen(BaseModel):
         differ = self.changed().keys() - nested.keys()
         plain = self.model_dump(mode="json", include=differ)
         return {**{name: plain[name] for name in differ}, **nested}
+
+
+def _is_number_for_boolean(given: Any, validated: Any) -> bool:
+    """Return whether a number, alone or in a list or mapping, was made of a boolean."""
+    if isinstance(given, bool | np.bool_):
+        return isinstance(validated, Number) and not isinstance(validated, bool)
+    if isinstance(given, list | tuple) and isinstance(validated, list | tuple):
+        return any(map(_is_number_for_boolean, given, validated))
+    if isinstance(given, Mapping) and isinstance(validated, Mapping):
+        return any(_is_number_for_boolean(item, validated.get(key)) for key, item in given.items())
+    return False
 
 
 @functools.cache

@@ -1,7 +1,9 @@
 """Files of the user's, read within bounds: no pipe that nobody writes to, no device that never ends."""
 
+import csv
 import errno
 import stat
+from collections.abc import Iterator
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -31,3 +33,19 @@ def content(path: Path, limit: int = MOST_BYTES) -> bytes:
 def text(path: Path, encoding: str = "utf-8") -> str:
     r"""Return the text in a regular file, lines ended by `\n`; raise UnicodeDecodeError for other content."""
     return TextIOWrapper(BytesIO(content(path)), encoding).read()
+
+
+def rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row of a CSV file that is not empty; a byte order mark is skipped.
+
+    Raises:
+        ValueError: A row cannot be read, such as for a cell above 131,072 characters.
+    """
+    table = csv.reader(data.decode("utf-8-sig", "replace").splitlines())
+    try:
+        for line, row in enumerate(table, 1):
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                yield line, cells
+    except csv.Error as error:
+        raise ValueError(f"line {table.line_num}: {error}") from None

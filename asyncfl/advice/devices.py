@@ -142,13 +142,13 @@ def read(path: Path) -> Presence | DeviceCapacity | None:
     sample = next(iter(records.values())) if isinstance(records, dict) and records else None
     keys = sample.keys() if isinstance(sample, dict) else set()
     if first == b"{" and "messages" in keys:
-        return _flash(records)
+        return _flash(path, records)
     if first != b"{" and {"active", "inactive", "finish_time"} <= keys:
         _compare(path, content, BEHAVIOUR)
-        return _behaviour(records)
+        return _behaviour(path, records)
     if first != b"{" and {"computation", "communication"} <= keys:
         _compare(path, content, CAPACITY)
-        return _capacity(records)
+        return _capacity(path, records)
     raise UserError(
         f"{path}: is neither {BEHAVIOUR.name} (active, inactive and finish_time of each client) nor "
         f"{CAPACITY.name} (computation and communication) nor FLASH's JSON (messages)"
@@ -184,16 +184,16 @@ def _compare(path: Path, content: bytes, published: Published) -> None:
         )
 
 
-def _presence(name: str, records: Iterable[tuple[int, list[tuple[int, int]]] | None]) -> Presence:
+def _presence(path: Path, name: str, records: Iterable[tuple[int, list[tuple[int, int]]] | None]) -> Presence:
     """Return the presence of clients, without those that have none."""
     every = list(records)
     clients = [client for client in every if client is not None]
     if not clients:
-        raise UserError(f"{name}: has no client that is ever present")
+        raise UserError(f"{path}: {name}: has no client that is ever present")
     return Presence(name, clients, len(every) - len(clients))
 
 
-def _behaviour(records: Mapping[Any, Any]) -> Presence:
+def _behaviour(path: Path, records: Mapping[Any, Any]) -> Presence:
     """Return when FedScale's clients are active: from active[i] to inactive[i], modulo finish_time."""
 
     def client(record: Any) -> tuple[int, list[tuple[int, int]]] | None:
@@ -208,10 +208,10 @@ def _behaviour(records: Mapping[Any, Any]) -> Presence:
         spells = [(begin, end) for begin, end in spells if begin < end]
         return (period, spells) if spells else None
 
-    return _presence(BEHAVIOUR.name, map(client, records.values()))
+    return _presence(path, BEHAVIOUR.name, map(client, records.values()))
 
 
-def _capacity(records: Mapping[Any, Any]) -> DeviceCapacity:
+def _capacity(path: Path, records: Mapping[Any, Any]) -> DeviceCapacity:
     pairs = []
     for record in records.values():
         try:
@@ -221,12 +221,12 @@ def _capacity(records: Mapping[Any, Any]) -> DeviceCapacity:
         if all(0 < value < float("inf") for value in pair):
             pairs.append(pair)
     if not pairs:
-        raise UserError(f"{CAPACITY.name}: has no client with two numbers above 0")
+        raise UserError(f"{path}: {CAPACITY.name}: has no client with two numbers above 0")
     computation, communication = map(list, zip(*pairs, strict=True))
     return DeviceCapacity(computation, communication, len(records) - len(pairs))
 
 
-def _flash(records: Mapping[Any, Any]) -> Presence:
+def _flash(path: Path, records: Mapping[Any, Any]) -> Presence:
     """Return when FLASH's phones are locked, charging and on Wi-Fi, modulo the length of their record."""
 
     def client(record: Any) -> tuple[int, list[tuple[int, int]]] | None:
@@ -244,7 +244,7 @@ def _flash(records: Mapping[Any, Any]) -> Presence:
                 spells.append((0, start + end - begin - period))
         return (period, spells) if spells else None
 
-    return _presence("FLASH's states", map(client, records.values()))
+    return _presence(path, "FLASH's states", map(client, records.values()))
 
 
 def _messages(text: str) -> Iterator[tuple[int, str]]:

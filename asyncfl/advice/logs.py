@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 500_000_000
-DONE = ("done", "ok", "success", "succeeded", "successful", "complete", "completed", "finished", "true", "1")
+DONE = ("done", "ok", "success", "succeeded", "successful", "complete", "completed", "finished", "true")
 DIGITS = 6  # of a length, after the point
+MAX_LENGTH = 1e12  # of a job, in the unit of the log: 30,000 years of seconds
+MAX_START = 1e19  # of numbers: times since 1970 in nanoseconds are below
 # A gap between two jobs of a client that is longer than LONG times its median time from job to job is an
 # absence. Exponential gaps spend less than RARE of the time in such ones: absences are inferred above that.
 LONG, RARE = 10, 0.01
@@ -120,6 +122,11 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
 
     leave_out(client.isna() | (client == ""), "without a client")
     leave_out(timed["length"].isna() | timed["length"].isin([inf]), "without a time that can be read")
+    if columns.start:
+        leave_out(
+            timed["start"].isna() | (timed["start"].abs() > MAX_START), "without a time that can be read"
+        )
+    leave_out(timed["length"] > MAX_LENGTH, f"with a length above {MAX_LENGTH:g}")
     timed = timed.assign(client=client)[reasons.isna()]  # failed jobs, too, show that a client was there
     if columns.status:
         leave_out(~_is_done(path, table[columns.status], columns.done), "that did not finish")
@@ -188,6 +195,11 @@ def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     stamps = start is not None and pd.api.types.is_datetime64_any_dtype(start)
     if columns.duration:
         length = values[columns.duration]
+        if pd.api.types.is_datetime64_any_dtype(length):
+            raise UserError(
+                f"{path}: column '{columns.duration}' holds dates, not lengths: name a column of lengths, or "
+                "--start COL and --end COL"
+            )
     else:
         assert columns.start and columns.end
         if stamps != pd.api.types.is_datetime64_any_dtype(values[columns.end]):
@@ -211,7 +223,12 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
 
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return column
-    numbers = pd.to_numeric(column, errors="coerce")
+    if pd.api.types.is_bool_dtype(column):
+        raise UserError(f"{path}: column '{name}' holds true and false, neither numbers nor dates")
+    try:
+        numbers = pd.to_numeric(column, errors="coerce")
+    except (TypeError, ValueError, ArithmeticError) as error:  # of lists, say, in a parquet file
+        raise UserError(f"{path}: column '{name}' holds neither numbers nor dates: {error}") from None
     if numbers.notna().any() and 2 * numbers.notna().sum() >= column.notna().sum():  # not a 0 among dates
         return numbers
     moments = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
@@ -225,6 +242,8 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
 
 def _same_zones(path: Path, ends: pd.DataFrame) -> None:
     """Raise UserError where one end of a job has a time zone and the other none: its length is not known."""
+    if ends.empty:
+        return
     zoned = ends.astype("string").apply(lambda column: column.str.strip().str.contains(ZONED))
     for name, other in (ends.columns, ends.columns[::-1]):
         if (zoned[name] & ~zoned[other]).any():
@@ -249,7 +268,15 @@ def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]
 
 def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Series[bool]:
     """Whether each row's status is that of a finished job."""
+    import pandas as pd
+
     text = status.astype("string").str.strip().str.casefold()
+    if not done and pd.to_numeric(text.dropna(), errors="coerce").notna().any():
+        values = ", ".join(f"'{value}'" for value in text.dropna().unique()[:6])
+        raise UserError(
+            f"{path}: column '{status.name}' holds numbers, {values}: name that of finished jobs with "
+            "--done, such as 0 for exit codes"
+        )
     finished = text.isin([value.casefold() for value in done or DONE])
     if not finished.any():
         values = ", ".join(f"'{value}'" for value in text.dropna().unique()[:6])

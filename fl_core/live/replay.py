@@ -18,6 +18,8 @@ from fl_core.schema import TIME, Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
+JOBS_READ = (Name.CLIENT, Name.JOB, Name.ARRIVED, Name.STEPS)
+EVENTS_READ = (TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION, Name.MODEL)
 ROUNDING = 1e-5  # of a model's length, which float32 may lose where kernels differ
 
 Columns = Mapping[str, Sequence[Any]]
@@ -25,6 +27,10 @@ Columns = Mapping[str, Sequence[Any]]
 
 class EndOfLogError(Exception):
     """A log ends before the budget of its run is spent."""
+
+
+class InvalidLogError(ValueError):
+    """A log that is damaged, or not of the run; the message names the table and the column."""
 
 
 class Recorded(Service):
@@ -65,6 +71,8 @@ class Recorded(Service):
         self.state.serving += job.waits
         job.waits = False
         steps = self.arrivals.get((job.client, job.index), (0, job.steps))[1]
+        if steps > job.steps:
+            raise InvalidLogError(f"jobs: column {Name.STEPS} is {steps}, and the job has {job.steps}")
         if steps != job.steps:
             self.state.wasted += job.delta is not None
             job.steps = steps
@@ -115,11 +123,19 @@ def replay(
         jobs: Table JOBS of `fl_core.schema`, by column.
         events: Table EVENTS, by column.
         model: The last model [d].
+
+    Raises:
+        InvalidLogError: The log is damaged.
     """
+    _must_be_numbers(jobs, "jobs", JOBS_READ, optional=(Name.ARRIVED,))
+    _must_be_numbers(events, "events", EVENTS_READ, optional=(Name.CLIENT, Name.STALENESS))
+    _must_be_numbers({Name.MODEL: model}, "model", (Name.MODEL,), finite=False)
     simulation, again = Simulation(experiment, service=Recorded(jobs, events)), RunLog()
     with suppress(EndOfLogError):  # then events are missing
         for event in simulate(simulation):
             again.see(event, simulation)
+    if len(model) != simulation.world.d:
+        raise InvalidLogError(f"model: has {len(model):,} numbers, and the run's has {simulation.world.d:,}")
     error = _error(simulation.server.model.double().numpy(), np.asarray(model))
     return Comparison(
         events=len(again.events[TIME]),
@@ -127,6 +143,36 @@ def replay(
         bit_for_bit=list(events[Name.MODEL]) == list(again.events[Name.MODEL]) and error == 0,
         error=error,
     )
+
+
+def _must_be_numbers(
+    table: Columns, name: str, columns: Sequence[str], optional: Sequence[str] = (), *, finite: bool = True
+) -> None:
+    """Raise InvalidLogError unless the columns are there, of one length, with numbers of 0 or more.
+
+    Args:
+        table: A table by column.
+        name: The table's name.
+        columns: Those that are needed.
+        optional: Those whose cells may be empty.
+        finite: Whether numbers below 0, infinite ones and NaN are refused.
+    """
+    for column in columns:
+        values = table.get(column)
+        if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+            raise InvalidLogError(f"{name}: no column {column}")
+        if len(values) != len(table[columns[0]]):
+            raise InvalidLogError(
+                f"{name}: column {column} has {len(values):,} rows of {len(table[columns[0]]):,}"
+            )
+        for row, value in enumerate(values, 1):
+            if value is None and column in optional:
+                continue
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or (finite and not 0 <= value < inf):
+                raise InvalidLogError(
+                    f"{name}, row {row}: column {column} is {value!r}, no number of 0 or more"
+                )
 
 
 def _error(replayed: np.ndarray, live: np.ndarray) -> float:

@@ -4,7 +4,6 @@ A first row without a number is a header, and skipped. Clients are numbers from 
 text, such as a phone's serial number, all are numbered in order of first appearance.
 """
 
-import csv
 import functools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,14 +97,17 @@ def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> by
 
 def rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and the cells of each row that is neither empty nor a header."""
-    table = csv.reader(data.decode("utf-8-sig", "replace").splitlines())
     try:
-        for line, row in enumerate(table, 1):
-            cells = [cell.strip() for cell in row]
-            if any(cells) and (line > 1 or any(map(_is_number, cells))):
+        for line, cells in reading.rows(data):
+            if line == 1 and not cells[0]:
+                raise ValueError(
+                    "line 1: the first column has no name. Write a table without its index, in pandas with "
+                    "index=False"
+                )
+            if line > 1 or any(map(_is_number, cells)):
                 yield line, cells
-    except csv.Error as error:
-        raise ValueError(f"trace file {path}, line {table.line_num}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"trace file {path}, {error}") from None
 
 
 @functools.lru_cache(maxsize=4)

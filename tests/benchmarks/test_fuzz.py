@@ -1,6 +1,6 @@
 """Whatever stands in a file or on the command line: it is read, or refused in clear lines; never a traceback.
 
-`pytest -m slow tests/benchmarks/test_fuzz.py` tries 23,000; figures in docs/reliability.md.
+`pytest -m slow tests/benchmarks/test_fuzz.py` tries 27,000; figures in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mutations import TOKENS, changed, faults, spliced, splices
 
+from asyncfl.advice import devices, logs
 from asyncfl.claims import files, plan
 from asyncfl.cli import main
 from benchmarks import yaml_io
@@ -104,16 +106,23 @@ def few_runs() -> bytes:
 NAMING = """name: naming
 seeds: 1
 problem: {{name: digits, clients: 3, partition: {partition}}}
-timing: {{durations: {durations}}}
+timing: {{durations: {durations}, availability: {availability}, network: {network}}}
 budget: {{updates: 5}}
 strategies: [asgd, {{name: fedbuff, buffer: 2, local: {{name: prox, mu: 0.1}}}}, fedfix]
 """
 
 
-def naming(folder: Path, partition: str = "iid", durations: str = "fixed") -> Path:
+def naming(
+    folder: Path,
+    partition: str = "iid",
+    durations: str = "fixed",
+    availability: str = "always",
+    network: str = "{}",
+) -> Path:
     """A suite that names a file beside it."""
     path = folder / "naming.yaml"
-    path.write_text(NAMING.format(partition=partition, durations=durations))
+    named = {"partition": partition, "durations": durations, "availability": availability, "network": network}
+    path.write_text(NAMING.format(**named))
     return path
 
 
@@ -156,6 +165,35 @@ def tuned_values() -> bytes:
         ("suite", "objective", "metric", "direction", "judged_on", "budget", "sampler"), "naming"
     )
     return text_of({**words, "trials": 1, "seeds": [1000], "versions": {}, "tuned": entries})
+
+
+def linked(path: Path) -> None:
+    law = f"{{name: column, path: '{path}', column: rate}}"
+    expand(naming(path.parent, network=f"{{uplink: {law}}}"))
+
+
+def present(path: Path) -> None:
+    expand(naming(path.parent, availability=f"{{name: trace, path: '{path}'}}"))
+
+
+def logged(path: Path) -> None:
+    columns = logs.Columns("device", start="began", end="ended", status="state")
+    for asked in (
+        columns,
+        logs.Columns("device", duration="seconds"),
+        logs.Columns("device", "began", None, "seconds"),
+    ):
+        log = logs.read(path, asked)
+        assert log.jobs["length"].between(0, logs.MAX_LENGTH).all()
+        assert log.absences is None or isfinite(log.absences.away)
+
+
+def of_phones(path: Path) -> None:
+    phones = devices.read(path)
+    if isinstance(phones, devices.Presence):
+        assert list(phones.described(path))
+    elif phones is not None:
+        assert phones.steps(20).clients
 
 
 def json_of(document: Any) -> bytes:
@@ -208,6 +246,46 @@ KINDS = {
         json.loads,
         json_of,
         1_000,
+    ),
+    "links": Kind(
+        linked,
+        [b"device,rate\na,0.5\nb,1/3\nc,1.25\n", b"rate\n2.5\n3\n100\n"],
+        "f.csv",
+        csv_read,
+        csv_of,
+        1_000,
+    ),
+    "presence": Kind(
+        present,
+        [b"client,from,to\n0,0,5\n1,2.5,8\n2,1,3\n", b"a,0,5,10\nb,1,2,10\nb,4,6,10\nc,0,10,10\n"],
+        "f.csv",
+        csv_read,
+        csv_of,
+        1_000,
+    ),
+    "log": Kind(
+        logged,
+        [
+            b"device,began,ended,seconds,state\na,1,2.5,1.5,done\nb,0,8,8,ok\na,4,5,1,failed\n",
+            b"device,began,ended,seconds,state\na,2026-01-31 12:00:05,2026-01-31 12:01:05,60,done\n",
+        ],
+        "f.csv",
+        csv_read,
+        csv_of,
+        1_500,
+    ),
+    "phones": Kind(
+        of_phones,
+        [
+            (
+                b'{"p1": {"messages": "2020-02-03 04:05:06\\tbattery_charged_on\\n'
+                b'2020-02-03 04:05:07\\tscreen_lock\\n2020-02-03 04:05:08\\twifi\\n2020-02-03 05:05:06\\tscreen_unlock\\n"}}'
+            )
+        ],
+        "f.json",
+        json.loads,
+        json_of,
+        500,
     ),
 }
 QUICK = 60

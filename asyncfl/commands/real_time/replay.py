@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,8 +82,8 @@ def of_file(path: Path) -> Comparison:
             return SavedRun.unpack(path.read_bytes()).replay()
     except ValidationError as error:
         raise _invalid(str(path), error) from None
-    except (OSError, ValueError, TypeError, KeyError, struct.error) as error:
-        raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from None
+    except Exception as error:  # a damaged log may lead the simulation anywhere
+        raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from error
 
 
 def runs(name: str, store: Store) -> list[Entry]:
@@ -136,7 +135,10 @@ def replayed(entry: Entry, store: Store) -> Comparison:
         {str(name): column.tolist() for name, column in frame.where(frame.notna(), None).items()}
         for frame in frames
     )
-    return replay(experiment, jobs, events, model[Name.MODEL])
+    try:
+        return replay(experiment, jobs, events, model.get(Name.MODEL, []))
+    except Exception as error:  # a damaged log may lead the simulation anywhere
+        raise UserError(f"run {entry.run_id} cannot be replayed: {summarised(error)}") from error
 
 
 def _invalid(run: str, error: ValidationError) -> UserError:

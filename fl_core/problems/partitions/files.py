@@ -1,6 +1,5 @@
 """A partition read from a file: client → indices into the training data, as JSON or CSV."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any, ClassVar
@@ -85,10 +84,12 @@ class PartitionFile(Partition):
             raise ValueError(
                 f"partition file {self.path}: the content is not the one described, of digest {self.digest}"
             )
-        text = content.decode(errors="replace")
         try:
-            return _rows(text) if self.path.suffix.lower() == ".csv" else _lists(json.loads(text))
-        except (ValueError, TypeError, RecursionError, csv.Error) as error:
+            if self.path.suffix.lower() == ".csv":
+                return _rows(content)
+            text = content.decode("utf-8-sig", errors="replace")
+            return _lists(json.loads(text, object_pairs_hook=_without_duplicates))
+        except (ValueError, TypeError, RecursionError) as error:
             reason = " ".join(str(error).split())
             raise ValueError(
                 f"partition file {self.path}: neither JSON lists of indices nor CSV rows of client,index "
@@ -105,17 +106,44 @@ def _content(path: Path) -> bytes:
 
 def _lists(content: Any) -> dict[int, list[int]]:
     pairs = content.items() if isinstance(content, dict) else enumerate(content)
-    return {int(client): [_whole(index) for index in indices] for client, indices in pairs}
+    clients = [(int(client), indices) for client, indices in pairs]  # "7" and "07" are one client
+    return _without_duplicates(
+        [(client, [_whole(index) for index in indices]) for client, indices in clients]
+    )
 
 
-def _rows(text: str) -> dict[int, list[int]]:
+def _without_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a JSON object's members as a dict; raise ValueError where two have one key."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"client {next(key for key in keys if keys.count(key) > 1)} stands there twice")
+    return members
+
+
+def _rows(content: bytes) -> dict[int, list[int]]:
     parts: dict[int, list[int]] = {}
-    for number, row in enumerate(csv.reader(text.splitlines())):
-        if not any(row) or (number == 0 and not row[0].strip().isdigit()):
-            continue
-        client, index = row
-        parts.setdefault(int(client), []).append(int(index))
+    for line, cells in reading.rows(content):
+        try:
+            client, index = (_integer(cell) for cell in cells)
+        except ValueError as error:
+            if line == 1 and not any(map(_is_number, cells)):  # a header
+                continue
+            raise ValueError(f"line {line}: {error}") from None
+        parts.setdefault(client, []).append(index)
     return parts
+
+
+def _is_number(cell: str) -> bool:
+    return cell.lstrip("+-")[:1].isdigit()
+
+
+def _integer(cell: str) -> int:
+    """Return a whole number; pandas writes it as 3.0 where a row of the column is empty."""
+    whole, point, zeros = cell.partition(".")
+    if point and zeros.strip("0"):
+        raise ValueError(f"{cell} is no index")
+    return int(whole)
 
 
 def _whole(index: Any) -> int:

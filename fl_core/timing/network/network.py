@@ -46,7 +46,10 @@ class Network(Frozen):
         law, field = (self.downlink, "downlink") if way is Way.DOWN else (self.uplink, "uplink")
         rates = (inf,) * n if law is None else checked(law, n, seed, "rates")
         if min(rates) <= 0:
-            raise FieldError(field, "a link of 0 Mbit/s lets nothing through; rates are above 0")
+            raise FieldError(
+                field,
+                f"{law.label() if law else field}: a link of 0 Mbit/s sends nothing; rates are above 0",
+            )
         return rates
 
     def capacity(self, way: Way) -> Fraction | float:

@@ -1,6 +1,5 @@
 """How links differ from client to client: one number for each, the same for all strategies."""
 
-import csv
 from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Rational
@@ -182,16 +181,27 @@ class Column(PerClient):
         content = _content(self.path)
         if keys.digest(content) != self.digest:
             raise FieldError("path", f"{self.path} is not the file described, of digest {self.digest}")
-        rows = list(csv.DictReader(content.decode("utf-8-sig", "replace").splitlines()))
+        try:
+            (_, header), *rows = reading.rows(content)
+        except ValueError as error:
+            reason = error if content.strip() else "is empty"
+            raise FieldError("path", f"{self.path}: {reason}") from None
         if len(rows) < n:
             raise FieldError("path", f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}")
-        if self.column not in rows[0]:
-            raise FieldError("column", f"{self.path} has no '{self.column}'; it has {', '.join(rows[0])}")
-        return tuple(self._number(line, row[self.column]) for line, row in enumerate(rows[:n], 2))
+        if self.column not in header:
+            raise FieldError("column", f"{self.path} has no '{self.column}'; it has {', '.join(header)}")
+        place = header.index(self.column)
+        return tuple(self._number(line, cells, place, len(header)) for line, cells in rows[:n])
 
-    def _number(self, line: int, cell: str | None) -> Fraction:
+    def _number(self, line: int, cells: list[str], place: int, columns: int) -> Fraction:
+        """Return the number of a row; raise FieldError if there is none."""
+        if len(cells) != columns:
+            raise FieldError(
+                "path", f"{self.path}, line {line}: has {many(len(cells), 'cell')}, not {columns}"
+            )
+        cell = cells[place]
         try:
-            number = exact((cell or "").strip())
+            number = exact(cell)
         except ValueError:
             number = Fraction(-1)
         if number < 0:
