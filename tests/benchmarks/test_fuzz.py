@@ -279,7 +279,8 @@ KINDS = {
         [
             (
                 b'{"p1": {"messages": "2020-02-03 04:05:06\\tbattery_charged_on\\n'
-                b'2020-02-03 04:05:07\\tscreen_lock\\n2020-02-03 04:05:08\\twifi\\n2020-02-03 05:05:06\\tscreen_unlock\\n"}}'
+                b"2020-02-03 04:05:07\\tscreen_lock\\n"
+                b'2020-02-03 04:05:08\\twifi\\n2020-02-03 05:05:06\\tscreen_unlock\\n"}}'
             )
         ],
         "f.json",

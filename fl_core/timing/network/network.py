@@ -7,7 +7,7 @@ from math import inf
 
 from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.timing.network.link import GRAIN, Rate
-from fl_core.timing.network.per_client import NumberOrLaw, checked
+from fl_core.timing.network.per_client import Constant, NumberOrLaw, checked
 
 MBIT = 125_000  # bytes
 
@@ -46,10 +46,8 @@ class Network(Frozen):
         law, field = (self.downlink, "downlink") if way is Way.DOWN else (self.uplink, "uplink")
         rates = (inf,) * n if law is None else checked(law, n, seed, "rates")
         if min(rates) <= 0:
-            raise FieldError(
-                field,
-                f"{law.label() if law else field}: a link of 0 Mbit/s sends nothing; rates are above 0",
-            )
+            where = "" if law is None or isinstance(law, Constant) else f"{law.label()}: "
+            raise FieldError(field, f"{where}a link of 0 Mbit/s lets nothing through; rates are above 0")
         return rates
 
     def capacity(self, way: Way) -> Fraction | float:
