@@ -178,9 +178,9 @@ def _held(estimate: Paired, band: Band, level: float) -> Look:
         edges = [most]
     else:
         edges = [edge for edge in band if edge is not None]
-    found = None if isnan(estimate.mean) else estimate.mean
+    mean = None if isnan(estimate.mean) else estimate.mean
     return Look(
-        Verdict("undecided", found, estimate.low, estimate.high, estimate.n, level),
+        Verdict("undecided", mean, estimate.low, estimate.high, estimate.n, level),
         {"side": _sides(estimate, band)},
         needed=partial(_to_decide, estimate, (edges,)),
         lean=_lean(estimate, band),
@@ -316,8 +316,8 @@ def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
     """A claim that needs no runs: equal to what is printed, or in a band; no test."""
     if not numbers:
         return Verdict("not run")
-    found = next(iter(numbers.values())) if len(numbers) == 1 else nan
-    shown = Verdict("reported", None if isnan(found) else found)
+    value = next(iter(numbers.values())) if len(numbers) == 1 else nan
+    shown = Verdict("reported", None if isnan(value) else value)
     if isinstance(claim, Exact):
         return _exact(flat(claim.printed), numbers, shown)
     if not isinstance(claim, Value):
@@ -326,8 +326,8 @@ def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
         least, most = (
             inf * sign if edge is None else edge for sign, edge in zip((-1, 1), claim.band, strict=True)
         )
-        return replace(shown, word="confirmed" if least <= found <= most else "refuted")
-    near = abs(found - float(claim.printed or nan)) <= claim.rounding
+        return replace(shown, word="confirmed" if least <= value <= most else "refuted")
+    near = abs(value - float(claim.printed or nan)) <= claim.rounding
     remark = f"printed {claim.printed} ± {short(claim.rounding)}"
     return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
 

@@ -26,9 +26,9 @@ def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
     by_file: dict[str, list[tuple[Reading, float, float]]] = {}
     for reading in readings:
         claim = reading.claim
-        found = reading.verdict.found
+        value = reading.verdict.found
         if reading.ran and claim.table and isinstance(claim, Value) and claim.printed is not None:
-            away = (nan if found is None else found) - float(claim.printed)
+            away = (nan if value is None else value) - float(claim.printed)
             by_file.setdefault(claim.table, []).append((reading, away, claim.allowed))
     return [
         PrintedTable(
