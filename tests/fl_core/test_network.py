@@ -9,6 +9,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -67,6 +68,45 @@ def test_without_limits_a_network_changes_nothing(name: str, away: Any) -> None:
     where = scenario(["1", "11/15", "7/15", "2"], centres=CENTRES, noise=0.2, availability=away, updates=60)
     strategy = {"name": name, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
     assert trail(linked(where), strategy) == trail(where, strategy)
+
+
+@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize(
+    ("budget", "times"),
+    [
+        ({"time": 30}, [1, 2, 3, 5]),  # a clock of whole units, which the network makes one of millionths
+        pytest.param({"time": 20}, ["1/3", "2/7", 1, "5/6"], marks=pytest.mark.slow),
+        pytest.param({"updates": 999, "bytes": 1000}, [1, 2, 3, 5], marks=pytest.mark.slow),
+        pytest.param({"updates": 40}, [2, 2, 1, 1], marks=pytest.mark.slow),
+    ],
+    ids=["time", "fractions", "bytes", "ties"],
+)
+def test_a_network_that_takes_no_time_changes_no_result(name: str, budget: Any, times: list[Any]) -> None:
+    """Status, curve with all its clocks, arrivals and what is known of clients, bit for bit.
+
+    The surrogate's metrics (sp/*) are left out: how often a client takes part has no formula with a network.
+    """
+    where = scenario(times, centres=CENTRES, noise=0.2, evaluations=13, **budget)
+    fields = {"period": "3/2", "allotted": "3/2", "trials": 5, "concurrency": 3}
+    kind = Strategy.members()[name].model_fields
+    given = {
+        field: value
+        for field, value in fields.items()
+        if field in kind and kind[field].annotation is not NoneType
+    }
+    strategy = {"name": name, **given, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
+    experiment = Experiment.model_validate({"scenario": where, "strategy": strategy, "seed": 7})
+    record = run(experiment)
+    linked_one = run(experiment.model_copy(update={"scenario": linked(where, latency=0)}))
+    assert len(record.curve) > 2
+    assert (linked_one.status, linked_one.reason) == (record.status, record.reason)
+    plain, linked_curve = (
+        [{key: value for key, value in row.items() if not key.startswith("sp/")} for row in one.curve]
+        for one in (record, linked_one)
+    )
+    assert linked_curve == plain
+    assert linked_one.arrivals == record.arrivals
+    assert {column: linked_one.clients[column] for column in record.clients} == record.clients
 
 
 def test_without_a_network_a_description_is_as_before() -> None:
@@ -406,7 +446,7 @@ def test_a_download_that_ends_earlier_ends_no_upload(rate: int, arrival: float) 
 
 
 def test_bytes_at_a_time_mark_are_those_complete_by_then() -> None:
-    """Client 0's jobs are downloaded from 0, 12, 24 and 36 on for 1, and arrive after 2; client 1's does not."""
+    """Client 0's jobs are downloaded for 1 from 0, 12, 24 and 36 on, and arrive after 2."""
     where = linked(scenario([1, 40], time=40, evaluations=8), downlink=ONE)
     strategy = Strategy.model_validate({"name": "fedfix", "period": 12})
     curve = run(Experiment(scenario=where, strategy=strategy)).curve

@@ -79,7 +79,7 @@ class Link:
         if transfer.goal is not None:
             return max(0, transfer.goal - self.given)
         if transfer.rate == inf:
-            return 0
+            return 0 if self.now > transfer.since else transfer.left
         return max(0, transfer.left - int(transfer.rate) * (self.now - transfer.since))
 
     def _add(self, client: int, rate: Rate, left: int, shares: bool) -> None:

@@ -82,7 +82,7 @@ class PlainNetwork:
 
     def move(self, tick: int) -> None:
         """Let bytes flow until a tick."""
-        for way, lefts in self.left.items():
+        for way, lefts in self.left.items() if tick > self.now else ():
             for client, speed in self.speeds(way).items():
                 gone = lefts[client] if speed is None else speed * (tick - self.now)
                 lefts[client] = max(Fraction(0), lefts[client] - gone)
