@@ -9,10 +9,14 @@ from fl_core.arrangements.arrangement import Arrangement
 from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.text import many
+from fl_core.timing import traces
 from fl_core.timing.availability import Always, Availability
 from fl_core.timing.durations import Durations, means
 from fl_core.timing.network.network import Network
+from fl_core.timing.network.per_client import Column, TraceClients
+from fl_core.timing.presence import Trace as PresenceTrace
 from fl_core.timing.speeds import Fixed
+from fl_core.timing.speeds import Trace as DurationTrace
 
 
 class Timing(Frozen):
@@ -22,6 +26,29 @@ class Timing(Frozen):
     availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
     network: Network | None = None  # the links over which models and updates travel; none: in no time
     unit: Length = Fraction(1)  # seconds in a unit of virtual time, for what is in Mbit/s or seconds
+
+    @model_validator(mode="after")
+    def _files_have_the_same_clients(self) -> Self:
+        """Join columns of links by the ids of the trace; refuse two traces that name clients differently."""
+        traced = [
+            TraceClients(law.path, law.digest, law.clients == "random")
+            for law in (self.durations, self.availability)
+            if isinstance(law, DurationTrace | PresenceTrace)
+        ]
+        if len(traced) > 1:
+            first, second = (traces.ids(trace.path, trace.digest) for trace in traced)
+            named = not all(map(str.isdecimal, [*first, *second]))
+            if named and (first != second or traced[0].drawn != traced[1].drawn):
+                raise FieldError(
+                    "availability",
+                    f"{traced[1].path} and {traced[0].path} name other clients, or the same in another order,"
+                    " or only one of them is drawn from: give both the same ids in the same order",
+                )
+        links = self.network and (self.network.downlink, self.network.uplink, self.network.latency)
+        for law in links or ():
+            if traced and isinstance(law, Column):
+                law.join(traced[0])
+        return self
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""

@@ -112,12 +112,12 @@ class DeviceCapacity:
 
     def write_links(self, links: Path) -> None:
         """Write the rate of each client's link, down and up; a kbit has 1024 bits in FedScale's rule."""
-        rates = (f"{rate * 1024 / 1e6:.6g}\n" for rate in self.communication)
-        write_once(links, f"{RATE}\n{''.join(rates)}")
+        rates = (f"{client},{rate * 1024 / 1e6:.6g}\n" for client, rate in enumerate(self.communication))
+        write_once(links, f"client,{RATE}\n{''.join(rates)}")
 
     def timing(self, trace: Path, links: Path) -> dict[str, Any]:
         """Return the timing as a suite writes it, with a trace and links that were written."""
-        rate = {"name": "column", "path": str(links), "column": RATE}
+        rate = {"name": "column", "path": str(links), "column": RATE, "client": "client"}
         return {
             "durations": {"name": "trace", "path": str(trace), "per_step": True},
             "network": {"downlink": rate, "uplink": rate},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from math import inf
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import UserError
 from fl_core import reading
 from fl_core.text import listed, many, nearest
+from fl_core.timing import traces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,7 @@ class Absences:
 
 @dataclass(frozen=True, eq=False)
 class JobLog:
-    """The jobs of a log; clients are numbered in order of first appearance."""
+    """The jobs of a log; clients keep the ids that the log has."""
 
     rows: int  # of the file
     left_out: Mapping[str, int]  # why → rows
@@ -136,14 +137,30 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
         raise UserError(f"{path}: has no job: {counts(_by_reason(reasons))}")
     if columns.start:
         kept = kept.sort_values("start", kind="stable")
-    numbers, _ = pd.factorize(kept["client"])
+    _check_ids(path, kept["client"].unique())
     return JobLog(
         rows=len(table),
         left_out=_by_reason(reasons),
-        jobs=pd.DataFrame({"client": numbers, "length": kept["length"].round(DIGITS).to_numpy()}),
+        jobs=pd.DataFrame(
+            {"client": kept["client"].to_numpy(), "length": kept["length"].round(DIGITS).to_numpy()}
+        ),
         absences=_absences(timed, gap) if columns.start else None,
         seconds=bool(timed.attrs["seconds"]),
     )
+
+
+def _check_ids(path: Path, clients: Iterable[str]) -> None:
+    """Raise UserError for ids that a trace cannot have, or that are one number, such as 7 and 07."""
+    seen: dict[str, str] = {}
+    for client in clients:
+        if client.startswith("-") or not client.isprintable():
+            raise UserError(
+                f"{path}: client {client!r}: ids must not begin with '-' or hold control characters"
+            )
+        if (other := seen.setdefault(traces.normal_id(client), client)) != client:
+            raise UserError(
+                f"{path}: clients '{other}' and '{client}' are the same number; give them other ids"
+            )
 
 
 def names(path: Path) -> str:

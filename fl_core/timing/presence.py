@@ -19,8 +19,6 @@ from fl_core.timing.availability import NEVER, Absence, Availability, Spell, bet
 from fl_core.timing.clock import MICRO, Clock
 from fl_core.timing.laws import label
 
-MOST_BYTES = 200_000_000
-
 
 class Schedule(NamedTuple):
     """When a client is present, in ticks of MICRO."""
@@ -52,7 +50,7 @@ class Trace(Availability):
         path = info.data.get("path")
         if digest or path is None:
             return digest
-        digest = keys.digest(traces.content(path, limit=MOST_BYTES))
+        digest = keys.digest(traces.content(path, limit=traces.MOST_BYTES))
         schedules = _schedules(path, digest, info.data.get("period")).values()
         if info.data.get("shift") and not all(schedule.period for schedule in schedules):
             raise FieldError("shift", f"needs a 'period', since {path} has none")
@@ -92,7 +90,7 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
     """
     seen: dict[str, list[tuple[Spell, int | None]]] = defaultdict(list)
     given = None if period is None else Clock(MICRO).round(period)
-    for line, (client, *cells) in traces.rows(path, traces.content(path, digest, MOST_BYTES)):
+    for line, (client, *cells) in traces.rows(path, traces.content(path, digest, traces.MOST_BYTES)):
         try:
             begin, end, *own = (round(float(cell) / float(MICRO)) for cell in cells)
             lasts = own[0] if given is None and own else given

@@ -18,6 +18,7 @@ from fl_core.text import many
 
 T = TypeVar("T")  # what a file has of a client
 DIGITS = 18  # of a client's number; what is longer is a name
+MOST_BYTES = 200_000_000  # of a file, traces of presence included
 
 
 def digest(path: Path) -> str:
@@ -82,6 +83,34 @@ def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) 
                 f"from {min(recorded)} to {max(recorded)}, and 'clients: random' draws {n} of them"
             )
     return [recorded[client] for client in range(n)]
+
+
+def ids(path: Path, digest: str, n: int | None = None, seed: int | None = None) -> list[str]:
+    """Return the ids of a file's clients by their numbers, or those of the n clients that take part.
+
+    Args:
+        path: A trace of durations or of presence.
+        digest: The digest of its content.
+        n: The number of clients; None: all of the file.
+        seed: Draws n of the file's clients; see `of_clients`.
+
+    Raises:
+        ValueError: The file has another digest, or does not fit n clients.
+    """
+    named = _ids(path, digest)
+    every = [named[client] for client in sorted(named)]
+    return every if n is None else of_clients(path, named, n, seed)
+
+
+@functools.lru_cache(maxsize=4)
+def _ids(path: Path, digest: str) -> Mapping[int, str]:
+    found = {client: [client] for _, (client, *_) in rows(path, content(path, digest, MOST_BYTES))}
+    return {number: normal_id(spellings[0]) for number, spellings in numbered(found).items()}
+
+
+def normal_id(client: str) -> str:
+    """Return a client's id as it is compared: 7 and 07 are one client."""
+    return str(int(client)) if client.isdecimal() and len(client) <= DIGITS else client
 
 
 def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> bytes:

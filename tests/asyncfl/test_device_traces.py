@@ -11,9 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from pydantic import ValidationError
 
 from asyncfl.advice import devices
 from asyncfl.commands import trace
@@ -77,6 +79,57 @@ def test_fedscales_capacities_are_its_rule(tmp_path: Path) -> None:
         imported(path)
     with pytest.raises(UserError, match=r"--status: .* whose columns are known"):
         imported(path, "--batch", "20", "--status", "state")
+
+
+@pytest.mark.parametrize("drawn", ["random", "first"])
+@pytest.mark.parametrize("n", [50, 200])
+def test_every_device_of_a_log_keeps_its_own_uplink(tmp_path: Path, drawn: str, n: int) -> None:
+    """Links are in order of ids, the log of time; device k has jobs of length k + 1, and that rate."""
+    rng = np.random.default_rng(5)
+    order = rng.permutation(200)
+    jobs = "".join(f"dev-{k},{time},{time + k + 1}\n" for time, k in enumerate(order.tolist()))
+    (tmp_path / "jobs.csv").write_text(f"device,began,ended\n{jobs}")
+    rows = "".join(f"dev-{k},{k + 1}\n" for k in sorted(range(200), key=str))
+    (tmp_path / "links.csv").write_text(f"device,up\n{rows}dev-without-jobs,7\n")
+    said = imported(tmp_path / "jobs.csv", "--client", "device", "--start", "began", "--end", "ended").stdout
+    written = yaml.safe_load(said.partition("In a suite:")[2])["timing"]
+    links = {"name": "column", "path": str(tmp_path / "links.csv"), "column": "up", "client": "device"}
+    durations = written["durations"] | {"clients": drawn}
+    timing = Timing.model_validate({"durations": durations, "network": {"uplink": links}})
+    assert timing.network is not None
+    for seed in range(3):
+        assert timing.network.rates(Way.UP, n, seed) == timing.durations.means(n, seed)
+    again = Timing.model_validate(timing.model_dump(mode="json"))
+    assert again == timing and pickle.loads(pickle.dumps(timing)) == timing
+    with pytest.raises(ValidationError, match=r"name the column of .* with the ids of clients"):
+        Timing.model_validate({"durations": durations, "network": {"uplink": links | {"client": None}}})
+    (tmp_path / "links.csv").write_text(f"device,up\n{rows.replace('dev-17,', 'dev-x,')}")
+    timing = Timing.model_validate({"durations": durations, "network": {"uplink": links}})
+    assert timing.network is not None
+    with pytest.raises(ValueError, match=r"has no row for client 'dev-17' of .*jobs-trace.csv"):
+        timing.network.rates(Way.UP, 200, 0)
+
+
+@pytest.mark.parametrize("seen", ["b,0,5\na,0,5\n", "a,0,5\nc,0,5\n", "a,0,5\n"])
+def test_traces_that_name_clients_differently_are_refused(tmp_path: Path, seen: str) -> None:
+    """Numbered in order of appearance, b of one file would be a of the other."""
+    (tmp_path / "lengths.csv").write_text("a,1\nb,2\na,3\n")
+    durations = {"name": "trace", "path": tmp_path / "lengths.csv"}
+    presence = {"name": "trace", "path": tmp_path / "seen.csv", "period": 10}
+    (tmp_path / "seen.csv").write_text("a,0,5\nb,0,5\n")
+    Timing.model_validate({"durations": durations, "availability": presence})
+    with pytest.raises(ValidationError, match="only one of them is drawn from"):
+        Timing.model_validate({"durations": durations | {"clients": "random"}, "availability": presence})
+    (tmp_path / "seen.csv").write_text(seen)
+    with pytest.raises(ValidationError, match="name other clients, or the same in another order"):
+        Timing.model_validate({"durations": durations, "availability": presence})
+
+
+@pytest.mark.parametrize(("ids", "said"), [("-1,2", "must not begin with"), ("7,07", "are the same number")])
+def test_ids_that_a_trace_cannot_hold_are_refused(tmp_path: Path, ids: str, said: str) -> None:
+    (tmp_path / "jobs.csv").write_text("device,took\n" + "".join(f"{one},1\n" for one in ids.split(",")))
+    with pytest.raises(UserError, match=said):
+        imported(tmp_path / "jobs.csv", "--client", "device", "--duration", "took")
 
 
 def test_flashs_phones_are_present_while_locked_charging_and_on_wifi(tmp_path: Path) -> None:

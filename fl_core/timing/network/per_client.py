@@ -4,15 +4,24 @@ from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from fl_core import keys, reading
 from fl_core.parts import FieldError, Length, Part, Rate, Share, Time, exact
 from fl_core.streams import stream
 from fl_core.text import many, miscounted
+from fl_core.timing import traces
 from fl_core.timing.clock import MICRO
 from fl_core.timing.durations import on_unit
 from fl_core.timing.laws import chosen, label
@@ -162,20 +171,54 @@ class PhonesUp(Phones):
     up: ClassVar[bool] = True
 
 
+class TraceClients(NamedTuple):
+    """The clients of a trace file that take part in a run."""
+
+    path: Path
+    digest: str
+    drawn: bool  # anew for every seed; else the first ones
+
+    def ids(self, n: int, seed: int) -> list[str]:
+        """Return the ids of n clients."""
+        return traces.ids(self.path, self.digest, n, seed if self.drawn else None)
+
+
 class Column(PerClient):
-    """A column of a CSV file with a header and a row for each client, in order; further rows are left out."""
+    """A column of a CSV file with a header and a row for each client; further rows are left out.
+
+    Rows are in the order of the clients, or have their ids in the column `client`. These ids are those of the
+    trace of the same timing, if it has one.
+    """
 
     name: ClassVar[str] = "column"
 
     path: Path  # of the CSV file
     column: str  # as the header names it
+    client: str | None = None  # column of the clients' ids, as the header names it; None: rows are in order
     digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
+
+    _trace: TraceClients | None = PrivateAttr(None)
 
     @field_validator("digest")
     @classmethod
     def _identify(cls, digest: str, info: ValidationInfo) -> str:
         path = info.data.get("path")
         return digest if digest or path is None else keys.digest(_content(path))
+
+    def join(self, trace: TraceClients) -> None:
+        """Take the clients of a trace, by their ids.
+
+        Raises:
+            FieldError: Rows have no ids, and the clients of the trace are not the first rows in order.
+        """
+        if self.client is not None:
+            self._trace = trace
+        elif trace.drawn or not all(map(str.isdecimal, traces.ids(trace.path, trace.digest))):
+            raise FieldError(
+                "client",
+                f"name the column of {self.path} with the ids of clients: those of {trace.path} are drawn or "
+                "named, and rows in order would belong to other clients",
+            )
 
     def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
         content = _content(self.path)
@@ -188,10 +231,26 @@ class Column(PerClient):
             raise FieldError("path", f"{self.path}: {reason}") from None
         if len(rows) < n:
             raise FieldError("path", f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}")
-        if self.column not in header:
-            raise FieldError("column", f"{self.path} has no '{self.column}'; it has {', '.join(header)}")
+        for field, name in (("column", self.column), ("client", self.client)):
+            if name is not None and name not in header:
+                raise FieldError(field, f"{self.path} has no '{name}'; it has {', '.join(header)}")
         place = header.index(self.column)
-        return tuple(self._number(line, cells, place, len(header)) for line, cells in rows[:n])
+        if self.client is None:
+            return tuple(self._number(line, cells, place, len(header)) for line, cells in rows[:n])
+        by_id: dict[str, Fraction] = {}
+        for line, cells in rows:
+            number = self._number(line, cells, place, len(header))
+            client = traces.normal_id(cells[header.index(self.client)].strip())
+            if not client or client in by_id:
+                raise FieldError(
+                    "path", f"{self.path}, line {line}: client '{client}' is missing or repeated"
+                )
+            by_id[client] = number
+        wanted = list(by_id)[:n] if self._trace is None else self._trace.ids(n, seed)
+        if unknown := [client for client in wanted if client not in by_id]:
+            of_trace = f" of {self._trace.path}" if self._trace else ""
+            raise FieldError("path", f"{self.path} has no row for client '{unknown[0]}'{of_trace}")
+        return tuple(by_id[client] for client in wanted)
 
     def _number(self, line: int, cells: list[str], place: int, columns: int) -> Fraction:
         """Return the number of a row; raise FieldError if there is none."""
