@@ -51,7 +51,8 @@ def how_tested(results: Results) -> str:
     )
     return (
         f"Differences between two strategies that hold, in {', '.join(asked)}: "
-        f"{holding} of {len(contrasts)}. Paired t-tests over seeds at 5\N{NO-BREAK SPACE}%, Holm’s adjustment for all of them.{never}"
+        f"{holding} of {len(contrasts)}. Paired t-tests over seeds at 5\N{NO-BREAK SPACE}%, "
+        f"Holm’s adjustment for all of them.{never}"
     )
 
 
