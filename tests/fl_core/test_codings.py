@@ -171,6 +171,18 @@ def test_ef21_comes_as_near_as_it_should(coding: Coding) -> None:
     assert np.mean(ends) <= (1 - delta) ** 12 + 5 * np.std(ends) / len(ends) ** 0.5
 
 
+def test_ef21_damps_an_unbiased_coding() -> None:
+    """Random k keeps 6 of 30 numbers, 5 times as large, and 1 + ω = 5: what is received are these numbers."""
+    v, memory = vector(30), None
+    for step in range(3):
+        before = torch.zeros_like(v) if memory is None else memory
+        received, memory = RandomK(share=0.2, feedback="ef21").send(v, memory, stream(0, "uplink", step))
+        came = received != before
+        assert came.sum() <= 6
+        assert torch.allclose(received[came], v[came])
+    assert came.any()
+
+
 def coded(strategy: str = "asgd", **links: Any) -> Experiment:
     fields = {"name": strategy, "local_lr": LOCAL_LR, **links}
     return experiment(scenario(noise=0.0, updates=600), Strategy.model_validate(fields))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import Scripted, play, scenario
 
 from fl_core.server.roster import Roster
+from fl_core.server.server import Server
 
 N = 3
 CHANGES = ("job", "update", "dismissal", "step", "leave", "return")
@@ -119,3 +121,29 @@ def test_a_saved_roster_goes_on_alike(before: list[tuple[str, int]], after: list
         change(*one, defined, roster, again)
         assert again.state() == roster.state()
         assert again.absent == roster.absent
+
+
+def test_who_returns_before_a_step_is_not_due() -> None:
+    """A client is due once the server stepped since its update, wherever the client was meanwhile."""
+    roster = Roster(2)
+    for client in (0, 1):
+        roster.engage(client)
+        roster.release(client, last_update_version=3)
+        roster.leave(client)
+    roster.come_back(0, free=True, version=3)
+    roster.come_back(1, free=True, version=4)
+    assert list(roster.due) == [1]
+    assert list(roster.waiting) == [0]
+
+
+def test_who_returns_amid_a_job_is_not_idle() -> None:
+    """Client 0 is away from 1 to 2 of a job that lasts until 4: only client 1 is idle then."""
+    idle: list[tuple[float, list[int]]] = []
+
+    def asked(server: Server) -> list[int]:
+        idle.append((server.time, sorted(server.idle)))
+        return [0] if server.now == 0 else []
+
+    away = {"name": "dropouts", "share": 1, "at": 1, "back": 2}
+    play(Scripted(on_next=asked), scenario([4, 4], availability=away, time=9))
+    assert idle == [(0.0, [0, 1]), (2.0, []), (2.0, [1]), (4.0, [0, 1])]

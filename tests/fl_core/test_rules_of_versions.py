@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from worlds import Scripted, play, scenario
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
+from fl_core.local.sgd import SGD
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
@@ -138,3 +141,35 @@ def test_3_an_update_is_the_strategys_own() -> None:
             for method in (receive, out_of_place)
         ]
         assert found[0].curve == found[1].curve
+
+
+class Counting(SGD):
+    """Sends a tensor along, and keeps one for each client, that it goes on writing into."""
+
+    def begin(self, server: Server) -> None:
+        server.local.sent, server.local.kept = server.zeros(), server.zeros(server.n)
+
+    def broadcast(self, server: Server) -> dict[str, Tensor]:
+        return {"updates": server.local.sent}
+
+    def client_state(self, server: Server, client: int) -> dict[str, Tensor]:
+        return {"updates": server.local.kept[client]}
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.local.sent += 1
+        server.local.kept += 1
+
+
+def test_3_what_local_work_writes_later_is_not_in_jobs_that_were_sent() -> None:
+    """A job has the broadcast of its version, and the client's memory when its service began."""
+    strategy = Scripted(local=Counting())
+    simulation = Simulation(Experiment(scenario=scenario([1, 3], updates=6), strategy=strategy))
+    known: dict[int, int] = {}  # how many updates had come when the client's job began
+    for received, event in enumerate(simulate(simulation), start=1):
+        job = simulation.arrived
+        assert job is not None
+        assert job.broadcast["updates"].tolist() == [job.version]
+        assert job.client_state["updates"].tolist() == [known.get(job.client, 0)]
+        assert event.version == received
+        known[job.client] = received
+    assert known == {0: 6, 1: 4}

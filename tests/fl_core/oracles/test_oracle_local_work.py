@@ -27,7 +27,11 @@ from quadratics import (
     played,
 )
 
+from fl_core.local.scaffold import Scaffold
 from fl_core.local.sgd import SGD
+from fl_core.server.jobs import Update
+from fl_core.server.server import Server
+from tests.fl_core.worlds import Scripted, play, scenario
 
 UPDATES, LR = 60, 0.1
 STEPS = [3, 2, 4, 1, 5]  # K_i
@@ -148,6 +152,25 @@ def test_scaffold_with_stale_models() -> None:
     # c_i⁺ is the mean of the plain gradients at the models of the job, so c is their mean over clients.
     np.testing.assert_allclose(c[-1], own.mean(0), rtol=0, atol=BOUND)
     assert np.abs(c[-1]).min() > 0.05
+
+
+def test_scaffold_divides_by_the_rate_of_the_job() -> None:
+    """c_i is the gradient at the model that was sent, and c their mean, although η_l has changed since."""
+    newest: dict[int, np.ndarray] = {}
+
+    def receive(server: Server, update: Update) -> None:
+        centre = np.array([float(update.client), 0.0])
+        newest[update.client] = update.start.numpy() - centre
+        for client, known in newest.items():
+            assert server.local.clients[client].numpy() == pytest.approx(known)
+        assert server.local.c.numpy() == pytest.approx(sum(newest.values()) / 3)
+        server.local_lr *= 0.8
+        server.step(update.delta)
+
+    strategy = Scripted(on_receive=receive, local_lr=0.5, local=Scaffold())
+    centres = [[float(client), 0.0] for client in range(3)]
+    play(strategy, scenario([1, "5/3", "7/2"], centres=centres, updates=12))
+    assert len(newest) == 3
 
 
 def test_scaffold_of_a_server_that_buffers() -> None:

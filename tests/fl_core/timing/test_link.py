@@ -114,3 +114,16 @@ def test_bytes_are_rate_times_busy_time(arrivals: Any, capacity: int) -> None:
         busy += max(0, end - max(at, until))
         until = max(until, end)
     assert abs(capacity * busy - sum(size for _, size, _ in full)) <= capacity * len(full)
+
+
+@pytest.mark.parametrize(("size", "rate", "end"), [(4, 3, 1), (5, 3, 2), (3, 2, 2), (6, 3, 2)])
+def test_a_transfer_ends_at_the_nearest_tick(size: int, rate: int, end: int) -> None:
+    """A half is rounded up: on the client's own link, on a shared one, and where the own one is slower."""
+    assert played(Link(), [(0, size, rate)]) == {0: end}
+    assert played(Link(rate * GRAIN), [(0, size, inf)]) == {0: end}
+    assert played(Link(10 * GRAIN), [(0, size, rate)]) == {0: end}
+
+
+def test_a_transfer_with_a_rate_of_its_own_ends_on_time() -> None:
+    """Of 5 bytes a tick one takes 2 and ends at 3; the other gets 3, then 5, and ends at 3 + 21 / 5."""
+    assert played(Link(5 * GRAIN), [(0, 6, 2), (0, 30, 10)]) == {0: 3, 1: 7}
