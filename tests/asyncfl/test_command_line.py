@@ -2,8 +2,9 @@
 
 import json
 import os
+import re
+import re
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -204,7 +205,7 @@ def test_show_counts_runs_and_estimates_their_time(here: AsyncFL) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "Runs: 2 scenarios × 2 strategies × 3 seeds = 12\n" in done.stdout
     assert "problem.noise  0 | 1\n" in done.stdout
-    assert "Estimated time: about " in done.stdout
+    assert re.search(r"\nEstimated time: about [\d.]+ \w+ \(worker processes: \d+\), ", done.stdout)
 
 
 def test_batch_norm_is_refused_before_anything_starts(here: AsyncFL, tmp_path: Path) -> None:

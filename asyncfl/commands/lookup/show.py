@@ -70,8 +70,9 @@ def _prospect(runs: list[PlannedRun]) -> str:
                 print_text(remark)
         processes = device.processes()
         took = duration(estimate.seconds(runs, processes))
-        where = many(processes, "process")
-        return f"Estimated time: about {took} with {where}; start, MLflow and page are not included."
+        return (
+            f"Estimated time: about {took} (worker processes: {processes}), without start, MLflow and page."
+        )
     except (InvalidProblemError, UserError):
         raise
     except Exception as error:
