@@ -104,8 +104,8 @@ def ids(path: Path, digest: str, n: int | None = None, seed: int | None = None) 
 
 @functools.lru_cache(maxsize=4)
 def _ids(path: Path, digest: str) -> Mapping[int, str]:
-    found = {client: [client] for _, (client, *_) in rows(path, content(path, digest, MOST_BYTES))}
-    return {number: normal_id(spellings[0]) for number, spellings in numbered(found).items()}
+    spelt = {client: [client] for _, (client, *_) in rows(path, content(path, digest, MOST_BYTES))}
+    return {number: normal_id(spellings[0]) for number, spellings in numbered(spelt).items()}
 
 
 def normal_id(client: str) -> str:

@@ -93,8 +93,8 @@ def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
     leader, *others = losses
     gaps = {}
     for name in others:
-        if values := pairs.get((leader, name)):
-            gap, p = effect(values, level), adjusted[leader, name]
+        if (leader, name) in pairs:
+            gap, p = effect(pairs[leader, name], level), adjusted[leader, name]
             worse = gap.mean > 0 and p <= 1 - LEVEL
             seeds = None if worse else seeds_to_decide(gap, level=level)
             gaps[name] = Gap(gap, p, worse, None if seeds is None else max(seeds, gap.n + 1))
