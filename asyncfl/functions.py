@@ -124,7 +124,7 @@ def compare(
     from asyncfl.commands import compare as command
     from reports.answers import answer
 
-    recorded = command.load(_store(store, tracking_uri), suite)
+    recorded = command.load(_store(store, tracking_uri), suite, names=(first, second))
     pair, scenarios = command.choose(recorded, first, second, scenario)
     asked = metric or scenarios[0].columns[0].name
     rows = []

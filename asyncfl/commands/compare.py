@@ -56,7 +56,7 @@ def command(
     """
     from reports.answers import answer
 
-    recorded = load(store, suite)
+    recorded = load(store, suite, names=(first, second))
     pair, scenarios = choose(recorded, first, second, scenario)
     for metric in metrics or (scenarios[0].columns[0].name,):
         asked = with_metric(scenarios, metric)
@@ -99,21 +99,29 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
 
-def load(store: Store, suite: str | None) -> RecordedSuite:
-    """The suite's runs; the only suite's where none is named. UserError if there are none."""
+def load(store: Store, suite: str | None, names: Sequence[str] = ()) -> RecordedSuite:
+    """Return the suite's runs; the only suite's where none is named.
+
+    Raises:
+        UserError: There are no runs, or none of a strategy in `names`; then no file of a run is read.
+    """
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
+    def check(found: RecordedSuite) -> None:
+        for name in names if found.runs else ():
+            _strategy(found, name)
+
     store.must_exist()
     uri = store.tracking_uri
     suite = suite and recorded_name(suite)
-    if suite is not None and (named := records.load(uri, suite)).runs:
+    if suite is not None and (named := records.load(uri, suite, check=check)).runs:
         return named
     with reading(uri) as reader:
         recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
     if suite is None and len(recorded) == 1:
-        return records.load(uri, recorded[0])
+        return records.load(uri, recorded[0], check=check)
     if suite is None:
         raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
     if suite in recorded:

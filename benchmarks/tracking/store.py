@@ -1,11 +1,14 @@
 """The folder in which results are kept."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.errors import UserError
 from benchmarks.redaction import remember
 from benchmarks.tracking import database
+
+ADDRESS_MARKS = re.compile(r"[?#]|%[0-9A-Fa-f]{2}")  # what MLflow would not read as part of a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,11 @@ class Store:
     def __post_init__(self) -> None:
         if self.tracking is not None:
             remember(self.tracking)
+        elif found := ADDRESS_MARKS.search(str(self.folder.absolute())):
+            raise UserError(
+                f"--store {self.folder}: '{found[0]}' cannot stand in the name of a store's folder, since it "
+                "ends the database's address: choose another name"
+            )
 
     @property
     def database(self) -> Path:

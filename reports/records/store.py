@@ -1,6 +1,6 @@
 """Reading a suite out of an MLflow store: SQLite file, server, or any other address."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -39,10 +39,16 @@ DOWNLOADS = 8  # at a time, from a server
 READERS = 2  # in place, where more would wait for each other's Python
 
 
-def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None) -> RecordedSuite:
+def load(
+    tracking_uri: str,
+    suite: str,
+    files_of: Collection[str] | None = None,
+    check: Callable[[RecordedSuite], object] | None = None,
+) -> RecordedSuite:
     """Return all runs of a suite, and its tuning studies; no runs if MLflow does not know the name.
 
-    Files are read of the runs with the given keys, of all by default. A warning names what is damaged, and
+    Files are read of the runs with the given keys, of all by default; `check` is called with the suite before
+    that, and may raise an error at once. A warning names what is damaged, and
     left out. Raises UserError if the store cannot be read.
     """
     with reading(tracking_uri) as reader:
@@ -62,7 +68,7 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         redacted(tracking_uri),
         experiment.id if experiment else "",
         clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, ""))),  # the note has links, too
-        _with_files(runs, tracking_uri, files_of),
+        runs,
         _pooled(run for run, kind in kinds if kind == Kind.POOLED),
         older,
         read_studies(
@@ -73,6 +79,9 @@ def load(tracking_uri: str, suite: str, files_of: Collection[str] | None = None)
         tuple(map(str, parsed(tags.get(Tag.HIGHLIGHT, ""), []))),
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
     )
+    if check is not None:
+        check(loaded)
+    loaded = replace(loaded, runs=_with_files(runs, tracking_uri, files_of))
     _warn(loaded)
     return loaded
 
@@ -87,7 +96,8 @@ def _warn(suite: RecordedSuite) -> None:
         first = suite.unread[0]
         warn(
             f"{len(suite.unread)} of {many(len(suite.runs), 'run')} cannot be read, such as "
-            f"{first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}; {RUN_AGAIN}"
+            f"{first.strategy} · {first.scenario} · seed {first.seed}: {first.files.unread}; {RUN_AGAIN}. "
+            "If this is a copy of a store in use, copy it anew: the database first, then artifacts"
         )
     for unfair in filter(None, (suite.unequal_budgets, suite.unequal_data)):
         warn(unfair)
