@@ -3,8 +3,8 @@
 import json
 import os
 import re
-import re
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
