@@ -5,13 +5,14 @@ A result is a pure function of its job, regardless of what is computed with it.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, final
 
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
 
 
+@final
 @dataclass(slots=True)
 class ComputeRequest:
     """A job that a simulation waits for; an execution fills in the result."""

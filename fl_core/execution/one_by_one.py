@@ -30,11 +30,12 @@ def work(job: Job, world: World, local: LocalWork) -> None:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
     y, writes = job.start, job.start._version
-    inputs = Work.of(job)
+    inputs = Work(job.start, job.broadcast, job.client_state)
     total: Tensor | None = None
     reported: Report = {}
     state: dict[str, Any] = {}
-    for sample in local.samples(world, job).to(y.device).unbind():
+    samples = local.samples(world, job)
+    for sample in (samples if samples.device == y.device else samples.to(y.device)).unbind():
         if job.reports:
             slope, report = world.gradient_and_report(y, job.client, sample)
             reported = {name: value + reported.get(name, 0) for name, value in report.items()}
@@ -46,10 +47,12 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     assert total is not None
     if job.start._version != writes:
         raise written_into(local)
-    must_be_like(inputs.start, local, y, total)
+    if not y.shape == total.shape == inputs.start.shape:
+        must_be_like(inputs.start, local, y, total)
     job.delta = y - inputs.start
     job.gradient = total / job.steps if job.steps > 1 else total
-    job.reported = {name: float(value) / job.steps for name, value in reported.items()}
+    if reported:
+        job.reported = {name: float(value) / job.steps for name, value in reported.items()}
     # A sum is finite only if all its terms are; this takes a fifth of the time of isfinite().all().
     job.finite = bool(torch.isfinite(job.delta.sum()))
 

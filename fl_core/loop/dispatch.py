@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -30,19 +31,22 @@ class Dispatch:
     sender: Strategy | Arrangement  # says who works next
     messages: Messages
     service: Service
+    keeps: bool  # whether clients keep tensors of the local work
     together: bool  # whether all arrivals of a server iteration come before the sends (20)
 
     def settle(self) -> None:
         """Carry out what was asked for at this event."""
         state = self.state
-        self._end_services()
+        if state.dismissed or state.collected:
+            self._end_services()
         if state.stepped:
             self.freeze_broadcast()
         for send in self._sends():
-            self.send(send if isinstance(send, Send) else Send(send))
-        for alarm, tick in state.woken.items():
-            state.queue.push(tick, Kind.TICK, alarm, None)
-        state.woken.clear()
+            self.send(send)
+        if state.woken:
+            for alarm, tick in state.woken.items():
+                state.queue.push(tick, Kind.TICK, alarm, None)
+            state.woken.clear()
         if self.service.transfers:
             self.service.settle()
 
@@ -72,7 +76,7 @@ class Dispatch:
         if self.state.version == 0 and self.strategy.first_pass:
             return self.server.due
         chosen = self.sender.next(self.server)
-        if not isinstance(chosen, Iterable):
+        if type(chosen) is not list and not isinstance(chosen, Iterable):
             raise TypeError(f"{self._who}.next must return the clients that work next, not {chosen!r}")
         return chosen
 
@@ -85,29 +89,31 @@ class Dispatch:
         broadcast = self.strategy.local.broadcast(self.server)
         self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
 
-    def send(self, send: Send) -> None:
+    def send(self, request: int | Send) -> None:
         """Fix a job's inputs; service begins at once if the client is present and idle (5)."""
-        state, client, local = self.state, self._client(send), self.strategy.local
-        version = state.version if send.version is None else send.version
-        if version not in state.versions:
-            raise ValueError(
-                f"{self._who} sends version {version}; kept are {', '.join(map(str, state.versions))}"
-            )
+        state, local, messages = self.state, self.strategy.local, self.messages
+        version, start, steps, length, waits = state.version, None, None, None, False
+        number: Any = request
+        if type(request) is not int and isinstance(request, Send):
+            number, steps, length, waits = request.client, request.steps, request.length, request.waits
+            version, start = self._version(request), request.start
+        client = number if type(number) is int and 0 <= number < self.server.n else self._client(number)
         index = state.indices[client]
-        start = state.versions[version] if send.start is None else self._copied(send.start)
+        start = state.versions[version] if start is None else self._copied(start)
         factors = local.lr_factors
+        count = steps or local.count(self.server, client, index)
         job = Job(
             client,
             index,
             version,
-            self.messages.model(start, client, index),
+            messages.model(start, client, index) if messages.downlink else start,
             state.broadcasts[version],
-            send.steps or self._steps(client, index),
+            count if type(count) is int and count > 0 else self._steps(client, count),
             state.local_lr * factors[client] if factors else state.local_lr,
             state.now,
-            send.length,
-            send.waits,
-            self.messages.sizes(start, version),
+            length,
+            waits,
+            messages.sizes(start, version),
             reports=self.strategy.reads_losses,
         )
         state.indices[client] = index + 1
@@ -119,19 +125,26 @@ class Dispatch:
         state.roster.engage(client)
         self.begin_next(client)
 
-    def _client(self, send: Send) -> int:
-        """Return the client's number as Python's own."""
+    def _version(self, send: Send) -> int:
+        """Return the version that is sent."""
+        version, versions = send.version, self.state.versions
+        if version is None:
+            return self.state.version
+        if version not in versions:
+            raise ValueError(f"{self._who} sends version {version}; kept are {', '.join(map(str, versions))}")
+        return version
+
+    def _client(self, number: Any) -> int:
+        """Return a client's number as Python's own."""
         n = self.server.n
         with suppress(TypeError):
-            if 0 <= (client := operator.index(send.client)) < n:
+            if 0 <= (client := operator.index(number)) < n:
                 return client
-        raise ValueError(f"{self._who}.next returns {send.client!r}: clients are numbers from 0 to {n - 1}")
+        raise ValueError(f"{self._who}.next returns {number!r}: clients are numbers from 0 to {n - 1}")
 
-    def _steps(self, client: int, index: int) -> int:
-        """Return K of the client's next job as the local work says."""
-        local = self.strategy.local
-        steps = local.count(self.server, client, index)
-        return whole(steps, 1, f"{type(local).__name__}.count of client {client}")
+    def _steps(self, client: int, count: Any) -> int:
+        """Return K of a client's job as Python's own number."""
+        return whole(count, 1, f"{type(self.strategy.local).__name__}.count of client {client}")
 
     def _copied(self, start: Tensor) -> Tensor:
         """Return a copy of a model that the strategy sends and may go on writing into (18)."""
@@ -147,6 +160,7 @@ class Dispatch:
         queue = self.state.flight.get(client)
         if queue and queue[0].began is None and self.state.roster.present[client]:
             job = queue[0]
-            if kept := self.strategy.local.client_state(self.server, client):
+            local = self.strategy.local
+            if self.keeps and (kept := local.client_state(self.server, client)):
                 job.client_state = {key: value.clone() for key, value in kept.items()}
             self.service.begin(job)

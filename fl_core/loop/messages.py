@@ -19,6 +19,8 @@ class Messages:
     def __init__(self, strategy: Strategy, state: RunState, seed: int) -> None:
         self.uplink, self.downlink = strategy.uplink, strategy.downlink
         self._sends, self._state, self._seed = strategy.sends, state, seed
+        self._sizes: dict[str, int] = {}  # of a job with this broadcast
+        self._broadcast: dict[str, Tensor] | None = None
 
     def begin(self, n: int) -> None:
         """Let all n clients know the first model, where codings send differences to what is known."""
@@ -27,8 +29,12 @@ class Messages:
 
     def sizes(self, start: Tensor, version: int) -> dict[str, int]:
         """Return the bytes of a job in each direction: a model and a version's broadcast, an update (22)."""
-        extras = tensor_bytes(self._state.broadcasts.get(version))
-        return {"down": bytes_of(start, self.downlink) + extras, "up": bytes_of(start, self.uplink)}
+        broadcast = self._state.broadcasts.get(version)
+        if broadcast is None or broadcast is not self._broadcast:
+            down = bytes_of(start, self.downlink) + tensor_bytes(broadcast)
+            self._sizes = {"down": down, "up": bytes_of(start, self.uplink)}
+            self._broadcast = broadcast
+        return self._sizes
 
     def model(self, model: Tensor, client: int, *message: int) -> Tensor:
         """Return what a client receives of a model [d] (21)."""

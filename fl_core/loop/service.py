@@ -42,7 +42,7 @@ class Service:
         state = self.state
         if job.length is None:
             job.length = self.lengths(job.client, job.index, job.steps)
-        job.began, job.length = state.now, max(1, job.length)
+        job.began, job.length = state.now, job.length or 1
         state.serving += not job.waits
         if self.transfers:
             self.transfers.start(job, Way.DOWN)
@@ -80,7 +80,11 @@ class Service:
             self.transfers.stop(job, Way.UP)
         state.sent[Way.UP] += job.bytes[Way.UP]
         state.serving -= 1
-        self._account(job)
+        if job.computes == job.began and job.leaves == state.now:  # nothing but computation
+            assert job.computes is not None and job.ends is not None
+            state.spent[1][job.client] += job.ends - job.computes
+        else:
+            self._account(job)
 
     def abandon(self, job: Job) -> None:
         """Take a job out of service before its arrival (8)."""
@@ -121,19 +125,19 @@ class Service:
     def _compute(self, job: Job) -> None:
         """Begin the steps of a job whose download is complete."""
         assert job.length is not None
-        job.computes = self.state.now + self._latency(job)
+        job.computes = self.state.now
+        if self.transfers:
+            job.computes += self.transfers.latency[job.client]
         job.ends = job.computes + job.length
         if not job.waits:
             self._send_back(job, job.ends)
 
     def _send_back(self, job: Job, at: int) -> None:
         """Let a job's update be sent at a tick."""
-        job.leaves = at
-        kind = Kind.PHASE if self.transfers else Kind.ARRIVAL
-        job.event = self.state.queue.push(at + self._latency(job), kind, job.client, job)
-
-    def _latency(self, job: Job) -> int:
-        return self.transfers.latency[job.client] if self.transfers else 0
+        job.leaves, kind = at, Kind.ARRIVAL
+        if self.transfers:
+            at, kind = at + self.transfers.latency[job.client], Kind.PHASE
+        job.event = self.state.queue.push(at, kind, job.client, job)
 
     def _account(self, job: Job) -> None:
         """Add to the client's account what the job's phases took."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
+from fl_core.local.work import LocalWork
 from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
@@ -97,9 +98,11 @@ class Simulation:
             lr=strategy.server_lr,
         )
         sender = self.arrangement or strategy
+        keeps = type(self.local).client_state is not LocalWork.client_state
         self.dispatch = Dispatch(
-            self.state, self.server, strategy, sender, self.messages, self.service, self.together
+            self.state, self.server, strategy, sender, self.messages, self.service, keeps, self.together
         )
+        self._reads = type(self.local).receive is not LocalWork.receive
         self.arrived: Job | None = None  # the latest one, for details that the event leaves out
 
     @property
@@ -148,8 +151,9 @@ class Simulation:
         state, heap, transfers = self.state, self.state.queue.heap, self.transfers
         if not state.started:
             self._start()
+        waits = type(self.service).due is not Service.due
         while not self._ended():
-            if not self.service.due(self.ends.deadline):
+            if waits and not self.service.due(self.ends.deadline):
                 continue
             time, kind, client, _, item = heap[0]
             if kind is ARRIVAL and item.delta is None:
@@ -158,7 +162,7 @@ class Simulation:
             heappop(heap)
             state.now = time
             state.stepped = False
-            model = state.model
+            model = state.versions[state.version]
             writes = model._version  # torch's count of what was written into it in place
             if kind is ARRIVAL:
                 if not item.finite:  # (14)
@@ -198,7 +202,7 @@ class Simulation:
 
     def _check(self, model: Tensor, writes: int) -> None:
         """Raise RuntimeError if the version before the event, or the new version, was written into (3)."""
-        newest = self.state.model
+        newest = self.state.versions[self.state.version]
         if model._version != writes or (newest is not model and newest._version):
             self._refuse_writing("the server's model")
 
@@ -217,7 +221,7 @@ class Simulation:
     def _arrive(self, job: Job) -> Event:
         """Turn a job in flight into an update."""
         state, server, client = self.state, self.server, job.client
-        model, start, writes = state.model, job.start, job.start._version
+        model, start, writes = state.versions[state.version], job.start, job.start._version
         self.service.end(job)
         staleness = state.version - job.version  # (3)
         state.land(job, last_update_version=state.version if job.finite else -1)
@@ -225,13 +229,17 @@ class Simulation:
         state.local_steps += job.steps
         update = Update.from_job(job, staleness, state.now)
         self.arrived = job
-        if job.finite:
-            self.messages.update(update, client, job.index)
         if not job.finite:  # (14)
             self.strategy.lost(server, client)
-        elif update.steps:  # (19)
-            self.local.receive(server, update)
-        self._hand_over(update if job.finite else None)
+        else:
+            if self.messages.uplink:
+                self.messages.update(update, client, job.index)
+            if self._reads and update.steps:  # (19)
+                self.local.receive(server, update)
+        if self.together:
+            self._gather(update if job.finite else None)
+        elif job.finite:
+            self.strategy.receive(server, update)
         if client in state.flight:
             self.dispatch.begin_next(client)
         self.dispatch.settle()
@@ -239,13 +247,10 @@ class Simulation:
             self._refuse_writing("update.start")
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
-    def _hand_over(self, update: Update | None) -> None:
-        """Give an update to the strategy, at once or with its server iteration's (20); None if refused."""
+    def _gather(self, update: Update | None) -> None:
+        """Give an update to the strategy with all of its server iteration (20); None if refused."""
         state = self.state
         if update is not None:
-            if not self.together:
-                self.strategy.receive(self.server, update)
-                return
             state.gathered.append(update)
         if state.gathered and not state.more_arrive():
             self.strategy.receive_together(self.server, state.gathered)
@@ -324,7 +329,7 @@ def simulate(simulation: Simulation, execution: Execution | None = None) -> Iter
     """Yield the events of a simulation, results computed by `execution` (one by one by default)."""
     execution = execution or OneByOne()
     for event in simulation.events():
-        if isinstance(event, ComputeRequest):
+        if type(event) is ComputeRequest:
             execution.execute([event])
         else:
             yield event

@@ -53,7 +53,7 @@ class RunSlot:
         self.request = None
         try:
             for event in self._events:
-                if isinstance(event, ComputeRequest):
+                if type(event) is ComputeRequest:
                     self.request = event
                     break
                 yield event

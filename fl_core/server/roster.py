@@ -31,10 +31,6 @@ class Roster:
             return range(len(self.present))
         return [client for client, here in enumerate(self.present) if here]
 
-    def engage(self, client: int) -> None:
-        """Note that a client got a job."""
-        self._out(client)
-
     def release(self, client: int, last_update_version: int) -> None:
         """Free a client whose last job left flight at this server version; −1 if the job was dismissed."""
         self._last_update_version[client] = last_update_version
@@ -43,15 +39,16 @@ class Roster:
 
     def step(self) -> None:
         """Make waiting clients due: the server stepped."""
-        self.due.update(self.waiting)
-        self.waiting.clear()
+        if self.waiting:
+            self.due.update(self.waiting)
+            self.waiting.clear()
 
     def leave(self, client: int) -> None:
         """Note that a client left; a job in service continues."""
         self.present[client] = False
         self.absent += 1
         self.moves += 1
-        self._out(client)
+        self.engage(client)
 
     def come_back(self, client: int, free: bool, version: int) -> None:
         """Note that a client is back, at server version `version`; `free` if without a job."""
@@ -66,7 +63,8 @@ class Roster:
         self.idle.append(client)
         (self.due if due else self.waiting)[client] = None
 
-    def _out(self, client: int) -> None:
+    def engage(self, client: int) -> None:
+        """Note that a client got a job, or left: it is no longer idle."""
         place = self._place[client]
         if place < 0:
             return

@@ -142,13 +142,13 @@ class Lengths:
             ticks = cycle[job % len(cycle)]
         else:
             length = self.law.draw(self._means[client], self._streams.at(client, job))
-            if not (isinstance(length, Real) and 0 <= length < math.inf):
+            if not ((type(length) is float or isinstance(length, Real)) and 0 <= length < math.inf):
                 raise FieldError(
                     "durations",
                     f"{self.law.reference()} drew a job of length {length} for client {client}; "
                     "a length is a finite number, at least 0",
                 )
-            ticks = max(1, round(length * self._own_ticks)) * self._refined
+            ticks = (round(length * self._own_ticks) or 1) * self._refined
         return ticks * steps if self.law.per_step else ticks
 
 

@@ -78,7 +78,7 @@ class LinearGradients:
         error = logits.softmax(0)
         report = {"loss": (logits.logsumexp(0) - logits.gather(0, labels)[0]).mean()} if reports else {}
         error.scatter_(0, labels, -1, reduce="add")
-        error /= len(sample)
+        error /= sample.shape[0]  # `len` of a tensor is slow
         gradient = torch.empty_like(model)
         by_weight = gradient[: -self.classes].view(self.classes, -1)
         by_bias = torch.sum(error, 1, out=gradient[-self.classes :])
