@@ -51,7 +51,9 @@ class OwnTask(Task):
         self._logged: dict[str, Any] = {}
         self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
         self._metrics = metrics(module)
-        self.outputs: list[Container] = []  # that steps add to, and no hook empties: emptied after each step
+        self.containers: list[
+            Container
+        ] = []  # that steps add to, and no hook empties: emptied after each step
         module.log = self._note  # type: ignore[method-assign]
         self._indexed = {name for name in ("training_step", "test_step") if _indexed(getattr(module, name))}
 
@@ -92,7 +94,7 @@ class OwnTask(Task):
         """Return what a step of the module returns; as in Lightning, one may leave out the index."""
         step = getattr(self.network, name)
         returned = step(batch, index) if name in self._indexed else step(batch)
-        for container in self.outputs:
+        for container in self.containers:
             container.empty()
         return returned
 

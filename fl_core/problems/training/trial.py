@@ -92,12 +92,12 @@ def _repeated(
             with torch.no_grad():
                 metrics, more = _twice(task, "test_step", lambda: task.tested(test))
         grown += [*paths, *more]
-    task.outputs = [
+    task.containers = [
         Container(initial[path].size if path in initial else 0, container.items)
         for path, container in state(task.network).items()
         if path in grown
     ]
-    for container in task.outputs:
+    for container in task.containers:
         container.empty()
     return metrics, list(dict.fromkeys(grown))
 
