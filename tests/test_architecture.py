@@ -226,12 +226,11 @@ def test_docstrings_stand_alone_and_names_name_the_thing() -> None:
     faults = []
     for module, tree in TREES.items():
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        # Fields, and what claims call with arguments of their files, have names for good.
+        # Fields have names for good.
         fields = {field.target for one in classes for field in one.body if isinstance(field, ast.AnnAssign)}
-        written = module.startswith("asyncfl.claims.computed.")
         for node in ast.walk(tree):
             stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields
-            name = node.id if stored else "" if written or not isinstance(node, ast.arg) else node.arg
+            name = node.id if stored else node.arg if isinstance(node, ast.arg) else ""
             defined = isinstance(node, ast.ClassDef | ast.FunctionDef)
             if name in NAMELESS or (defined and ANAPHORA.match(ast.get_docstring(node) or "")):
                 faults.append(f"{module}:{node.lineno}")

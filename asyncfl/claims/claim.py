@@ -18,7 +18,7 @@ A file in `asyncfl/claims/` holds entries of one paper:
       - id: F-weights-FP/mnist           # row of the list of claims, and the case
         place: Fig. 2a, §5.2.1
         statement: Time-based weights reach a lower loss on the federated problem than identical ones.
-        kind: better                     # better, same, value, exact, contrast, ratio, rank, report
+        kind: better                     # better, same, value, contrast, ratio, rank, report, theorem
         margin: 0.01                     # a difference certainly smaller counts as none
         clock: time                      # the paper's axis
         rates: stated                    # paper, tuned, or stated: chosen by hand
@@ -43,8 +43,11 @@ data and model: the paper's or a stand-in. Both follow one rule for all papers: 
 claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
 
 A `Sample` defines a number a seed; its keys may stand at the entry, for all of its samples. An entry with
-`each` or `table` expands to many (`claims.families`). Files are read by `claims.files`, scenarios become runs
-in `claims.plan`, and verdicts are made in `claims.verdicts`.
+`each` or `table` expands to many (`claims.families`). An entry of kind `theorem` has no scenario: it names
+the test that decides it, and `found`, at the end of its file, holds the result of the test.
+
+Files are read by `claims.files`, scenarios become runs in `claims.plan`, and verdicts are made in
+`claims.verdicts`.
 """
 
 from __future__ import annotations
@@ -64,7 +67,6 @@ Band = tuple[Finite | None, Finite | None]  # None where it is open
 Where = dict[str, Any]  # dotted keys of a suite → required values
 SCALES = ("small", "paper")
 ScaleName = Annotated[str, Field(pattern="^(small|paper)$")]
-Function = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
 
 Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
 Arrangements = Arrangement | dict[ScaleName, Arrangement]
@@ -145,16 +147,16 @@ class Claim(Sample):
     """What entries of all kinds have in common (`claims.kinds`)."""
 
     shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
+    needs_runs: ClassVar[bool] = True
 
     id: Annotated[str, Field(pattern=r"^\w[\w.-]*/\S+$")]
     place: str
     statement: str
     kind: str
     row: str = ""  # of the list of claims, within which tests are counted; the id's first half
-    arrangement: Arrangements | None = None  # the scenario's, if not named; what is computed is the paper's
+    arrangement: Arrangements | None = None  # the scenario's, if not named; a theorem's is the paper's
     workload: Workloads | None = None  # likewise
     outside_conditions: bool = False  # of the paper's theorem
-    bound: bool = False  # proven, and seen to hold: the number is its slack, bound over measured
     case: dict[str, Any] = Field(default_factory=dict)  # conditions: those that its id names, and more
     table: str = ""  # file of the published table that it is a cell of
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
@@ -165,8 +167,6 @@ class Claim(Sample):
     note: str = ""  # what the paper leaves open, and our reading of it
     needs: dict[ScaleName, Need] = Field(default_factory=dict)
     seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
-    computed: Function | None = None  # in place of runs
-    arguments: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def holds(self) -> Band | None:
@@ -176,17 +176,15 @@ class Claim(Sample):
     @property
     def evidence(self) -> Evidence:
         """The kind of evidence: runs, a printed number or theorem that could have failed, a proven bound."""
-        if self.computed is None:
-            return "experiment"
-        return "bound" if self.bound else "statement"
+        return "experiment"
 
     def arranged(self, scale: str) -> Arrangement:
-        """Which experiment it is at a scale; the paper's for computed claims and where none is named."""
+        """Which experiment it is at a scale; the paper's where none is named."""
         named = self.arrangement
         return (named.get(scale) if isinstance(named, dict) else named) or "paper"
 
     def works_on(self, scale: str) -> Workload:
-        """Whose data and model it has at a scale; the paper's for computed claims where none is named."""
+        """Whose data and model it has at a scale; the paper's where none is named."""
         named = self.workload
         return (named.get(scale) if isinstance(named, dict) else named) or "paper"
 
@@ -200,12 +198,12 @@ class Claim(Sample):
         return "contradicts" if self.works_on(scale) == "paper" else "other_workload"
 
     def parts(self) -> dict[str, Sample]:
-        """The samples as written, by name: the one of the entry itself, unless it is computed."""
-        return {} if self.computed else {"value": Sample()}
+        """The samples as written, by name: the one of the entry itself."""
+        return {"value": Sample()}
 
     @cached_property
     def samples(self) -> dict[str, Sample]:
-        """The samples, complete, by name; none for what is computed."""
+        """The samples, complete, by name; none for a theorem."""
         at = "shared" if self.shared_clock else "end"
         complete = {name: part.within(self) for name, part in self.parts().items()}
         return {
@@ -241,7 +239,7 @@ class Claim(Sample):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if self.computed is not None:
+        if not self.needs_runs:
             return self
         for name, sample in self.samples.items():
             for key in ("scenario", "metric"):

@@ -72,6 +72,7 @@ class Head(Frozen):
     terms: dict[str, str] = Field(default_factory=dict)  # symbol in statements → what it means
     # Id, or pattern such as 'A-best/*' → what was seen, where the entry itself does not say it.
     seen: dict[str, str] = Field(default_factory=dict)
+    found: dict[str, Any] = Field(default_factory=dict)  # id of a theorem → result of its test
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Paper:
     terms: dict[str, str] = field(default_factory=dict)  # symbols, for readers
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
-        """The scales at which a claim can be judged, smallest first; none for what is computed."""
+        """The scales at which a claim can be judged, smallest first; none for a theorem."""
         each = [
             self.scenarios[sample.scenario].scales for sample in claim.samples.values() if sample.scenario
         ]
@@ -131,11 +132,12 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
         if result.id in paper.main:
             yield f"{place(path, document, ('main',))}: main.{result.id}: another main result has this id"
         paper.main[result.id] = result
-    yield from (
-        f"{place(path, document, ('seen', id_))}: seen.{id_}: no claim has this id"
-        for id_ in head.seen
-        if not fnmatch.filter(paper.claims, id_)
-    )
+    for key, patterns in (("seen", head.seen), ("found", head.found)):
+        yield from (
+            f"{place(path, document, (key, id_))}: {key}.{id_}: no claim has this id"
+            for id_ in patterns
+            if not fnmatch.filter(paper.claims, id_)
+        )
 
 
 def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iterator[str]:
@@ -168,8 +170,10 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
         try:
             for member in members(entry, path.parent, head.words):
                 own = str(member.get("id", ""))
-                seen = next((said for id_, said in head.seen.items() if fnmatch.fnmatchcase(own, id_)), None)
-                claim = _placed(_claim(member if seen is None else {**member, "seen": seen}), paper)
+                seen = [said for id_, said in head.seen.items() if fnmatch.fnmatchcase(own, id_)]
+                more = {"seen": seen[0]} if seen else {}
+                more |= {"found": head.found[own]} if own in head.found else {}
+                claim = _placed(_claim({**member, **more}), paper)
                 yield from (f"{here}: claims.{claim.id}: {why}" for why in _mistakes(claim, paper, known))
                 known.add(claim.id)
                 paper.claims[claim.id] = claim

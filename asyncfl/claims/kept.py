@@ -1,8 +1,7 @@
 """The numbers behind verdicts, as small files of the repository: one row per claim, sample and seed.
 
-`asyncfl/claims/results/<paper>-<scale>.csv`; what is computed without runs has `computed` in place of a
-scale. With them, verdicts can be made again, and compared, without repeating the runs. The first lines say
-from which commits and versions the rows come:
+`asyncfl/claims/results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without
+repeating the runs. The first lines say from which commits and versions the rows come:
 
     # 1: 0123abc, python 3.11.7 torch 2.13.0
     claim,sample,seed,value,runs,when,origin
@@ -26,7 +25,6 @@ from fl_core.recording.atomic import whole
 T = TypeVar("T")
 
 RESULTS = FOLDER / "results"
-COMPUTED = "computed"  # stands where a scale would
 COLUMNS = ("claim", "sample", "seed", "value", "runs", "when", "origin")
 
 
@@ -35,8 +33,8 @@ class Number:
     """A number of a claim, and where it comes from."""
 
     claim: str
-    sample: str  # of what is computed: its place in the answer
-    seed: int | None  # None for what is computed
+    sample: str
+    seed: int
     value: float  # NaN where the run diverged, ∞ where a target was never reached
     runs: str  # keys of the runs that it was read off
     when: str  # end of the last of them, UTC
@@ -60,8 +58,7 @@ def read(file: Path) -> list[Number]:
 
     def number(cells: list[str]) -> Number:
         claim, sample, seed, value, runs, when, origin = cells
-        at = int(seed) if seed else None
-        return Number(claim, sample, at, float(value), runs, when, origins[origin])
+        return Number(claim, sample, int(seed), float(value), runs, when, origins[origin])
 
     return _rows(file, lines, COLUMNS, number)
 
@@ -100,11 +97,10 @@ def _rows(file: Path, lines: Sequence[str], columns: Sequence[str], row: Callabl
 
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
-    """Claim → sample → seed → number; what has no seed stands under −1."""
+    """Claim → sample → seed → number."""
     by_claim: dict[str, dict[str, dict[int, float]]] = {}
     for number in numbers:
-        seed = -1 if number.seed is None else number.seed
-        by_claim.setdefault(number.claim, {}).setdefault(number.sample, {})[seed] = number.value
+        by_claim.setdefault(number.claim, {}).setdefault(number.sample, {})[number.seed] = number.value
     return by_claim
 
 

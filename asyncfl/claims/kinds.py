@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from asyncfl.claims.claim import Band, Claim, Finite, Function, Sample
+from asyncfl.claims.claim import Band, Claim, Evidence, Finite, Sample
 from fl_core.parts import FieldError
 
 POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
@@ -30,6 +30,12 @@ def _numbered(**sides: tuple[Sample, ...]) -> dict[str, Sample]:
     return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
 
 
+def rounding(printed: str) -> float:
+    """Return the rounding error of a printed number: half a unit of its last digit."""
+    digits, _, exponent = printed.partition("e")
+    return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}") / 2
+
+
 class Better(Claim):
     """A is better than B; within the margin, if one is named, they are equal."""
 
@@ -48,7 +54,7 @@ class Better(Claim):
     @model_validator(mode="after")
     def _has_a_direction(self) -> Self:
         unknown = [metric.name for metric in self.metrics if metric.higher is None]
-        if self.higher is None and self.computed is None and unknown:
+        if self.higher is None and unknown:
             raise FieldError("higher", f"must say whether more of '{unknown[0]}' is better: no problem does")
         return self
 
@@ -90,24 +96,54 @@ class Value(Claim):
 
     @property
     def rounding(self) -> float:
-        """The rounding error of the printed value: half a unit of its last digit."""
-        digits, _, exponent = (self.printed or "0").partition("e")
-        return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}") / 2
+        """The rounding error of the printed value."""
+        return rounding(self.printed or "0")
 
     @model_validator(mode="after")
     def _is_one_or_the_other(self) -> Self:
         if (self.printed is None) == (self.band is None):
             raise ValueError("must have either a printed value or a band")
-        if self.printed is not None and self.computed is None:
+        if self.printed is not None:
             _must_have_a_margin(self)
         return self
 
 
-class Exact(Claim):
-    """A quantity computed without training: equals the printed value to a relative error of 1e-9."""
+class Theorem(Claim):
+    """A theorem, or a printed number, decided without runs by a test in the repository.
 
-    computed: Function
-    printed: Any
+    It holds where the result of the test lies in the band; or equals the printed value, a text to its last
+    digit, anything else to a relative error of 1e-9.
+    """
+
+    needs_runs: ClassVar[bool] = False
+    test: Annotated[str, Field(pattern=r"^[\w./-]+\.py::\w+$")]
+    arguments: dict[str, Any] = Field(default_factory=dict)  # of the test
+    found: Any  # the test's result: numbers, truths and fractions in lists and mappings
+    printed: Any = None
+    band: Band | None = None
+    bound: bool = False  # proven, and seen to hold: the result is its slack, bound over measured
+
+    @property
+    def evidence(self) -> Evidence:
+        return "bound" if self.bound else "statement"
+
+    @property
+    def holds(self) -> Band | None:
+        return self.band
+
+    @property
+    def function(self) -> str:
+        """The name of the test, without its file."""
+        return self.test.rpartition(":")[2]
+
+    def parts(self) -> dict[str, Sample]:
+        return {}
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if (self.printed is None) == (self.band is None):
+            raise ValueError("must have either a printed value or a band")
+        return self
 
 
 class Contrast(Claim):
@@ -180,5 +216,5 @@ class Report(Claim):
 
 
 KINDS: dict[str, type[Claim]] = {
-    kind.__name__.lower(): kind for kind in (Better, Same, Value, Exact, Contrast, Ratio, Rank, Report)
+    kind.__name__.lower(): kind for kind in (Better, Same, Value, Contrast, Ratio, Rank, Report, Theorem)
 }

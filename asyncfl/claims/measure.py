@@ -1,8 +1,6 @@
-"""The numbers of claims, read off recorded runs or computed."""
+"""The numbers of claims, read off recorded runs."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from math import inf, nan
 from typing import Any
 
@@ -11,12 +9,9 @@ import numpy as np
 from asyncfl.claims.claim import DIVERGED, Claim, Sample
 from asyncfl.claims.kept import Number
 from asyncfl.claims.plan import ClaimPlan
-from asyncfl.claims.verdicts.rules import flat
 from benchmarks.errors import UserError
-from benchmarks.tracking.provenance import commit, versions
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
-from fl_core.keys import digest
 from fl_core.schema import BY_BUDGET, Clock, Status
 from reports.records.runs import RecordedRun
 from reports.records.steps import first_reach, value_at
@@ -28,21 +23,6 @@ OVER: dict[str, Callable[[Sequence[float]], float]] = {
     "max": np.fmax.reduce,
     "sum": sum,
 }
-
-
-def recipe(claim: Claim) -> str:
-    """The substitute for keys of runs where a claim is computed: a hash of function and arguments."""
-    return digest(json.dumps([claim.computed, claim.arguments], sort_keys=True).encode())
-
-
-def computed(claim: Claim) -> list[Number]:
-    """The numbers that a claim's function returns; UserError if there is none of that name."""
-    assert claim.computed is not None
-    answer = flat(_function(claim.computed)(**claim.arguments))
-    when, origin = datetime.now(UTC).isoformat(timespec="seconds"), _origin([commit()], versions())
-    return [
-        Number(claim.id, name, None, value, recipe(claim), when, origin) for name, value in answer.items()
-    ]
 
 
 def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:

@@ -17,7 +17,6 @@ from pydantic import Field, ValidationError
 from asyncfl.claims import kept
 from asyncfl.claims.claim import SCALES, Claim
 from asyncfl.claims.files import MainResult, Paper
-from asyncfl.claims.kept import COMPUTED
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import lines_of
 from benchmarks.yaml_io import read
@@ -25,7 +24,7 @@ from fl_core.parts import Frozen
 
 FOLDER = "decisions"  # beside the results
 COLUMNS = ("entry", "digest", "decision")
-PROSE = {"id", "place", "statement", "note", "seen", "needs", "case", "table", "unjudged"}
+NOT_JUDGED_BY = {"id", "place", "statement", "note", "seen", "needs", "case", "table", "unjudged", "found"}
 
 
 class Decision(Frozen):
@@ -70,7 +69,7 @@ def digest(judged_by: Claim | MainResult) -> str:
     if isinstance(judged_by, MainResult):
         judged = judged_by.model_dump(mode="json", include={"readings", "corners"})
     else:
-        judged = judged_by.model_dump(mode="json", exclude=PROSE, exclude_defaults=True)
+        judged = judged_by.model_dump(mode="json", exclude=NOT_JUDGED_BY, exclude_defaults=True)
         judged["unjudged"] = bool(judged_by.unjudged)
     return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -121,10 +120,12 @@ def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
 
 
 def _digests(paper: Paper, results: Path) -> dict[str, str]:
-    """The digests of entries that have numbers, and of the main results."""
-    files = (kept.path(paper.name, scale, results) for scale in (COMPUTED, *SCALES))
+    """The digests of entries that have numbers, of theorems, and of the main results."""
+    files = (kept.path(paper.name, scale, results) for scale in SCALES)
     ids = {number.claim for file in files for number in kept.read(file)}
-    entries = {id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids}
+    entries = {
+        id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids or not claim.needs_runs
+    }
     return entries | {f"main/{id_}": digest(result) for id_, result in paper.main.items()}
 
 

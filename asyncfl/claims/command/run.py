@@ -18,8 +18,6 @@ from fl_core.schema import Status
 from fl_core.text import many
 
 if TYPE_CHECKING:
-    from asyncfl.claims.claim import Claim
-    from asyncfl.claims.files import Paper
     from asyncfl.claims.plan import ClaimPlan
     from benchmarks.engine import Engine
     from benchmarks.tracking.store import Store
@@ -66,19 +64,17 @@ def command(
     """Run what the claims still need, and keep the resulting numbers.
 
     Runs that several claims need are made once. A claim runs at the smallest of its scales, or at --scale;
-    claims that need more than two cores there are left out, unless --id and --scale name them. Claims without
-    training are computed where no value is known yet, or if named by --id. With --until-decided open claims
-    get fresh seeds, up to the next look of their plan at a time, until they are decided or the plan is at its
-    end.
+    claims that need more than two cores there are left out, unless --id and --scale name them. Theorems need
+    no runs. With --until-decided open claims get fresh seeds, up to the next look of their plan at a time,
+    until they are decided or the plan is at its end.
     """
     if hours is not None and not until_decided:
         raise click.UsageError("--hours goes with --until-decided")
     from benchmarks import engine as engines
 
     papers = papers_of(folder_of_claims, wanted)
-    chosen = {name: chosen_of(paper, ids) for name, paper in papers.items()}
-    plans = [plan for name, paper in papers.items() for plan in plans_of(paper, chosen[name], scale, ids)]
-    if ids and not plans and not any(claim.computed for claims in chosen.values() for claim in claims):
+    plans = [plan for paper in papers.values() for plan in plans_of(paper, chosen_of(paper, ids), scale, ids)]
+    if ids and not plans:
         from benchmarks.errors import UserError
 
         raise UserError(
@@ -91,11 +87,11 @@ def command(
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
     try:
-        failed = [_compute(papers[name], claims, results, again=bool(ids)) for name, claims in chosen.items()]
+        failed: list[bool] = []
         if until_decided:
             _until_decided(plans, store, results, computes, hours, quiet=quiet)
         else:
-            failed += [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
+            failed = [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
     except KeyboardInterrupt:
         click.echo("\nStopped: what was in progress is saved.")
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
@@ -107,30 +103,6 @@ def _say_size(plans: list[ClaimPlan]) -> None:
     for plan in plans:
         what = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
         click.echo(f"{plan.name}: {what}, finished ones included")
-
-
-def _compute(paper: Paper, claims: list[Claim], results: Path, *, again: bool) -> bool:
-    """Compute what needs no runs; whether any of it failed."""
-    from asyncfl.claims import kept, register
-    from asyncfl.claims.kept import COMPUTED
-    from asyncfl.claims.measure import computed, recipe
-    from benchmarks.errors import summarised
-
-    file = kept.path(paper.name, COMPUTED, results)
-    known = {(number.claim, number.runs) for number in kept.read(file)}
-    failed = False
-    for claim in claims:
-        if claim.computed and (again or (claim.id, recipe(claim)) not in known):
-            try:
-                numbers = computed(claim)
-                with kept.changing():
-                    kept.merge(file, list(paper.claims), numbers)
-            except Exception as error:  # noqa: BLE001 - one that fails must not hold up the others
-                click.echo(f"Error: claims.{claim.id}: {summarised(error)}", err=True)
-                failed = True
-    with kept.changing():
-        register.begin(paper, results)
-    return failed
 
 
 def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from asyncfl.claims.kept import COMPUTED
 from asyncfl.claims.pages import forest
 from asyncfl.claims.pages.table import ORDER, found, ranked, worded
-from asyncfl.claims.verdicts.readings import Reading, by_scale
+from asyncfl.claims.verdicts.readings import THEOREM, Reading, by_scale
 from fl_core.text import many
 
 
@@ -43,7 +42,7 @@ def blocks(readings: Sequence[Reading]) -> list[Block]:
 def _block(group: Sequence[Reading]) -> Block:
     paper, scale = group[0].paper, group[0].scale
     words = Counter(reading.word for reading in group)
-    what = "computed without training" if scale == COMPUTED else f"scale {scale}"
+    what = "theorems" if scale == THEOREM else f"scale {scale}"
     counts = ", ".join(f"{words[word]} {word}" for word in ORDER if words[word])
     waiting = words["not run"]
     left = f"{many(waiting, 'further claim')} of this scale: not run yet." if waiting else ""

@@ -40,7 +40,7 @@ class DrawnEffect:
 def effect(claim: Claim, verdict: Verdict) -> DrawnEffect | None:
     """The effect of a claim; None where no number was estimated over seeds, or it is not finite."""
     mean, low, high = verdict.found, verdict.low, verdict.high
-    if mean is None or not isfinite(mean) or claim.computed is not None:
+    if mean is None or not isfinite(mean) or not claim.needs_runs:
         return None
     if low is None or high is None:
         low = high = mean
@@ -124,8 +124,8 @@ def _box(name: str, left: float, right: float, top: float, bottom: float) -> str
 
 
 def what(claim: Claim) -> str:
-    """What is drawn of a claim, in words; empty for what is computed."""
-    if claim.computed is not None:
+    """What is drawn of a claim, in words; empty for a theorem."""
+    if not claim.needs_runs:
         return ""
     if isinstance(claim, Value):
         form = "found − printed" if claim.printed is not None else ""

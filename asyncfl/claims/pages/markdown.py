@@ -8,15 +8,15 @@ from pathlib import Path
 from asyncfl.claims import register
 from asyncfl.claims.claim import Band, Claim, Evidence, Need
 from asyncfl.claims.files import Paper
-from asyncfl.claims.kept import COMPUTED, RESULTS
-from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
+from asyncfl.claims.kept import RESULTS
+from asyncfl.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.ran_on import RanOn
 from asyncfl.claims.pages.table import MEANS, arranged, interval, number, ranked, remarks, sides, worded
 from asyncfl.claims.verdicts import simulated
 from asyncfl.claims.verdicts.looks import ERROR
 from asyncfl.claims.verdicts.main import Outcome, outcomes
-from asyncfl.claims.verdicts.readings import Reading, by_scale
+from asyncfl.claims.verdicts.readings import THEOREM, Reading, by_scale
 from asyncfl.claims.verdicts.rules import Verdict, flat
 from reports import numbers
 from reports.tables import markdown
@@ -79,8 +79,9 @@ HOW = """\
   over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
   does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
   *compatible, imprecise*. A single run of theirs may be a rare one: it fails only if fewer than 2.5 % of our
-  seeds would be as far. Each printed table has one statement over all of its cells besides. What needs no
-  training is computed: equal to nine digits, or not.
+  seeds would be as far. Each printed table has one statement over all of its cells besides.
+- *A theorem*, or a printed number that needs no training, is decided by a test in `tests/papers/`, whose name
+  stands beside it: within its band, or equal to nine digits or to all that are printed.
 - *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their
   permutations.
 - Seeds grow by a plan, mostly 8, 16, 32, 64. Each look spends its share of 5 % of error, and the distinct
@@ -248,7 +249,7 @@ def _reason(reading: Reading) -> str:
 
 def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
     claim, verdict = reading.claim, reading.verdict
-    where = "computed" if claim.computed else ": ".join(filter(None, (f"{reading.scale} scale", ran_on)))
+    where = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
     said = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (
         f"{said} <br>`{claim.id}` · {claim.place}",
@@ -263,10 +264,10 @@ def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, 
 def _claimed(claim: Claim) -> str:
     """The statement as the rule has it: a band for what is found."""
     match claim:
-        case Exact():
+        case Theorem() if claim.band is None:
             said = _printed(claim)
         case Value() if claim.printed is not None:
-            said = f"printed {claim.printed}{'' if claim.computed else f' ± {numbers.short(claim.allowed)}'}"
+            said = f"printed {claim.printed} ± {numbers.short(claim.allowed)}"
         case Same():
             said = f"A − B within ± {numbers.short(claim.allowed)}"
         case Better():
@@ -282,12 +283,14 @@ def _claimed(claim: Claim) -> str:
     return said
 
 
-def _printed(claim: Exact) -> str:
+def _printed(claim: Theorem) -> str:
+    if isinstance(claim.printed, str):
+        return f"printed {claim.printed}"
     if isinstance(claim.printed, bool):
         return "true" if claim.printed else "false"
     said = flat(claim.printed)
     if len(said) == 1:
-        return f"= {claim.printed if isinstance(claim.printed, str) else numbers.short(*said.values())}"
+        return f"= {numbers.short(*said.values())}"
     return f"{len(said)} numbers"
 
 
@@ -304,9 +307,10 @@ def _margin(margin: float | None) -> str:
 
 def _found(claim: Claim, verdict: Verdict) -> str:
     """The number that was found, or in how far what is printed was found."""
-    if isinstance(claim, Exact) and isinstance(claim.printed, bool):
+    if isinstance(claim, Theorem) and isinstance(claim.printed, bool):
         return str(bool(verdict.found)).lower()
-    if isinstance(claim, Exact) and verdict.word == "confirmed":
+    exact = isinstance(claim, Theorem) and claim.band is None and not isinstance(claim.printed, str)
+    if exact and verdict.word == "confirmed":
         return "equal"
     return number(verdict)
 
@@ -335,7 +339,7 @@ def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
         for reading in group:
             if not reading.ran:
                 waiting.setdefault(reading.needs, Counter())[reading.claim.row] += 1
-        where = "computed" if group[0].scale == COMPUTED else f"{group[0].scale} scale"
+        where = "theorems" if group[0].scale == THEOREM else f"{group[0].scale} scale"
         for needs, rows in waiting.items():
             each = ", ".join(f"{row} ({n})" for row, n in rows.items())
             yield f"- {where}{f'. {needs}' if needs else ''}. Entries: {each}."

@@ -30,7 +30,7 @@ Column = tuple[Arrangement, Workload]
 COLUMNS: tuple[Column, ...] = tuple(product(get_args(Arrangement), get_args(Workload)))
 BAR = 5  # squares, at most
 OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
-KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "computed statement", "bound": "bound"}
+KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "tested statement", "bound": "bound"}
 
 
 def by_paper(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
@@ -100,7 +100,7 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
     alike: dict[tuple[str, tuple[str, ...]], list[Reading]] = {}
     decided = [reading for reading in readings if reading.word in DECIDED]
     for reading in decided or readings:
-        if not reading.claim.computed and isfinite(_found(reading)):
+        if reading.claim.needs_runs and isfinite(_found(reading)):
             metrics = tuple(metric.name for metric in reading.claim.metrics)
             alike.setdefault((reading.claim.kind, metrics), []).append(reading)
     most: list[Reading] = max(alike.values(), key=len, default=[])

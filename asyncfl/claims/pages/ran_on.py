@@ -1,5 +1,6 @@
-"""What readings ran on: data and network, as suites name them."""
+"""What readings are based on: data and network, as suites name them, or the test of a theorem."""
 
+from asyncfl.claims.kinds import Theorem
 from asyncfl.claims.plan import ClaimPlan
 from asyncfl.claims.verdicts.readings import Reading
 from benchmarks.errors import UserError
@@ -12,9 +13,12 @@ class RanOn:
         self._plans: dict[tuple[str, str], ClaimPlan] = {}
 
     def __call__(self, reading: Reading) -> str:
-        """Return them, such as `mnist, logistic`; empty for what is computed, or needs code to be allowed."""
-        if reading.claim.computed:
-            return ""
+        """Return them, such as `mnist, logistic`; empty if they need code to be allowed.
+
+        Of a theorem, the name of its test.
+        """
+        if isinstance(reading.claim, Theorem):
+            return reading.claim.function
         paper, scale = reading.paper, reading.scale
         plan = self._plans.setdefault((paper.name, scale), ClaimPlan(paper, scale, ()))
         try:

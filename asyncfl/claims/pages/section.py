@@ -1,10 +1,9 @@
 """Claims: a paper's statements and their verdicts, on the page of the runs that they needed."""
 
 from asyncfl.claims.files import papers
-from asyncfl.claims.kept import COMPUTED
 from asyncfl.claims.pages.blocks import blocks
 from asyncfl.claims.pages.html import template
-from asyncfl.claims.verdicts.readings import readings
+from asyncfl.claims.verdicts.readings import THEOREM, readings
 from fl_core.schema import CLAIMS
 from reports.sections.section import Section
 
@@ -16,11 +15,11 @@ NOTE = (
 
 
 def sections(suite: str) -> list[Section]:
-    """The verdicts of a paper at the scale of a page, and of what is computed; none for any other suite."""
+    """The verdicts of a paper at the scale of a page, and its theorems; none for any other suite."""
     name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
     if not suite.startswith(CLAIMS) or not (paper := papers().get(name)):
         return []
-    shown = blocks([reading for at in (scale, COMPUTED) for reading in readings(paper, at)])
+    shown = blocks([reading for at in (scale, THEOREM) for reading in readings(paper, at)])
     return (
         [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": shown})] if shown else []
     )

@@ -7,6 +7,7 @@ from asyncfl.claims import kept
 from asyncfl.claims.claim import Claim, Sample
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import Number
+from asyncfl.claims.kinds import Theorem
 from asyncfl.claims.pages.matrix import sentence
 from asyncfl.claims.pages.table import ORDER, arranged, besides, interval, line, said
 from asyncfl.claims.verdicts.looks import SEEDS
@@ -18,7 +19,7 @@ from benchmarks.tables import entry
 from fl_core.text import many
 from reports import numbers
 
-SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments")
+SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments", "found")
 
 
 def of_row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
@@ -50,8 +51,8 @@ def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
         "judged": ", ".join(how),
         "clock": claim.clock or "",
         "rates": claim.rates or "",
-        "looks": "" if claim.computed else f"at {', '.join(map(str, claim.looks or SEEDS))} seeds",
-        "computed": claim.computed or "",
+        "looks": f"at {', '.join(map(str, claim.looks or SEEDS))} seeds" if claim.needs_runs else "",
+        "test": claim.test if isinstance(claim, Theorem) else "",
         "note": claim.note,
         "seen": claim.seen,
     }
@@ -96,13 +97,13 @@ def _at_scale(reading: Reading, stored: list[Number]) -> Iterator[str]:
     if reading.needs:
         yield entry("needs", str(reading.needs))
     names = list(dict.fromkeys(number.sample for number in stored))
-    by_seed: dict[int | None, dict[str, Number]] = {}
+    by_seed: dict[int, dict[str, Number]] = {}
     for number in stored:
         by_seed.setdefault(number.seed, {})[number.sample] = number
     for seed, row in by_seed.items():
         values = "  ".join(f"{name} {row[name].value:.6g}".strip() for name in names if name in row)
         runs = " ".join(dict.fromkeys(key for number in row.values() for key in number.runs.split()))
-        yield f"  {values}" if seed is None else f"  seed {seed}: {values}  runs {runs}"
+        yield f"  seed {seed}: {values}  runs {runs}"
     if stored:
         last = max(stored, key=lambda number: number.when)
         yield f"  {last.when}, {last.origin}"

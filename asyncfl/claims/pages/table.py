@@ -80,7 +80,7 @@ def worded(reading: Reading) -> str:
 
 
 def quantity(claim: Claim) -> str:
-    """Return what was measured for a claim, in words; empty for what is computed."""
+    """Return what was measured for a claim, in words; empty for a theorem."""
     named = []
     for sample, metric in zip(claim.samples.values(), claim.metrics, strict=True):
         known = metric.title != metric.name

@@ -8,9 +8,11 @@ from pathlib import Path
 from asyncfl.claims import kept
 from asyncfl.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
 from asyncfl.claims.files import Paper
-from asyncfl.claims.kept import COMPUTED, RESULTS
+from asyncfl.claims.kept import RESULTS
 from asyncfl.claims.verdicts.rules import Verdict, Word
 from asyncfl.claims.verdicts.verdicts import verdicts
+
+THEOREM = "theorem"  # stands where a scale would
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Reading:
 
     paper: Paper
     claim: Claim
-    scale: str  # or `computed`
+    scale: str  # or `theorem`
     verdict: Verdict
 
     @property
@@ -50,27 +52,27 @@ class Reading:
     @property
     def needs(self) -> Need | None:
         """What its runs need beyond an evening on two cores; None if these suffice."""
-        return None if self.claim.computed else self.paper.needs(self.claim, self.scale)
+        return self.paper.needs(self.claim, self.scale)
 
 
 def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
-    """The claims of a paper at a scale, or those that are computed, judged by the stored numbers."""
+    """The claims of a paper at a scale, or its theorems, with their verdicts."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
     by_claim = verdicts(claims, kept.values(kept.read(kept.path(paper.name, scale, folder))))
     return [Reading(paper, claim, scale, by_claim[id_]) for id_, claim in claims.items()]
 
 
 def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
-    """Where a claim has a verdict: its scales, or `computed`."""
-    return (COMPUTED,) if claim.computed else paper.scales(claim)
+    """Where a claim has a verdict: its scales, or `theorem`."""
+    return paper.scales(claim) if claim.needs_runs else (THEOREM,)
 
 
 def all_of(papers: Iterable[Paper], folder: Path = RESULTS) -> list[Reading]:
-    """All readings: paper by paper, what is computed first."""
+    """All readings: paper by paper, theorems first."""
     return [
         reading
         for paper in papers
-        for scale in (COMPUTED, *SCALES)
+        for scale in (THEOREM, *SCALES)
         for reading in readings(paper, scale, folder)
     ]
 

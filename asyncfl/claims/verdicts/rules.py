@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from asyncfl.claims.claim import Band, Claim
-from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Same, Value
+from asyncfl.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
 from asyncfl.claims.verdicts.estimates import (
     Array,
     Paired,
@@ -52,7 +52,7 @@ class Verdict:
     found: float | None = None  # the effect, ratio, ρ or value; None where there is none
     low: float | None = None  # its interval, at the level of the look; None where there is none
     high: float | None = None
-    seeds: int = 0  # of the look that it was made at; 0 for what is computed
+    seeds: int = 0  # of the look that it was made at; 0 for a theorem
     level: float | None = None  # of the interval
     p: float | None = None  # two-sided, of the test that decides, for the whole plan of looks
     adjusted: float | None = None  # p after Holm
@@ -312,36 +312,28 @@ def reported(values: Array) -> Verdict:
     return Verdict("reported", estimate.mean, estimate.low, estimate.high, len(values), 0.95, remarks=remarks)
 
 
-def computed(claim: Claim, numbers: Mapping[str, float]) -> Verdict:
-    """A claim that needs no runs: equal to what is printed, or in a band; no test."""
-    if not numbers:
-        return Verdict("not run")
+def tested_without_runs(claim: Theorem) -> Verdict:
+    """Return the verdict on a theorem from the result of its test: in a band, or as printed."""
+    numbers = flat(claim.found)
     value = next(iter(numbers.values())) if len(numbers) == 1 else nan
-    shown = Verdict("reported", None if isnan(value) else value)
-    if isinstance(claim, Exact):
-        return _exact(flat(claim.printed), numbers, shown)
-    if not isinstance(claim, Value):
-        return shown
+    shown = Verdict("refuted", None if isnan(value) else value)
     if claim.band is not None:
-        least, most = (
-            inf * sign if edge is None else edge for sign, edge in zip((-1, 1), claim.band, strict=True)
-        )
-        return replace(shown, word="confirmed" if least <= value <= most else "refuted")
-    near = abs(value - float(claim.printed or nan)) <= claim.rounding
-    remark = f"printed {claim.printed} ± {short(claim.rounding)}"
-    return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
-
-
-def _exact(said: Mapping[str, float], numbers: Mapping[str, float], shown: Verdict) -> Verdict:
+        low, high = claim.band
+        holds = (low is None or low <= value) and (high is None or value <= high)
+        return replace(shown, word="confirmed" if holds else "refuted")
+    if isinstance(claim.printed, str):
+        half = rounding(claim.printed)
+        near = abs(value - float(claim.printed)) <= half
+        remark = f"printed {claim.printed} ± {short(half)}"
+        return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
+    said = flat(claim.printed)
     if said.keys() != numbers.keys():
-        remark = f"{len(numbers)} numbers where {len(said)} are printed"
-        return replace(shown, word="refuted", remarks=(remark,))
-    wrong = [name for name, value in said.items() if not isclose(value, numbers[name], rel_tol=EQUAL)]
+        return replace(shown, remarks=(f"{len(numbers)} numbers where {len(said)} are printed",))
+    wrong = [name for name in said if not isclose(said[name], numbers[name], rel_tol=EQUAL)]
     if not wrong:
         return replace(shown, word="confirmed")
-    first = wrong[0]
-    where = f"{first}: " if first else ""
-    return replace(shown, word="refuted", found=numbers[first], remarks=(f"{where}printed {said[first]:g}",))
+    where = f"{wrong[0]}: " if wrong[0] else ""
+    return replace(shown, found=numbers[wrong[0]], remarks=(f"{where}printed {said[wrong[0]]:g}",))
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:

@@ -16,7 +16,7 @@ all seeds are on one side, the claim *leans*.
     rank       Spearman's ρ of means over seeds, and an exact permutation test
     value      a printed mean of k runs, ± margin: the interval of our mean over all seeds, widened to
                ± t·s·√(1/n + 1/k) and by the printed rounding, inside, outside, or *compatible*. Or a band
-    exact      equal within 1e-9 of its size; no test
+    theorem    the result of its test, in a band or equal to what is printed
 
 Where runs collapse (`rules.collapses`), the sign test takes the place of both in comparisons, contrasts
 and ratios of means; ratios of spreads are not tested. Entries that apply the same rule to the same numbers
@@ -31,7 +31,7 @@ from math import inf
 import numpy as np
 
 from asyncfl.claims.claim import Claim
-from asyncfl.claims.kinds import Exact, Report, Value
+from asyncfl.claims.kinds import Report, Theorem, Value
 from asyncfl.claims.verdicts import rules
 from asyncfl.claims.verdicts.looks import ERROR, SEEDS, Looks, holm_by_question
 from asyncfl.claims.verdicts.rules import Look, Values, Verdict, Word
@@ -53,20 +53,14 @@ def judge(claim: Claim, values: Values) -> Verdict:
 
 def looks(claim: Claim, values: Values) -> list[Look]:
     """The result for a claim at each look that its seeds allow; a single one where looks do not apply."""
-    if claim.computed is not None:
-        return [
-            Look(
-                rules.computed(
-                    claim, {name: value for name, by_seed in values.items() for value in by_seed.values()}
-                )
-            )
-        ]
+    if isinstance(claim, Theorem):
+        return [Look(rules.tested_without_runs(claim))]
     names = list(claim.samples)
     seeds = sorted(set.intersection(*(set(values.get(name, ())) for name in names)))
     if not seeds:
         return [Look(Verdict("not run"))]
     table = np.array([[values[name][seed] for seed in seeds] for name in names])  # [samples, seeds]
-    if isinstance(claim, Report | Exact):
+    if isinstance(claim, Report):
         return [Look(rules.reported(table[0]))]
     plan = Looks(claim.looks or SEEDS)
     reached = plan.reached(len(seeds))

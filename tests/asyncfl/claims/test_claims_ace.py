@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from asyncfl.claims.computed import ace_theorems
 from asyncfl.claims.files import FOLDER, Paper, papers
 from asyncfl.claims.plan import ClaimPlan, expanded
 from benchmarks.suite import tuned as tuned_values
@@ -160,35 +159,3 @@ def told(label: str) -> list[str]:
     """The fields that a label names and that bear on the rate: `ASGD (concurrency 20)` → concurrency."""
     inside = label.partition(" (")[2].rstrip(")")
     return [word.split(" ")[0] for word in inside.split(", ") if word and word.split(" ")[0] != "cache"]
-
-
-# -- theorems --------------------------------------------------------------------------------------
-
-
-def test_the_floor_of_cached_gradients_does_not_depend_on_n() -> None:
-    """In the long run E‖∇F‖² is Lησ²/2 where clients take turns and ητ is small."""
-    lr = 2.5e-3
-    for n in (5, 20):
-        run = ace_theorems.cached(
-            ace_theorems.arrivals("turns", n, 12_000),
-            np.ones(n),
-            np.full(n, ace_theorems.FIRST),
-            lr=lr,
-            noise=1,
-        )
-        assert run.tail == pytest.approx(lr / 2, rel=0.25)
-        assert run.bound.reuse == pytest.approx(1, abs=0.01)
-        assert n - 1 <= run.bound.delay <= 2 * n
-
-
-def test_arrivals_by_speed_are_as_frequent_as_they_are_fast() -> None:
-    """Client i of four comes with probability (i + 1)/10, within four standard errors."""
-    share = np.bincount(ace_theorems.arrivals("by-speed", 4, 10_000)) / 10_000
-    assert share == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=4 * 0.5 / 100)
-    assert ace_theorems.arrivals("turns", 3, 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
-
-
-@pytest.mark.slow
-def test_vanilla_without_a_floor_falls_with_the_rate() -> None:
-    """Clients alike in speed: the error is that of who arrives, ∝ η ∝ 1/√T, so 1/√32 of the shorter run's."""
-    assert ace_theorems.vanilla_floor([1]) == pytest.approx(32**-0.5, rel=0.2)

@@ -39,7 +39,7 @@ LARGER = """\
 MAIN = """\
 main:
   - {id: slow, words: Slow is behind, place: §1, readings: [T-better/slow]}
-  - {id: sums, words: Sums are wrong, place: §3, readings: [T-exact/sum], open: The text is lost.}
+  - {id: sums, words: Sums are wrong, place: §3, readings: [T-theorem/sum], open: The text is lost.}
   - {id: large, words: It trains, place: §2, readings: [T-large/*]}
 """
 MORE = """\
@@ -56,12 +56,12 @@ MORE = """\
     where: {timing.durations: fx}
     strategy: fedfix
     metric: test/accuracy
-  - id: T-exact/sum
+  - id: T-theorem/sum
     place: §3
     statement: Two and two make five.
-    kind: exact
-    computed: arithmetic:total
-    arguments: {of: [2, 2]}
+    kind: theorem
+    test: tests/test_arithmetic.py::test_sum
+    found: 4
     printed: 5
     seen: They make four.
 """
@@ -71,7 +71,6 @@ MORE = """\
 def toy(tmp_path: Path) -> Path:
     """A folder of claims."""
     (tmp_path / "claims").mkdir()
-    (tmp_path / "arithmetic.py").write_text("def total(of):\n    return sum(of)\n")
     (tmp_path / "claims" / "toy.yaml").write_text(CLAIMS.replace("claims:", LARGER + MAIN + "claims:") + MORE)
     return tmp_path / "claims"
 
@@ -132,15 +131,15 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     assert (
         "Toy et al. · small\n" in table and "\nT-better/slow  the paper’s  ahead in 3 of 3 seeds  " in table
     )
-    assert "\nT-exact/sum  the paper’s  refuted (contradicts the paper)  4.00" in table
+    assert "\nT-theorem/sum  the paper’s  refuted (contradicts the paper)  4.00" in table
     assert "T-large/digits" not in table
     row = done("claims", "show", "T-better", "--claims", str(toy))
     assert "small  T-better/slow  the paper’s  ahead in 3 of 3 seeds  " in row
     result = done("claims", "show", "sums", "--claims", str(toy))
     assert result.startswith(
-        "Sums are wrong: not reproduced\nToy et al., §3. Fails in 1 of 1 decided computed "
+        "Sums are wrong: not reproduced\nToy et al., §3. Fails in 1 of 1 decided tested "
     )
-    assert "The text is lost." in result and "computed  T-exact/sum" in result
+    assert "The text is lost." in result and "theorem  T-theorem/sum" in result
     shown = done("claims", "show", "T-better/slow", "--claims", str(toy))
     assert "small (the paper’s): ahead in 3 of 3 seeds " in shown and all(
         f"seed {seed}: a " in shown for seed in range(3)
@@ -165,7 +164,7 @@ def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
     assert "[Slow is behind](claims/toy.md#slow-is-behind)" in summary and "🟢" in summary
     assert "not run: about an hour on a GPU, a week without |" in summary
     page = (toy / "docs" / "claims" / "toy.md").read_text()
-    failed = "| **refuted**: contradicts the paper (note 1) | = 5 | 4.00 |  | the paper’s, computed |"
+    failed = "| **refuted**: contradicts the paper (note 1) | = 5 | 4.00 |  | the paper’s, `test_sum` |"
     assert f"{failed}\n\n1. They make four.\n" in page
     assert "| **ahead in 3 of 3 seeds**" in page and "| the paper’s, small scale |" in page
     assert "- paper scale. a network: about an hour on a GPU, a week without. Entries: T-large (1)." in page
@@ -182,7 +181,7 @@ def finished_seeds(store: Store) -> set[int]:
     return {seed for seed, strategies in ended.items() if strategies == 2}
 
 
-def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:
+def _undisturbed(toy: Path) -> dict[tuple[str, str, int], float]:
     """The same numbers from runs in this process, in one go."""
     paper = papers(toy)["toy"]
     claim = paper.claims["T-better/slow"]
@@ -202,7 +201,7 @@ def _undisturbed(toy: Path) -> dict[tuple[str, str, int | None], float]:
     ("arguments", "words"),
     [
         (("check", "--allow-code"), "claims.T-large/digits: value: fedfax means none of"),
-        (("show", "T-exact/sun"), "did you mean 'T-exact/sum'?"),
+        (("show", "T-theorem/sun"), "did you mean 'T-theorem/sum'?"),
         (("run", "--paper", "toi"), "did you mean 'toy'?"),
         (("run", "--id", "T-none*"), "no claim of that name can run"),
     ],
@@ -217,7 +216,7 @@ def test_mistakes_are_one_line_each(toy: Path, arguments: tuple[str, ...], words
 
 
 def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
-    said = CliRunner().invoke(command, ["--claims", str(toy), "show", "T-exact/sum"])
+    said = CliRunner().invoke(command, ["--claims", str(toy), "show", "T-theorem/sum"])
     assert said.exit_code == 2
     assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
 

@@ -233,18 +233,18 @@ def test_what_is_wanted_is_contained_in_what_is_there(actual: Any, wanted: Any, 
 
 
 def test_numbers_survive_the_file_and_give_way_to_newer_ones(tmp_path: Path) -> None:
-    def number(claim: str, seed: int | None, value: float, origin: str = "abc, torch 2") -> Number:
+    def number(claim: str, seed: int, value: float, origin: str = "abc, torch 2") -> Number:
         return Number(claim, "a", seed, value, "k1 k2", "2026-01-01T00:00:00+00:00", origin)
 
     file = tmp_path / "results" / "toy-small.csv"
-    first = [number("T/b", 0, 0.1 + 0.2), number("T/a", None, float("inf")), number("T/c", 1, 1.0)]
+    first = [number("T/b", 0, 0.1 + 0.2), number("T/a", 0, float("inf")), number("T/c", 1, 1.0)]
     kept.merge(file, ["T/a", "T/b", "T/c"], first)
     assert kept.read(file) == [first[1], first[0], first[2]]
     newer = number("T/b", 5, 2.0, "def, torch 3")
     kept.merge(file, ["T/a", "T/b"], [newer])
     assert kept.read(file) == [first[1], newer]
     assert file.read_text().splitlines()[:2] == ["# 1: abc, torch 2", "# 2: def, torch 3"]
-    assert kept.values(kept.read(file)) == {"T/a": {"a": {-1: float("inf")}}, "T/b": {"a": {5: 2.0}}}
+    assert kept.values(kept.read(file)) == {"T/a": {"a": {0: float("inf")}}, "T/b": {"a": {5: 2.0}}}
     assert kept.read(tmp_path / "nowhere.csv") == []
 
 

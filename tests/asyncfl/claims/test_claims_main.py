@@ -33,13 +33,12 @@ def outcome(*cases: Case, corners: dict[str, tuple[str, ...]] | None = None, ope
 
 def reading(id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: bool = False) -> Reading:
     """A reading with this verdict."""
-    claim = KINDS["exact" if bound else "better"].model_construct(
+    claim = KINDS["theorem" if bound else "better"].model_construct(
         id=id_,
         kind="better",
         arrangement=how[0],
         workload=how[1],
         case={"beta": beta},
-        computed="x:y" if bound else None,
         bound=bound,
         a=Sample(),
         b=Sample(),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 from test_claims_files import CLAIM, written
 
 from asyncfl.claims import kept
-from asyncfl.claims.command.run import _compute
-from asyncfl.claims.measure import computed, measured
+from asyncfl.claims.measure import measured
+from asyncfl.claims.measured.asyncsgd import other_accuracy, slowest_accuracy
+from asyncfl.claims.measured.fraboni import unusable_share
 from asyncfl.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from fl_core.import_guard import ALLOWED
@@ -129,36 +131,42 @@ def test_an_unknown_metric_is_told_with_the_known_ones(tmp_path: Path) -> None:
         numbers(tmp_path, metric="distanc")
 
 
-def test_what_is_computed_has_no_seed(tmp_path: Path) -> None:
-    usual = {key: CLAIM[key] for key in ("id", "place", "statement")}
-    entry = {**usual, "kind": "exact", "computed": "math:hypot", "arguments": {}, "printed": 0}
-    [one] = computed(written(tmp_path, entry).claims["T-row/case"])
-    assert (one.seed, one.value, one.sample) == (None, 0.0, "")
-    with pytest.raises(UserError, match="math:hypott: there is no such function"):
-        computed(written(tmp_path, {**entry, "computed": "math:hypott"}).claims["T-row/case"])
+def test_an_unknown_function_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="math:hypott"):
+        numbers(tmp_path, metric="math:hypott")
 
 
-def test_what_two_processes_compute_at_once_is_all_kept(
+def test_numbers_of_two_processes_at_once_are_all_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = {key: CLAIM[key] for key in ("place", "statement")}
-    entry = {**usual, "kind": "exact", "computed": "math:hypot", "arguments": {}, "printed": 0}
-    paper = written(tmp_path, {**entry, "id": "T-row/a"}, {**entry, "id": "T-row/b"})
-    write = kept.write
+    file, write, order = tmp_path / "toy-small.csv", kept.write, ["T-row/a", "T-row/b"]
 
     def slow(*arguments: Any) -> None:
         time.sleep(0.1)  # in which the other one would read
         write(*arguments)
 
+    def keep(id_: str) -> None:
+        with kept.changing():
+            kept.merge(file, order, [kept.Number(id_, "a", 0, 1.0, "key", "", "here")])
+
     monkeypatch.setattr(kept, "write", slow)
-    results = tmp_path / "results"
-    both = [
-        Thread(target=copy_context().run, args=(lambda own: _compute(paper, [own], results, again=True), own))
-        for own in paper.claims.values()
-    ]
+    both = [Thread(target=copy_context().run, args=(keep, id_)) for id_ in order]
     for process in both:
         process.start()
     for process in both:
         process.join()
-    stored = kept.read(kept.path(paper.name, kept.COMPUTED, results))
-    assert [number.claim for number in stored] == ["T-row/a", "T-row/b"]
+    assert [number.claim for number in kept.read(file)] == order
+
+
+def test_accuracy_of_the_slowest_by_hand() -> None:
+    clients = {"mean_time": np.array([1.0, 3.0, 2.0]), "accuracy": np.array([0.9, 0.5, 0.7])}
+    runs = [SimpleNamespace(files=SimpleNamespace(clients=clients))]
+    assert slowest_accuracy(runs) == 0.5
+    assert other_accuracy(runs) == pytest.approx(0.8)
+
+
+def test_unusable_share_by_hand() -> None:
+    def run(loss: float, status: Status = Status.DONE) -> SimpleNamespace:
+        return SimpleNamespace(status=status, files=SimpleNamespace(curve={"fp/loss": np.array([9.0, loss])}))
+
+    assert unusable_share([run(1.0), run(2.0), run(2.1), run(0.9, Status.DIVERGED)]) == 0.5

@@ -33,12 +33,12 @@ def everything() -> list[Reading]:
 
 def test_verdicts_come_first_and_scales_are_never_mixed(paper: Paper) -> None:
     (section,) = sections("claims-fraboni-small")
-    small, computed = section.shows["blocks"]
+    small, theorems = section.shows["blocks"]
     ids = {reading.claim.id for row in small.rows for reading, _ in row.entries}
     ran = {one.claim.id for one in readings(paper, "small") if one.ran}
     assert ids == ran <= {id_ for id_, one in paper.claims.items() if "small" in paper.scales(one)}
-    assert {reading.claim.id for row in computed.rows for reading, _ in row.entries} == {
-        id_ for id_, one in paper.claims.items() if one.computed
+    assert {reading.claim.id for row in theorems.rows for reading, _ in row.entries} == {
+        id_ for id_, one in paper.claims.items() if one.kind == "theorem"
     }
 
 
@@ -77,7 +77,7 @@ def test_every_claim_that_ran_is_on_the_page_of_all(everything: list[Reading]) -
 def test_a_strip_lies_where_its_numbers_are(everything: list[Reading]) -> None:
     """Three effects on an axis from −1 to 3: a quarter of it is one."""
     claim = next(one.claim for one in everything if one.claim.kind == "better")
-    claim = claim.model_copy(update={"margin": 0.5, "computed": None})
+    claim = claim.model_copy(update={"margin": 0.5})
     effect = forest.effect(claim, Verdict("confirmed", 1.0, 0.5, 7.0, 8))
     assert effect is not None
     assert (effect.claimed, effect.margin) == ((0.0, inf), 0.5)
@@ -101,7 +101,7 @@ def test_an_axis_has_room_for_effects_and_what_was_claimed() -> None:
 
 
 def test_printed_numbers_are_shown_by_their_distance(everything: list[Reading]) -> None:
-    values = [one.claim for one in everything if one.claim.kind == "value" and not one.claim.computed]
+    values = [one.claim for one in everything if one.claim.kind == "value"]
     claim = values[0].model_copy(update={"printed": "0.250"})
     effect = forest.effect(claim, Verdict("refuted", 0.3, 0.28, 0.32, 8))
     assert effect is not None

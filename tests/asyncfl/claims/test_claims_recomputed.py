@@ -17,10 +17,9 @@ from scipy.special import stdtr
 from asyncfl.claims import kept
 from asyncfl.claims.claim import SCALES, Claim
 from asyncfl.claims.files import Paper, papers
-from asyncfl.claims.kept import COMPUTED
-from asyncfl.claims.kinds import Better, Contrast, Exact, Rank, Ratio, Report, Same, Value
+from asyncfl.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Theorem, Value
 from asyncfl.claims.verdicts.main import outcomes
-from asyncfl.claims.verdicts.readings import all_of, readings
+from asyncfl.claims.verdicts.readings import THEOREM, all_of, readings
 
 ERROR, LOOKS = 0.05, (8, 16, 32, 64)
 Word = str
@@ -254,7 +253,7 @@ def table_of(claim: Claim, found: dict[str, dict[int, float]]) -> np.ndarray:
 
 def first_word(claim: Claim, table: np.ndarray) -> Word:
     """What holds before any look: whether there are seeds enough for one."""
-    if table.shape[1] < (1 if isinstance(claim, Report | Exact) else (claim.looks or LOOKS)[0]):
+    if table.shape[1] < (1 if isinstance(claim, Report) else (claim.looks or LOOKS)[0]):
         return "not run"
     return "reported" if isinstance(claim, Report) else "undecided"
 
@@ -311,38 +310,38 @@ def question(claim: Claim, table: np.ndarray) -> Any:
 def test_verdicts_are_those_of_the_plain_rules(name: str, scale: str) -> None:
     paper = papers()[name]
     expected = words(paper.name, scale)
-    found = {one.claim.id: one.word for one in readings(paper, scale) if not one.claim.computed}
+    found = {one.claim.id: one.word for one in readings(paper, scale)}
     assert {id_: (word, expected[id_]) for id_, word in found.items() if word != expected[id_]} == {}
     assert found.keys() == expected.keys()
 
 
-def computed_words(paper: Paper) -> dict[str, Word]:
-    """The words of what needs no runs: within the band, or as printed."""
-    stored = kept.values(kept.read(kept.path(paper.name, COMPUTED)))
-    found = {}
-    for id_, claim in paper.claims.items():
-        if claim.computed:
-            numbers = [value for of in stored.get(id_, {}).values() for value in of.values()]
-            found[id_] = "not run" if not numbers else "reported" if claim.unjudged else holds(claim, numbers)
-    return found
+def theorem_words(paper: Paper) -> dict[str, Word]:
+    """The words of theorems: within the band, or as printed."""
+    theorems = {id_: claim for id_, claim in paper.claims.items() if isinstance(claim, Theorem)}
+    return {id_: "reported" if claim.unjudged else holds(claim) for id_, claim in theorems.items()}
 
 
-def holds(claim: Claim, numbers: list[float]) -> Word:
-    """Whether numbers are as claimed: in the band, within half a printed digit, or exactly equal."""
-    if isinstance(claim, Exact):
-        said = claim.printed if isinstance(claim.printed, list) else [claim.printed]
-        if isinstance(claim.printed, dict):
-            said = list(claim.printed.values())
-        wanted = np.array([float(Fraction(one)) if isinstance(one, str) else float(one) for one in said])
+def holds(claim: Theorem) -> Word:
+    """Whether results are as claimed: in the band, within half a printed digit, or exactly equal."""
+    numbers = listed(claim.found)
+    if claim.printed is not None and not isinstance(claim.printed, str):
+        wanted = listed(claim.printed)
         right = len(wanted) == len(numbers) and np.allclose(numbers, wanted, rtol=1e-9, atol=0)
     else:
-        assert isinstance(claim, Value)
         (number,) = numbers
         low, high = claim.band or (None, None)
         if claim.printed is not None:
-            low, high = float(claim.printed) - claim.rounding, float(claim.printed) + claim.rounding
+            digits, _, power = claim.printed.partition("e")
+            half = 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+            low, high = float(claim.printed) - half, float(claim.printed) + half
         right = (low is None or number >= low) and (high is None or number <= high)
     return "confirmed" if right else "refuted"
+
+
+def listed(value: Any) -> list[float]:
+    """A number or truth, or those of a list or mapping; a text is a fraction."""
+    several = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    return [float(Fraction(one)) if isinstance(one, str) else float(one) for one in several]
 
 
 def of_readings(
@@ -375,14 +374,13 @@ def of_readings(
 @pytest.mark.parametrize("name", ["ace", "anarchic", "asyncsgd", "fraboni"])
 def test_words_of_main_results_are_those_of_the_plain_rule(name: str) -> None:
     paper = papers()[name]
-    by_scale = {scale: words(paper.name, scale) for scale in SCALES} | {COMPUTED: computed_words(paper)}
+    by_scale = {scale: words(paper.name, scale) for scale in SCALES} | {THEOREM: theorem_words(paper)}
     found = {one.result.id: one.word for one in outcomes(all_of([paper]))}
     assert found == {
         id_: of_readings(paper, by_scale, one.readings, [of for ids in one.corners.values() for of in ids])
         for id_, one in paper.main.items()
     }
-    computed = {one.claim.id: one.word for one in readings(paper, COMPUTED)}
-    assert computed == by_scale[COMPUTED]
+    assert {one.claim.id: one.word for one in readings(paper, THEOREM)} == by_scale[THEOREM]
 
 
 def test_there_is_something_to_recompute() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy import stats
 
 from asyncfl.claims.claim import Claim
@@ -14,10 +15,13 @@ from asyncfl.claims.pages.table import sides
 from asyncfl.claims.verdicts import verdicts as rules
 from asyncfl.claims.verdicts.estimates import RankEstimate, RatioEstimate
 from asyncfl.claims.verdicts.robust import straightened
-from asyncfl.claims.verdicts.rules import Values, Verdict, computed, flat, reported
+from asyncfl.claims.verdicts.rules import Values, Verdict, reported
 from fl_core.streams import stream
 
 REPEATS = 500
+
+
+TEST = "tests/papers/test_it.py::test_it"
 
 
 def claim(kind: str, **more: Any) -> Claim:
@@ -163,8 +167,9 @@ def test_no_look_before_its_seeds_and_none_after_a_decision() -> None:
 
 def test_fields_of_equal_verdicts_are_equal() -> None:
     """Python 3.13 compares data classes field by field, and NaN is unequal to itself."""
+    theorem = claim("theorem", test=TEST, printed=[1, 2], found=[1, 2])
     verdicts_ = [Verdict("not run"), rules.judge(BETTER, pair([0.1] * 7)), reported(np.array([np.nan]))]
-    verdicts_ += [rules.judge(BETTER, samples(a=[np.nan] * 8, b=[0.1] * 8)), computed(BETTER, {})]
+    verdicts_ += [rules.judge(BETTER, samples(a=[np.nan] * 8, b=[0.1] * 8)), judge(theorem, {})]
     for verdict in verdicts_:
         values = [getattr(verdict, field.name) for field in fields(verdict)]
         assert all(value == value for value in values), verdict  # noqa: PLR0124 - not so with NaN
@@ -454,9 +459,22 @@ def test_a_value_in_a_band() -> None:
     assert judge(band, samples(value=[0.51, 0.52, 0.5] * 3)).word == "confirmed"
     assert judge(band, samples(value=[0.31, 0.32, 0.3] * 3)).word == "refuted"
     assert judge(band, samples(value=[0.51, 0.52, 0.5])).word == "leans for"
-    computed = claim("value", band=[7, 8], computed="some.module:function")
-    assert judge(computed, {"": {-1: 7.5}}).word == "confirmed"
-    assert judge(computed, {"": {-1: 9.35}}).word == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found", "word"),
+    [
+        ({"band": [7, 8]}, 7.5, "confirmed"),
+        ({"band": [7, 8]}, 9.35, "refuted"),
+        ({"band": [None, 8]}, -1, "confirmed"),
+        ({"printed": "1.7e4"}, 16932.2, "confirmed"),
+        ({"printed": "1.7e4"}, 16499, "refuted"),
+    ],
+)
+def test_a_theorem_in_a_band_or_as_printed(claimed: dict[str, Any], found: float, word: str) -> None:
+    one = claim("theorem", test=TEST, found=found, **claimed)
+    assert judge(one, {}).word == word
+    assert judge(one, {}).found == found
 
 
 @pytest.mark.parametrize(
@@ -472,8 +490,16 @@ def test_a_value_in_a_band() -> None:
     ],
 )
 def test_exact_means_exact(printed: Any, answer: Any, word: str) -> None:
-    one = claim("exact", printed=printed, computed="some.module:function")
-    assert judge(one, {name: {-1: value} for name, value in flat(answer).items()}).word == word
+    assert judge(claim("theorem", test=TEST, printed=printed, found=answer), {}).word == word
+
+
+@pytest.mark.parametrize(
+    "claimed", [{}, {"printed": 1, "band": [0, 1]}, {"printed": 1, "test": "math:hypot"}, {"found": None}]
+)
+def test_a_theorem_names_a_test_its_result_and_one_rule(claimed: dict[str, Any]) -> None:
+    entry = {"test": TEST, "found": 1, **claimed}
+    with pytest.raises(ValidationError):
+        claim("theorem", **{key: value for key, value in entry.items() if value is not None})
 
 
 def test_holm_keeps_the_family_honest() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfl.claims.computed.fraboni_schedules import buffers, equal, hardware, one_by_one, ticks
-from asyncfl.claims.theory import schemes
 from fl_core.theory import weights
+from tests.papers import fraboni
+from tests.papers.fraboni import buffers, equal, hardware, one_by_one, ticks
 
 TIMES = st.lists(st.fractions(Fraction(1, 4), 3, max_denominator=4), min_size=2, max_size=4)
 
@@ -55,7 +55,7 @@ def test_floats_in_plain_floats_out():
 def test_a_window_of_arrivals_counts_everybody_as_wanted(times, data):
     parts = data.draw(st.lists(st.integers(1, 9), min_size=len(times), max_size=len(times)))
     p = [Fraction(part, sum(parts)) for part in parts]
-    d, window = weights.time_based(p, times), schemes.async_fedavg(p, times).window
+    d, window = weights.time_based(p, times), fraboni.async_fedavg(p, times).window
     total = [Fraction(0)] * len(times)
     for (client,) in islice(one_by_one(times), window):
         total[client] += d[client]
@@ -65,7 +65,7 @@ def test_a_window_of_arrivals_counts_everybody_as_wanted(times, data):
 @given(TIMES, st.fractions(Fraction(1, 4), 4, max_denominator=4))
 def test_a_window_of_ticks_counts_everybody_as_wanted(times, period):
     p = equal(len(times))
-    d, window = weights.fedfix(p, times, period), schemes.fedfix(p, times, period).window
+    d, window = weights.fedfix(p, times, period), fraboni.fedfix(p, times, period).window
     total = [Fraction(0)] * len(times)
     for here in islice(ticks(times, period), window):
         for client in here:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfl.claims.theory import queues
 from fl_core.theory.routing import G, H, Network, balanced, step_limit, uniform
+from tests.papers import asyncsgd
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2: mean service 100, 10 and 1
 PER_ROUND = G(lr=0.01, gap=15, noise=209, rounds=3000)
@@ -152,7 +152,7 @@ def test_eight_g_and_eight_h_dominate(shares):
     stream = np.random.default_rng(0)
     squares, weighted, decrease = [], [], []
     for _ in range(12):
-        path = queues.simulate(p, speeds, network.left.draw(stream), rounds, stream)
+        path = asyncsgd.simulate(p, speeds, network.left.draw(stream), rounds, stream)
         models, virtual = generalized_asyncsgd(path, p, lr=lr, centres=centres, noise=noise, stream=stream)
         slope = (models[:-1] - centres.mean()) ** 2
         loss = (virtual - centres.mean()) ** 2 / 2

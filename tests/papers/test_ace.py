@@ -1,4 +1,4 @@
-"""ACE's errors and theorems, derived anew: identities, dominance on quadratics, and what the paper's miss."""
+"""Theorems of ACE (2025), derived anew: claims, values worked by hand, dominance on quadratics."""
 
 from dataclasses import replace
 
@@ -7,28 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfl.claims.computed import ace_theorems as computed
-from asyncfl.claims.theory import ace
-
-
-@pytest.mark.parametrize("order", ["turns", "uniform", "by-speed"])
-@pytest.mark.parametrize("spread", [0.0, 1.0, 100.0])
-def test_ace_theorem_dominates_whatever_the_heterogeneity(order, spread):
-    assert 1 <= computed.slack(order, spread) < 60
-
-
-@pytest.mark.parametrize("clients", [5, 20])
-def test_caching_does_not_divide_the_noise_by_the_clients(clients):
-    """In the long run E‖∇F‖² is ρLησ²/2, with ρ = 1 where clients take turns: in the paper, as if ρ = 1/n."""
-    lr, centres = 2e-3, np.full(clients, computed.FIRST)
-    run = computed.cached(np.arange(15_000) % clients, np.ones(clients), centres, lr=lr, noise=1.0)
-    assert run.bound.reuse == pytest.approx(1, abs=0.01)
-    assert run.tail == pytest.approx(lr / 2, rel=0.25)
-
-
-@pytest.mark.parametrize("threshold", [2, 6, 1000])
-def test_aced_theorem_dominates(threshold):
-    assert computed.slack("by-speed", 1.0, threshold) >= 1
+from tests.papers import ace
+from tests.papers.theorems import assert_found, theorem
 
 
 @given(st.integers(2, 7), st.data())
@@ -62,7 +42,7 @@ def test_best_learning_rate():
 
 def test_active_clients():
     order = np.random.default_rng(0).integers(100, size=4000)
-    run = computed.cached(order, np.ones(100), np.zeros(100), lr=1e-3, noise=0.0, threshold=10)
+    run = ace.cached(order, np.ones(100), np.zeros(100), lr=1e-3, noise=0.0, threshold=10)
     expected = 100 * (1 - (1 - 1 / 100) ** 11)  # heard in the last eleven iterations
     assert run.active[20:].mean() == pytest.approx(expected, abs=0.1)
 
@@ -124,3 +104,63 @@ def test_where_a_theorem_ends(theorem, delay, limit):
     theorem(replace(run, lr=limit / 2))
     with pytest.raises(ValueError, match="above the theorem's"):
         theorem(replace(run, lr=limit / 2 * (1 + 1e-9)))
+
+
+def test_the_floor_of_cached_gradients_does_not_depend_on_n():
+    """In the long run E‖∇F‖² is Lησ²/2 where clients take turns and ητ is small."""
+    lr = 2.5e-3
+    for n in (5, 20):
+        run = ace.cached(
+            ace.arrivals("turns", n, 12_000),
+            np.ones(n),
+            np.full(n, ace.FIRST),
+            lr=lr,
+            noise=1,
+        )
+        assert run.tail == pytest.approx(lr / 2, rel=0.25)
+        assert run.bound.reuse == pytest.approx(1, abs=0.01)
+        assert n - 1 <= run.bound.delay <= 2 * n
+
+
+def test_arrivals_by_speed_are_as_frequent_as_they_are_fast():
+    """Client i of four comes with probability (i + 1)/10, within four standard errors."""
+    share = np.bincount(ace.arrivals("by-speed", 4, 10_000)) / 10_000
+    assert share == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=4 * 0.5 / 100)
+    assert ace.arrivals("turns", 3, 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+@pytest.mark.slow
+def test_vanilla_without_a_floor_falls_with_the_rate():
+    """Clients alike in speed: the error is that of who arrives, ∝ η ∝ 1/√T, so 1/√32 of the shorter run's."""
+    assert ace.vanilla_floor([1]) == pytest.approx(32**-0.5, rel=0.2)
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@theorem
+def test_after_dropouts(claim):
+    assert_found(claim, ace.after_dropouts(**claim.arguments))
+
+
+@pytest.mark.slow
+@theorem
+def test_vanilla_floor(claim):
+    assert_found(claim, ace.vanilla_floor(**claim.arguments))
+
+
+@theorem
+def test_bound_slack(claim):
+    assert_found(claim, ace.slack(**claim.arguments))
+
+
+@pytest.mark.slow
+@theorem
+def test_noise_exponent(claim):
+    assert_found(claim, ace.noise_exponent(**claim.arguments))
+
+
+@theorem
+def test_best_rate_exponent(claim):
+    assert_found(claim, ace.best_rate_exponent(**claim.arguments))

@@ -1,0 +1,32 @@
+"""Claims of kind theorem, as parameters of the tests that they name."""
+
+from collections.abc import Callable
+from inspect import getfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asyncfl.claims.files import papers
+from asyncfl.claims.kinds import Theorem
+from asyncfl.claims.verdicts.rules import flat
+from asyncfl.claims.verdicts.verdicts import judge
+
+ROOT = Path(__file__).parents[2]
+THEOREMS = [
+    claim for paper in papers().values() for claim in paper.claims.values() if isinstance(claim, Theorem)
+]
+RELATIVE_ERROR = 1e-6  # of a result on another machine
+
+
+def theorem(test: Callable[[Theorem], None]) -> Any:
+    """Parametrize a test by the claims that name it."""
+    name = f"{Path(getfile(test)).relative_to(ROOT).as_posix()}::{test.__name__}"
+    mine = [claim for claim in THEOREMS if claim.test == name]
+    return pytest.mark.parametrize("claim", mine, ids=[claim.id for claim in mine])(test)
+
+
+def assert_found(claim: Theorem, result: Any) -> None:
+    """Check that a result is the recorded one, and that the claim has the same verdict by it."""
+    assert flat(result) == pytest.approx(flat(claim.found), rel=RELATIVE_ERROR, abs=1e-12)
+    assert judge(claim.model_copy(update={"found": result}), {}).word == judge(claim, {}).word
