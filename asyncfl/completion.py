@@ -29,16 +29,20 @@ def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionI
     """The kinds of parts, and where one is begun the parts of all kinds."""
     from benchmarks.reference.catalogue import FAMILIES, entries
 
-    of_kinds = _beginning(begun, [*FAMILIES, "suites"])
+    of_kinds = _beginning(begun, [*FAMILIES, "suites", "errata", "theory"])
     parts = {entry.name: entry.what for kind in FAMILIES for entry in entries(kind)} if begun else {}
     return [*of_kinds, *_beginning(begun, parts)]
 
 
 def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The parts of the kind that the word before names."""
+    """The parts of the kind that the word before names, or the errata."""
     from benchmarks.reference.catalogue import FAMILIES, entries
 
     kind = ctx.params.get("kind")
+    if kind == "errata":
+        from benchmarks.discrepancies import discrepancies
+
+        return _beginning(begun, {entry.id: entry.paper for entry in discrepancies()})
     return _beginning(begun, {entry.name: entry.what for entry in entries(kind)}) if kind in FAMILIES else []
 
 

@@ -26,7 +26,7 @@ NEVER_IN_THE_SCIENCE = {"mlflow", "optuna", "yaml", "pandas", "matplotlib", "cli
 
 # Methods that a library calls; their documentation is the library's.
 LIGHTNING = {"forward", "training_step", "configure_optimizers"}
-CLICK = {"list_commands", "get_command", "resolve_command"}
+CLICK = {"list_commands", "get_command", "resolve_command", "make_context", "invoke"}
 
 
 def module_name(path: Path) -> str:

@@ -119,9 +119,9 @@ def test_a_wheel_works_outside_of_the_repository(installed: Path, tmp_path: Path
     use(installed, tmp_path, "report", "tiny", "--files", "paper")
     assert list((tmp_path / "paper").glob("*.tex"))
     assert "quickstart" in use(installed, tmp_path, "list", "suites")
-    assert len(use(installed, tmp_path, "errata").splitlines()) > 5
+    assert len(use(installed, tmp_path, "list", "errata").splitlines()) > 5
     assert "ACE is ahead of FedBuff" in use(installed, tmp_path, "claims")
-    assert '"fedbuff"' in use(installed, tmp_path, "schema")
+    assert '"fedbuff"' in use(installed, tmp_path, "list", "--schema")
     where = Path(python(installed, tmp_path, "import reports; print(reports.__file__)").strip()).parent
     assert where.is_relative_to(installed.parents[1])
     assert all((where.parent / name / "py.typed").is_file() for name in ("asyncfl", *PACKAGES))

@@ -1,4 +1,4 @@
-"""`asyncfl check`: what got worse since a baseline was written; made for CI."""
+"""`asyncfl check`: what got worse since a baseline was written, and the baseline; made for CI."""
 
 from __future__ import annotations
 
@@ -21,21 +21,29 @@ if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
     from reports.gate.baseline import Baseline
-
-no_speed = click.option(
-    "--no-speed", is_flag=True, help="Do not measure how fast the strategies are simulated."
-)
+    from reports.gate.gate import GateQuestion
 
 
 @click.command()
 @options.planned
-@no_speed
+@click.option("--no-speed", is_flag=True, help="Do not measure how fast the strategies are simulated.")
 @click.option("--quality-only", is_flag=True, help="Ask only whether results are as good.")
 @click.option(
     "--reproducibility-only", is_flag=True, help="Ask only whether schedules and golden values are the same."
 )
 @click.option(
-    "--baseline", "against", type=options.FILE, help="From asyncfl baseline.  [default: the shipped one]"
+    "--baseline",
+    "file",
+    type=options.FILE,
+    help="The baseline.  [default: the shipped one; with --write or --update, DIR/baselines/SUITE.json]",
+)
+@click.option(
+    "--write", is_flag=True, help="Write the recorded results as a new baseline; nothing is compared."
+)
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Accept the recorded results into the baseline, with a line on what improved; never a regression.",
 )
 @click.option("--junit", type=options.FILE, help="Write the checks as JUnit XML.")
 @click.option("--summary", type=options.FILE, help="Write a summary as Markdown.")
@@ -48,68 +56,142 @@ def command(
     no_speed: bool,
     quality_only: bool,
     reproducibility_only: bool,
-    against: Path | None,
+    file: Path | None,
+    write: bool,
+    update: bool,
     junit: Path | None,
     summary: Path | None,
 ) -> None:
-    """Compare the recorded runs of SUITE with a baseline.
+    """Compare the recorded runs of SUITE with a baseline, or write it.
 
-    Only speed is measured here: call asyncfl run SUITE first, with a new --store, since recorded runs are not
-    repeated.
+    Final metric, updates to the target, schedule and losses of every run are read from MLflow, and only speed
+    is measured here: call asyncfl run SUITE first, with a new --store, since recorded runs are not repeated.
 
     Quality, exit code 1: a strategy got worse if its final metric or its updates to the target did, by more
     than the spread over seeds explains, or if it takes half as long again relative to the yardstick.
 
     Reproducibility, exit code 3: schedules must be the recorded ones; losses too, exactly where the same
     processor and libraries made them, else up to rounding. Other values of a strategy that improved pass:
-    accept them with asyncfl baseline SUITE --update.
+    accept them with --update.
     """
     from benchmarks.suite.suite import load
+    from reports.gate import gate
+
+    comparing = (quality_only, reproducibility_only, junit, summary)
+    if (write or update) and (any(comparing) or (write and update)):
+        raise click.UsageError(
+            "--write and --update exclude each other, and the options of a comparison: --quality-only, "
+            "--reproducibility-only, --junit, --summary"
+        )
+    if quality_only and reproducibility_only:
+        raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
+    planned = load(suite, settings, scale).runs()
+    if write or update:
+        path = file or store.folder / "baselines" / f"{planned[0].suite}.json"
+        _write(planned, store, path, update=update, no_speed=no_speed)
+        return
+    asked = {
+        gate.GateQuestion.QUALITY: not reproducibility_only,
+        gate.GateQuestion.REPRODUCIBILITY: not quality_only,
+    }
+    questions = [question for question in gate.GateQuestion if asked[question]]
+    words = [suite, *(["--scale", scale] if scale else []), *chain(*(("--set", text) for text in settings))]
+    code = _compare(
+        planned,
+        store,
+        file,
+        questions=questions,
+        words=words,
+        junit=junit,
+        summary=summary,
+        no_speed=no_speed,
+    )
+    sys.exit(code)
+
+
+def _compare(
+    planned: Sequence[PlannedRun],
+    store: Store,
+    file: Path | None,
+    *,
+    questions: Sequence[GateQuestion],
+    words: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    no_speed: bool,
+) -> int:
+    """Compare recorded runs with a baseline, print and write the checks, and return the exit code.
+
+    `words` name the suite on the command line.
+    """
     from benchmarks.tracking.store import Store
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
 
-    if quality_only and reproducibility_only:
-        raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
-    for file, mark in ((junit, gate_output.JUNIT), (summary, gate_output.SUMMARY)):
-        if file:
-            must_be_ours(file, mark)
-    planned = load(suite, settings, scale).runs()
-    path = against or baseline.shipped(planned[0].suite)
+    for report, mark in ((junit, gate_output.JUNIT), (summary, gate_output.SUMMARY)):
+        if report:
+            must_be_ours(report, mark)
+    path = file or baseline.shipped(planned[0].suite)
     before = baseline.read(path)
     baseline.must_fit(before, planned, path)
     baseline.must_have_spread(before)
     store.must_exist()
     now = baseline.take(store.tracking_uri, planned)
     _warn_of_old_records(now)
-    asked = {
-        gate.GateQuestion.QUALITY: not reproducibility_only,
-        gate.GateQuestion.REPRODUCIBILITY: not quality_only,
-    }
-    questions = [question for question in gate.GateQuestion if asked[question]]
     if gate.GateQuestion.QUALITY in questions and before.speed and not no_speed:
         now = now.model_copy(update={"speed": speeds(planned, before.speed)})
     checks = gate.compare(before, now, questions)
-    if any(check.finding is not gate.Finding.SAME for check in checks):
+    differ = any(check.finding is not gate.Finding.SAME for check in checks)
+    if differ:
         print_rich(gate_output.table(checks))
     print_text(gate_output.how_compared(before, now))
     print_text(gate.verdict(checks, now.suite))
-    values = {"--scale": scale, "--tracking-uri": store.tracking, "--out": os.path.relpath(path)}
-    if store.folder != Store().folder:
-        values["--store"] = str(store.folder)
-    words = [(option, value) for option, value in values.items() if value]
-    words += [("--set", setting) for setting in settings]
-    anew = command_line(["asyncfl", "baseline", suite, *chain.from_iterable(words)])
     accept = ""
-    if any(check.finding is not gate.Finding.SAME for check in checks):
+    if differ:
+        options_of_store = {"--tracking-uri": store.tracking, "--baseline": os.path.relpath(path)}
+        if store.folder != Store().folder:
+            options_of_store["--store"] = str(store.folder)
+        given = chain(*((option, value) for option, value in options_of_store.items() if value))
         every = gate.compare(before, now)  # whatever was asked here: --update asks all
-        accept = gate_output.to_accept(every, anew)
+        accept = gate_output.to_accept(every, command_line(["asyncfl", "check", *words, *given]))
         print_text(accept.replace("`", ""))
     if junit:
         gate_output.write(gate_output.junit(checks, now.suite), junit)
     if summary:
         gate_output.write(gate_output.markdown(checks, before, now, accept), summary)
-    sys.exit(gate.exit_code(checks))
+    return gate.exit_code(checks)
+
+
+def _write(planned: Sequence[PlannedRun], store: Store, path: Path, *, update: bool, no_speed: bool) -> None:
+    """Write the results of recorded runs as a baseline, and show how much worse later means may be."""
+    from reports.gate import baseline, gate
+    from reports.gate import output as gate_output
+
+    must_be_ours(path, '"format": 1')
+    before = baseline.read(path) if update else None
+    if before:
+        baseline.must_fit(before, planned, path)
+    store.must_exist()
+    taken = baseline.take(store.tracking_uri, planned)
+    baseline.must_have_spread(taken)
+    if not no_speed:
+        names = {run.strategy for run in planned}
+        speed = speeds(planned, before.speed) if before and before.speed else measured(planned, names)
+        taken = taken.model_copy(update={"speed": speed})
+    if before:
+        taken = gate.update(before, taken, gate.compare(before, taken))
+        new = taken.accepted[len(before.accepted) :]
+        for line in new:
+            for improvement in line.better:
+                click.echo(f"Better: {improvement}")
+            if line.other:
+                click.echo(f"Other golden values or schedules: {', '.join(line.other)}")
+        if not new:
+            click.echo("All as before.")
+    baseline.write(taken, path)
+    click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
+    click.echo("Later means may be worse by what is allowed; more seeds allow less.")
+    print_rich(gate_output.allowed(gate.compare(taken, taken)))
 
 
 def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:

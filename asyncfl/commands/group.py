@@ -33,16 +33,11 @@ COMMANDS = {  # name → its module in `asyncfl`
     "evidence": "evidence.command",
     "advise": "commands.advise",
     "trace": "commands.trace",
-    "features": "commands.features",
     "check": "commands.check",
-    "baseline": "commands.baseline",
     "list": "commands.lookup.list",
     "show": "commands.lookup.show",
     "claims": "claims.command.group",
-    "theory": "commands.lookup.theory",
-    "errata": "commands.lookup.errata",
     "ui": "commands.ui",
-    "schema": "commands.lookup.schema",
 }
 
 

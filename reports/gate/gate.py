@@ -150,7 +150,7 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck]) -> Base
     """
     if any(check.finding is Finding.WORSE for check in checks):
         said = verdict(checks, now.suite).removesuffix(".")
-        raise UserError(f"{said}: --update takes in nothing worse; without it the baseline is written anew")
+        raise UserError(f"{said}: --update never accepts a regression. Use --write to overwrite the baseline")
     line = Acceptance(
         date=datetime.now(UTC).date().isoformat(),
         commit=now.commit,

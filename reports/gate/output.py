@@ -56,17 +56,17 @@ def _commits(baseline: Baseline) -> str:
     )
 
 
-def to_accept(checks: Sequence[GateCheck], anew: str) -> str:
+def to_accept(checks: Sequence[GateCheck], check: str) -> str:
     """The command that makes results as they are now the baseline, in a sentence; empty if all are as before.
 
-    `anew` is the command that writes a new baseline.
+    `check` is the command that compared, without its options for reports.
     """
     findings = {check.finding for check in checks}
     if Finding.WORSE in findings:
-        return f"Where this is meant, write a new baseline: `{anew}`."
+        return f"Where this is meant, write a new baseline: `{check} --write`."
     if Finding.CHANGED in findings:
-        return f"Where this is meant, accept it: `{anew} --update`."
-    return f"Accept the improvement: `{anew} --update`." if Finding.BETTER in findings else ""
+        return f"Where this is meant, accept it: `{check} --update`."
+    return f"Accept the improvement: `{check} --update`." if Finding.BETTER in findings else ""
 
 
 def allowed(checks: Sequence[GateCheck]) -> RenderableType:

@@ -13,7 +13,7 @@ from reports.tables import TableEntry
 
 STALLED = "Stalled: no step would follow any more; its last model counts."
 NO_SURROGATE = (
-    "No surrogate loss where no formula says how often each client takes part (asyncfl errata X-3)."
+    "No surrogate loss where no formula says how often each client takes part (asyncfl list errata X-3)."
 )
 NOTHING = TableEntry("")
 

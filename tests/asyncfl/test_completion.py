@@ -32,3 +32,9 @@ def test_strategies(words: str) -> None:
 def test_kinds_of_parts_and_the_parts_of_one() -> None:
     assert offered("asyncfl list dur") == ["plain,durations"]
     assert offered("asyncfl list durations ") == [f"plain,{one.name}" for one in entries("durations")]
+
+
+def test_errata_and_theory() -> None:
+    assert offered("asyncfl list er") == ["plain,errata"]
+    assert "plain,X-1" in offered("asyncfl list errata X-")
+    assert offered("asyncfl list theory ") == ["plain,routing", "plain,weights"]

@@ -1,19 +1,24 @@
-"""`asyncfl theory` and `asyncfl errata`: published and closed-form numbers, and mistakes in one line."""
+"""`asyncfl list theory` and `list errata`: published and closed-form numbers, and mistakes in one line."""
 
 import math
+import re
 
 import pytest
 from click.testing import CliRunner, Result
 
-from asyncfl.commands.lookup.errata import command as errata_command
-from asyncfl.commands.lookup.theory import command as theory_command
+from asyncfl.commands.lookup.list import command
+from benchmarks.discrepancies import discrepancies
 from benchmarks.errors import UserError
 
 THREE_SPEEDS = "10x0.01,10x0.1,10x1"  # §5.2 of Alahyane et al.
 
 
+def listed(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments)
+
+
 def theory(*arguments: str) -> Result:
-    return CliRunner().invoke(theory_command, arguments)
+    return listed("theory", *arguments)
 
 
 def table(output: str, head: str) -> list[list[str]]:
@@ -68,60 +73,53 @@ def test_times_are_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "options"),
     [
-        (("routing", "--speeds", "1,,2", "--tasks", "2"), "--speeds: must be a positive number, such as 0.5"),
-        (("routing", "--speeds", "1,-2", "--tasks", "2"), "--speeds: must be a positive number, such as 0.5"),
-        (
-            ("routing", "--speeds", "0x1", "--tasks", "2"),
-            "--speeds: must be a number of clients before the x",
-        ),
-        (
-            ("weights", "--times", "fast"),
-            "--times: must be a positive number, such as 0.5 or 1/3, not 'fast'",
-        ),
-        (("weights", "--times", "1", "--period", "0"), "--period: must be a positive number, such as 0.5"),
-        (
-            ("weights", "--spread", "100", "--clients", "3"),
-            "--spread: must be a percentage from 0 to below 100",
-        ),
-        (("weights", "--spread", "80"), "give either --times, or --spread and --clients"),
-        (("weights", "--times", "1", "--clients", "3"), "give either --times, or --spread and --clients"),
-        (
-            ("routing", "--speeds", "1,1e10", "--tasks", "2"),
-            "--speeds: the fastest may be 1,000,000,000 times",
-        ),
-        (("weights",), "give either --times, or --spread and --clients"),
+        (("routing", "--speeds", "1,,2", "--tasks", "2"), {"--speeds"}),
+        (("routing", "--speeds", "1,-2", "--tasks", "2"), {"--speeds"}),
+        (("routing", "--speeds", "0x1", "--tasks", "2"), {"--speeds"}),
+        (("routing", "--speeds", "1,1e10", "--tasks", "2"), {"--speeds"}),
+        (("weights", "--times", "fast"), {"--times"}),
+        (("weights", "--times", "1", "--period", "0"), {"--period"}),
+        (("weights", "--spread", "100", "--clients", "3"), {"--spread"}),
+        (("weights", "--spread", "80"), {"--times", "--spread", "--clients"}),
+        (("weights", "--times", "1", "--clients", "3"), {"--times", "--spread", "--clients"}),
+        (("weights",), {"--times", "--spread", "--clients"}),
     ],
 )
-def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], options: set[str]) -> None:
     error = theory(*arguments).exception
     assert isinstance(error, UserError)
     (line,) = error.lines
-    assert line.startswith(said)
+    assert set(re.findall(r"--\w+", line)) == options
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e400"])
 def test_an_option_takes_finite_numbers(value: str) -> None:
     done = theory("routing", "--speeds", "1,2", "--tasks", "2", "--lr", value)
-    said = f"Invalid value for '--lr': {value} is not a finite number."
-    assert done.exit_code == 2 and said in done.stderr
+    assert done.exit_code == 2 and "'--lr'" in done.stderr and value in done.stderr
+
+
+def test_theory_has_help_and_refuses_unknown_commands() -> None:
+    assert theory("weights", "--help").exit_code == 0
+    assert "theory weights" in theory("weights", "--help").output
+    assert theory("weighs").exit_code == 2
 
 
 def test_errata_of_one_id_say_how_to_choose() -> None:
-    done = CliRunner().invoke(errata_command, ["X-14"])
+    done = listed("errata", "X-14")
     assert done.exit_code == 0
     assert done.output.startswith("X-14  ")
     assert "strategies.aced.stamp=model" in done.output
 
 
 def test_errata_without_an_id_are_all() -> None:
-    done = CliRunner().invoke(errata_command)
-    assert [part.split()[0] for part in done.output.split("\n\n")][:3] == ["X-1", "X-2", "X-3"]
+    done = listed("errata")
+    assert [part.split()[0] for part in done.output.split("\n\n")] == [one.id for one in discrepancies()]
     assert max(map(len, done.output.splitlines())) <= 110
 
 
 def test_an_erratum_that_does_not_exist() -> None:
-    error = CliRunner().invoke(errata_command, ["X-111"]).exception
+    error = listed("errata", "X-111").exception
     assert isinstance(error, UserError)
-    assert error.lines[0].startswith("no erratum 'X-111'; did you mean 'X-11'?")
+    assert "X-111" in error.lines[0] and "'X-11'" in error.lines[0]

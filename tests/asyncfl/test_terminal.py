@@ -172,7 +172,7 @@ def test_closed_streams_lead_nowhere() -> None:
 
 
 def test_a_reader_that_has_read_enough() -> None:
-    for words in (["list"], ["errata"], ["--version"], ["list", "arrangements"]):
+    for words in (["list"], ["list", "errata"], ["--version"], ["list", "arrangements"]):
         ours, theirs = os.pipe()
         os.close(ours)
         done = asyncfl(*words, stdout=theirs)
@@ -181,7 +181,7 @@ def test_a_reader_that_has_read_enough() -> None:
 
 
 def test_a_full_disk_behind_the_output() -> None:
-    for words in (["list"], ["errata"], ["--version"], ["list", "arrangements"]):
+    for words in (["list"], ["list", "errata"], ["--version"], ["list", "arrangements"]):
         with Path("/dev/full").open("w") as full:
             done = asyncfl(*words, stdout=full)
         assert done.returncode == 2, words

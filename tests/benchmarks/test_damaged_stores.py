@@ -86,8 +86,8 @@ def told(
     shutil.copy(whole.folder.with_name("small.yaml"), tmp_path)
     baseline = whole.folder.with_name("baseline.json")
     if not baseline.exists():
-        words = ("--no-speed", "--out", str(baseline), "--store", str(whole.folder))
-        made = typed("baseline", "small.yaml", *words)
+        words = ("--no-speed", "--write", "--baseline", str(baseline), "--store", str(whole.folder))
+        made = typed("check", "small.yaml", *words)
         assert made.returncode == 0, made.stderr
     shutil.copy(baseline, tmp_path)
 

@@ -348,14 +348,14 @@ COMMANDS = [
     ["run", "small.yaml", "--scale", "b", "--tuned", "--no-report"],
     ["tune", "small.yaml", "--trials", "2", "--sampler", "random", "--storage", "a.journal"],
     ["check", "small.yaml", "--baseline", "b.json", "--no-speed", "--store", "out"],
-    ["baseline", "small.yaml", "--no-speed", "--out", "b.json"],
+    ["check", "small.yaml", "--no-speed", "--baseline", "b.json", "--write"],
     ["report", "small", "--scale", "b", "--files", "papers"],
     ["compare", "fedavg", "ace", "--suite", "small", "--metric", "fp/loss"],
     ["claims", "--claims", ".", "--paper", "toy"],
     ["claims", "show", "T-one/case", "--claims", "."],
-    ["theory", "routing", "--speeds", "1 2", "--tasks", "2"],
+    ["list", "theory", "routing", "--speeds", "1 2", "--tasks", "2"],
     ["list", "strategies"],
-    ["errata", "X-1"],
+    ["list", "errata", "X-1"],
     ["ui", "small", "--port", "5000", "--tracking-uri", "sqlite:///x.db"],
 ]
 WORDS = [

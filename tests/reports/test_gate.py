@@ -168,7 +168,7 @@ def test_what_is_worse_elsewhere_has_not_improved() -> None:
     checks = compare(before, now)
     assert exit_code(checks) == 1
     assert Finding.CHANGED in {one.finding for one in checks}
-    with pytest.raises(UserError, match="--update takes in nothing worse"):
+    with pytest.raises(UserError, match="--update never accepts"):
         update(before, now, checks)
 
 
@@ -393,7 +393,7 @@ def test_what_is_no_baseline(tmp_path: Path, content: bytes, said: str) -> None:
 
 def test_no_file_no_baseline(tmp_path: Path) -> None:
     """Missing, a folder, not to be written, not shipped."""
-    with pytest.raises(UserError, match="no such baseline: asyncfl baseline SUITE --out"):
+    with pytest.raises(UserError, match=r"no such baseline.*--write --baseline"):
         baseline.read(tmp_path / "none.json")
     with pytest.raises(UserError, match="cannot be read"):
         baseline.read(tmp_path)

@@ -43,7 +43,7 @@ def test_junit() -> None:
 def test_markdown() -> None:
     """Every row has as many cells as the head, whatever the names are; nothing of them is markup."""
     before = Baseline(suite="ci", commit="0123456789abcdef", versions={"torch": "2.13.0"}, goals={}, runs=())
-    anew, newer = "asyncfl baseline ci", before.model_copy(update={"versions": {"torch": "2.14.0"}})
+    anew, newer = "asyncfl check ci", before.model_copy(update={"versions": {"torch": "2.14.0"}})
 
     def markdown(checks: list[GateCheck], now: Baseline) -> str:
         return gate_output.markdown(checks, before, now, gate_output.to_accept(checks, anew))
@@ -52,10 +52,10 @@ def test_markdown() -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
     assert "\\<b>" in text and text.startswith(f"{gate_output.SUMMARY}\n## ❌ ci: 3 checks, 1 worse (")
-    assert "write a new baseline: `asyncfl baseline ci`." in text and "torch 2.13.0 → 2.14.0" in text
+    assert "write a new baseline: `asyncfl check ci --write`." in text and "torch 2.13.0 → 2.14.0" in text
     better = markdown(hostile()[1:], newer)
     assert better.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 2 checks, 1 better (ACE).")
-    assert "Accept the improvement: `asyncfl baseline ci --update`." in better
+    assert "Accept the improvement: `asyncfl check ci --update`." in better
     alike = markdown(hostile()[2:], before)
     assert alike.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 1 check, all as before.")
 

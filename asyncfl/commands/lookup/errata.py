@@ -1,11 +1,9 @@
-"""`asyncfl errata`: where papers and their code differ, and how to choose the other reading."""
+"""Errata as text: where papers and their code differ, and how to choose the other reading."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from benchmarks import tables
 from benchmarks.errors import UserError
@@ -15,20 +13,15 @@ if TYPE_CHECKING:
     from benchmarks.discrepancies import Discrepancy
 
 
-@click.command()
-@click.argument("number", metavar="[ID]", required=False)
-def command(number: str | None) -> None:
-    """Show where a paper's text and its code differ, and how to choose the other reading: all, or one ID.
-
-    The choice is written into a suite, or given as asyncfl run SUITE --set KEY=VALUE.
-    """
+def errata(number: str | None) -> str:
+    """Return the text of all errata, or of one by its ID; UserError if there is none of that ID."""
     from benchmarks.discrepancies import discrepancies
 
     known = {entry.id: entry for entry in discrepancies()}
     if number is not None and number not in known:
         raise UserError(unknown("erratum", number, known))
     chosen = known.values() if number is None else [known[number]]
-    click.echo("\n\n".join(map(_entry, chosen)))
+    return "\n\n".join(map(_entry, chosen))
 
 
 def _entry(entry: Discrepancy) -> str:

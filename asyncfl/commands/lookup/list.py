@@ -1,4 +1,7 @@
-"""`asyncfl list`: what a suite can choose from."""
+"""`asyncfl list`: what a suite can choose from, errata of the papers, and their closed forms."""
+
+import json
+from typing import Any
 
 import click
 
@@ -8,9 +11,41 @@ from benchmarks.tables import print_table
 from fl_core.text import nearest
 
 
-@click.command()
+class Listing(click.Command):
+    """A command with one subcommand, `theory`, which has commands and options of its own."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args[:1] != ["theory"]:
+            return super().make_context(info_name, args, parent, **extra)
+        from asyncfl.commands.lookup import theory
+
+        return theory.command.make_context(f"{info_name} theory", args[1:], parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from asyncfl.commands.lookup.schema import suite_schema
+
+        click.echo(json.dumps(suite_schema(), indent=2, ensure_ascii=False))
+        ctx.exit()
+
+
+@click.command(cls=Listing)
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of suite files, for editors.",
+)
 @options.allow_code
 def command(kind: str | None, name: str | None) -> None:
     """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
@@ -23,9 +58,20 @@ def command(kind: str | None, name: str | None) -> None:
     durations, availability, links (rates and latencies of clients),
     arrangements, local (local work), optimizers (of the server), codings (of
     updates and models), suites.
+
+    \b
+    list errata [ID]     where a paper's text and its code differ, and how to
+                         choose the other reading in a suite
+    list theory routing  the optimal routing of Generalized AsyncSGD
+    list theory weights  weights that make asynchronous FedAvg unbiased
     """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.reference.catalogue import FAMILIES, entries
 
+    if kind == "errata":
+        from asyncfl.commands.lookup.errata import errata
+
+        click.echo(errata(name))
+        return
     if name is not None and kind not in FAMILIES:
         raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
     kinds = [*FAMILIES, "suites"]

@@ -1,15 +1,6 @@
-"""`asyncfl schema`: the JSON schema of a suite."""
+"""The JSON schema of a suite."""
 
-import json
 from typing import Any
-
-import click
-
-
-@click.command()
-def command() -> None:
-    """Print the JSON schema of suite files, for editors."""
-    click.echo(json.dumps(suite_schema(), indent=2, ensure_ascii=False))
 
 
 def suite_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`asyncfl theory`: closed forms of the papers for given clients."""
+"""`asyncfl list theory`: closed forms of the papers for given clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANY = "3,1.5,1 or, for ten alike, 10x0.5"
 
 @click.group()
 def command() -> None:
-    """Compute what the papers say in closed form."""
+    """Show closed forms of the papers for given clients."""
 
 
 @command.command()

