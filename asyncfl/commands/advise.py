@@ -30,7 +30,7 @@ class Share(options.Finite):
         return super().convert(value, param, ctx)
 
 
-@click.command()
+@click.command(short_help="Recommend strategies for clients like yours.")
 @click.option(
     "--trace",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

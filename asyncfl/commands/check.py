@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reports.gate.gate import GateQuestion
 
 
-@click.command()
+@click.command(short_help="Compare recorded runs of SUITE with a baseline, or write it.")
 @options.planned
 @click.option("--no-speed", is_flag=True, help="Do not measure how fast the strategies are simulated.")
 @click.option("--quality-only", is_flag=True, help="Ask only whether results are as good.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reports.statistics.compare import Comparison
 
 
-@click.command()
+@click.command(short_help="Test two strategies against each other, paired over seeds.")
 @click.argument("first", metavar="A", shell_complete=completion.strategies)
 @click.argument("second", metavar="B", shell_complete=completion.strategies)
 @click.option(

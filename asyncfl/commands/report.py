@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reports.records.records import RecordedSuite
 
 
-@click.command()
+@click.command(short_help="Print the results of SUITE, and write its report page.")
 @options.suite
 @options.scale
 @options.store

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
 
 
-@click.command()
+@click.command(short_help="Send to MLflow what could not be sent before.")
 @options.store
 def command(store: Store) -> None:
     """Send to MLflow what could not be sent when it was computed: a server was away, a disk full.

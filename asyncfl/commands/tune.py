@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tuning.study import Campaign
 
 
-@click.command()
+@click.command(short_help="Tune the strategies of SUITE, all with the same trials.")
 @options.planned
 @options.device
 @click.option("--trials", type=options.COUNT, metavar="N", help="Trials of each strategy in each scenario.")

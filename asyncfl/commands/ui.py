@@ -40,7 +40,7 @@ QUIET = {
 }
 
 
-@click.command()
+@click.command(short_help="Open the MLflow UI on the recorded runs.")
 @click.argument("suite", required=False, shell_complete=completion.suites)
 @click.option("--tuning", is_flag=True, help="Open optuna-dashboard on the tuning campaigns instead.")
 @options.storage

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
 
 
-@click.command()
+@click.command(short_help="Compare a strategy of your own with the shipped ones.")
 @click.argument("strategy")
 @click.option(
     "--suite",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reports.leaderboard.tables import Tables
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="Show which strategies lead; make and verify entries.")
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Say which strategies lead; make, score and verify entries of the leaderboard.

@@ -12,8 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from shell import python
 
+from asyncfl.commands import group
 from benchmarks.reference.catalogue import FAMILIES, family
 from benchmarks.reference.parts import described
 from benchmarks.tracking.database import TABLES
@@ -92,6 +94,14 @@ def test_help_loads_nothing_heavy(asyncfl: AsyncFL) -> None:
     helps, _, loaded = done.stdout.rpartition("LOADED")
     assert loaded.split() == []
     assert all(f"\n  {command} " in helps for command in ("run", "report", "list", "show", "ui"))
+
+
+def test_help_says_in_a_line_what_each_command_does() -> None:
+    """On a terminal of 80 columns, without being cut."""
+    lines = CliRunner().invoke(group.asyncfl, ["--help"]).output.splitlines()
+    said = dict(line.split(maxsplit=1) for line in lines[lines.index("Commands:") + 1 :])
+    assert said.keys() == group.COMMANDS.keys()
+    assert not [words for words in said.values() if words.endswith("...")]
 
 
 @pytest.mark.parametrize("command", ["list", "list strategies", "list errata", "list errata X-1"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 44  # of a main result's words, so that the table fits 120 columns
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="Show which main results of the papers were reproduced.")
 @paper
 @files
 @click.option(

@@ -35,7 +35,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=Listing)
+@click.command(cls=Listing, short_help="Show what a suite can choose from, errata and theory.")
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
 @click.option(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
 
 
-@click.command()
+@click.command(short_help="Show the runs of SUITE, and how long they will take.")
 @options.suite
 @options.allow_code
 @options.scale

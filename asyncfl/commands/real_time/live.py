@@ -23,7 +23,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
     return float(match[1]) * SECONDS[match[2]]
 
 
-@click.command()
+@click.command(short_help="Run SUITE in real time, with clients as processes.")
 @options.planned
 @options.tuned
 @options.verbose

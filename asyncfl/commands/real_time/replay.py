@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "description.json"
 
 
-@click.command()
+@click.command(short_help="Simulate a run in real time from its log, and compare.")
 @click.argument("run", metavar="RUN")
 @click.option(
     "--beside", metavar="SUITE", help="Replay nothing; compare with SUITE, which ran in virtual time."
