@@ -109,9 +109,9 @@ def load(store: Store, suite: str | None, names: Sequence[str] = ()) -> Recorded
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
-    def check(found: RecordedSuite) -> None:
-        for name in names if found.runs else ():
-            _strategy(found, name)
+    def check(suite: RecordedSuite) -> None:
+        for name in names if suite.runs else ():
+            _strategy(suite, name)
 
     store.must_exist()
     uri = store.tracking_uri

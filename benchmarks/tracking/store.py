@@ -21,9 +21,9 @@ class Store:
     def __post_init__(self) -> None:
         if self.tracking is not None:
             remember(self.tracking)
-        elif found := ADDRESS_MARKS.search(str(self.folder.absolute())):
+        elif mark := ADDRESS_MARKS.search(str(self.folder.absolute())):
             raise UserError(
-                f"--store {self.folder}: '{found[0]}' cannot stand in the name of a store's folder, since it "
+                f"--store {self.folder}: '{mark[0]}' cannot stand in the name of a store's folder, since it "
                 "ends the database's address: choose another name"
             )
 
