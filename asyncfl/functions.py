@@ -73,7 +73,7 @@ def results(suite: str, *, store: str | Path | None = None, tracking_uri: str | 
     """
     from reports.records import frames
 
-    return frames.runs(_recorded(suite, store, tracking_uri))
+    return frames.runs(_recorded(suite, store, tracking_uri, curves_only=True))
 
 
 def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
@@ -83,7 +83,7 @@ def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | N
     """
     from reports.records import frames
 
-    return frames.curves(_recorded(suite, store, tracking_uri))
+    return frames.curves(_recorded(suite, store, tracking_uri, curves_only=True))
 
 
 def figures(
@@ -314,7 +314,9 @@ def _store(folder: str | Path | None, tracking_uri: str | None) -> Store:
     return Store(Path(folder or os.environ.get("ASYNCFL_STORE") or Store().folder), tracking_uri)
 
 
-def _recorded(suite: str, folder: str | Path | None, tracking_uri: str | None) -> RecordedSuite:
+def _recorded(
+    suite: str, folder: str | Path | None, tracking_uri: str | None, *, curves_only: bool = False
+) -> RecordedSuite:
     from asyncfl.commands.report import load
 
-    return load(_store(folder, tracking_uri), suite)
+    return load(_store(folder, tracking_uri), suite, curves_only=curves_only)

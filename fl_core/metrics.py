@@ -149,6 +149,7 @@ def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
     ]
 
 
+@functools.lru_cache  # thousands of runs have the same
 def from_text(text: str) -> tuple[Metric, ...]:
     """Return the declarations in a recorded JSON text; none if the text is damaged."""
     try:

@@ -17,6 +17,7 @@ from fl_core.text import nearest
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
     from reports.records.records import RecordedScenario, RecordedSuite
+    from reports.records.runs import RecordedRun
     from reports.statistics.compare import Comparison
 
 
@@ -99,8 +100,8 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
 
-def load(store: Store, suite: str | None, names: Sequence[str] = ()) -> RecordedSuite:
-    """Return the suite's runs; the only suite's where none is named.
+def load(store: Store, suite: str | None, names: Sequence[str]) -> RecordedSuite:
+    """Return the suite's runs, or those of the only suite, with files of the named strategies alone.
 
     Raises:
         UserError: There are no runs, or none of a strategy in `names`; then no file of a run is read.
@@ -109,19 +110,27 @@ def load(store: Store, suite: str | None, names: Sequence[str] = ()) -> Recorded
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
-    def check(suite: RecordedSuite) -> None:
-        for name in names if suite.runs else ():
-            _strategy(suite, name)
+    def load_runs(suite: str) -> RecordedSuite:
+        loaded = records.load(uri, suite, may_be_meant, check=check)
+        any_read = any(may_be_meant(run) and run.whole for run in loaded.runs)
+        return loaded if any_read else records.load(uri, suite)
+
+    def may_be_meant(run: RecordedRun) -> bool:
+        return bool(meant & {spelling.casefold() for spelling in _spellings(run)})
+
+    def check(recorded: RecordedSuite) -> None:
+        for name in names if recorded.runs else ():
+            _strategy(recorded, name)
 
     store.must_exist()
-    uri = store.tracking_uri
+    uri, meant = store.tracking_uri, {name.casefold() for name in names}
     suite = suite and recorded_name(suite)
-    if suite is not None and (named := records.load(uri, suite, check=check)).runs:
+    if suite is not None and (named := load_runs(suite)).runs:
         return named
     with reading(uri) as reader:
         recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
     if suite is None and len(recorded) == 1:
-        return records.load(uri, recorded[0], check=check)
+        return load_runs(recorded[0])
     if suite is None:
         raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
     if suite in recorded:
@@ -129,11 +138,16 @@ def load(store: Store, suite: str | None, names: Sequence[str] = ()) -> Recorded
     raise _unknown("suite", suite, recorded)
 
 
+def _spellings(run: RecordedRun) -> tuple[str, str, str]:
+    """Return the label of a run's strategy, its title, and its name in suite files."""
+    return run.strategy, run.strategy.partition(" (")[0], run.params.get(STRATEGY_NAME, "")
+
+
 def _strategy(suite: RecordedSuite, name: str) -> str:
     """The label that a user means, or the one strategy of that title, or of that name in suite files."""
     labels = suite.strategies
-    names = {run.strategy: run.params.get(STRATEGY_NAME, "") for run in suite.runs}
-    spellings = {label: (label, label.partition(" (")[0], names[label]) for label in labels}
+    written = {run.strategy: _spellings(run) for run in suite.runs}
+    spellings = {label: written[label] for label in labels}
     if name in labels:
         return name
     for way in zip(*spellings.values(), strict=True):

@@ -45,14 +45,14 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
         sys.exit(1)
 
 
-def load(store: Store, suite: str, scale: str | None = None) -> RecordedSuite:
-    """What is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
+def load(store: Store, suite: str, scale: str | None = None, *, curves_only: bool = False) -> RecordedSuite:
+    """Return what is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
     store.must_exist()
-    recorded = records.load(store.tracking_uri, recorded_name(suite, scale))
+    recorded = records.load(store.tracking_uri, recorded_name(suite, scale), curves_only=curves_only)
     must_be_readable(recorded)
     if not recorded.runs and not recorded.studies:
         where = store.tracking or store.folder

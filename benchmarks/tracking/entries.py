@@ -182,10 +182,11 @@ def fault_of(run: Entry) -> str:
 
 def _faults(run: Entry) -> Iterator[str]:
     tags = run.tags
-    said = {**tags, **run.params, **dict.fromkeys(run.metrics, "")}
-    if other := said.keys() - valid_tags(said).keys():
-        yield f"{min(map(str, other))}: must be a text"
-        return
+    for table in (tags, run.params, dict.fromkeys(run.metrics, "")):
+        usual = {*map(type, table), *map(type, table.values())} <= {str}
+        if other := set() if usual else table.keys() - valid_tags(table).keys():
+            yield f"{min(map(str, other))}: must be a text"
+            return
     kind = tags.get(Tag.KIND, "")
     for tag, allowed in NEEDED.get(kind, {Tag.KIND: "|".join(NEEDED)}).items():
         if not re.fullmatch(allowed, value := tags.get(tag, "")):

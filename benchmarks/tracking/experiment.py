@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking.entries import ALL, Made
+from benchmarks.tracking.entries import ALL, NEEDED, Made
 from benchmarks.tracking.reader import Entry
 from benchmarks.tracking.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
 Pair = tuple[str, str]  # scenario, strategy: a group
 
+
+# The tags that an index of a suite's runs is made of; the others, which are most, are not read.
+INDEXED = (
+    *dict.fromkeys(tag for needed in NEEDED.values() for tag in needed),
+    Tag.KIND,
+    Tag.EVALUATE,
+    Tag.CODE,
+    Tag.SUPERSEDED,
+    Tag.MEAN_OF,
+    MlflowTag.PARENT,
+    MlflowTag.COLOUR,
+)
 
 EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not on language models
 

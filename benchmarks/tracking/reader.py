@@ -1,38 +1,24 @@
-"""What MLflow holds, as plain data.
-
-An SQLite file is read as it is: a query a table, without MLflow, which takes seconds to import, and a second
-for a hundred runs. Any other store is read through MLflow's client.
-"""
+"""What MLflow holds, as plain data: an SQLite file by SQL, any other store through MLflow's client."""
 
 from __future__ import annotations
 
-import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from math import nan
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from benchmarks.errors import UserError
+from benchmarks.errors import UserError, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
+from benchmarks.tracking.queries import INFO, ExperimentEntry, Queries, RunColumns, unexpected
 
 if TYPE_CHECKING:
+    import pandas as pd
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
 PAGE = 1000  # runs a request
-ACTIVE = "active"  # MLflow's word for what is not deleted
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentEntry:
-    """An experiment in MLflow: a suite, or a tuning campaign."""
-
-    id: str
-    name: str
-    tags: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +52,30 @@ class Entry:
         )
 
 
+def frame(runs: RunColumns) -> pd.DataFrame:
+    """Return a table with a row for each run and the columns of `mlflow.search_runs`; times as in MLflow."""
+    import pandas as pd
+
+    columns = dict(runs.info)
+    for name in ("metrics", "params", "tags"):
+        table = getattr(runs, name)
+        columns |= {f"{name}.{key}": table[key] for key in sorted(table)}
+    types = {f"metrics.{key}": float for key in runs.metrics}
+    return pd.DataFrame(columns, dtype=object).astype(types | {"start_time": int, "end_time": int})
+
+
+def entries(runs: RunColumns) -> list[Entry]:
+    """Return an entry for each run."""
+    all_runs = [Entry(*values) for values in zip(*runs.info.values(), strict=True)]
+    for name in ("tags", "params", "metrics"):
+        parts = [getattr(entry, name) for entry in all_runs]
+        for key, column in getattr(runs, name).items():
+            for part, value in zip(parts, column, strict=True):
+                if value is not None:
+                    part[key] = value
+    return all_runs
+
+
 class Reader(ABC):
     """An MLflow store to read from."""
 
@@ -74,8 +84,19 @@ class Reader(ABC):
         """Return all experiments by name, those in MLflow's bin left out."""
 
     @abstractmethod
-    def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
-        """Return the runs of an experiment, all or those named, the newest first."""
+    def runs(
+        self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
+    ) -> RunColumns:
+        """Return the runs of an experiment, all or those named, the newest first.
+
+        With `tags` only these tags need be there, and neither parameters nor metrics.
+        """
+
+    def entries(
+        self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
+    ) -> list[Entry]:
+        """Return the same with an entry for each run."""
+        return entries(self.runs(experiment, ids, tags))
 
     @abstractmethod
     def history(self, run: str, metric: str) -> list[float]:
@@ -83,7 +104,7 @@ class Reader(ABC):
 
 
 class ClientReader(Reader):
-    """A server, or a database that is no file."""
+    """A server, or another store that is read through MLflow's client."""
 
     def __init__(self, client: MlflowClient) -> None:
         self._client = client
@@ -94,8 +115,25 @@ class ClientReader(Reader):
             for experiment in self._client.search_experiments()
         }
 
-    def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
-        return list(map(Entry.of_run, self._runs(experiment, ids)))
+    def runs(
+        self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
+    ) -> RunColumns:
+        all_runs = list(self._runs(experiment, ids))
+        columns = RunColumns({name: [] for name in INFO})
+        for at, run in enumerate(all_runs):
+            info, data = run.info, run.data
+            for name, column in columns.info.items():
+                column.append(getattr(info, name))
+            kept_tags = {key: value for key, value in data.tags.items() if tags is None or key in tags}
+            for table, values in (
+                (columns.tags, kept_tags),
+                (columns.params, data.params if tags is None else {}),
+                (columns.metrics, data.metrics if tags is None else {}),
+            ):
+                for key, value in values.items():
+                    table.setdefault(key, [None] * len(all_runs))[at] = value
+        columns.info["end_time"] = [end or 0 for end in columns.info["end_time"]]
+        return columns
 
     def _runs(self, experiment: str, ids: Sequence[str]) -> Iterator[Run]:
         which = "attributes.run_id IN ({})".format(", ".join(f"'{run}'" for run in ids)) if ids else ""
@@ -111,58 +149,24 @@ class ClientReader(Reader):
         return [float(point.value) for point in self._client.get_metric_history(run, metric)]
 
 
-class FileReader(Reader):
+class FileReader(Queries, Reader):
     """An SQLite file with MLflow's tables."""
-
-    def __init__(self, opened: sqlite3.Connection) -> None:
-        self._opened = opened
-
-    def experiments(self) -> dict[str, ExperimentEntry]:
-        tags: dict[int, dict[str, str]] = {}
-        for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
-            tags.setdefault(experiment, {})[key] = value
-        query = "SELECT experiment_id, name FROM experiments WHERE lifecycle_stage = ?"
-        return {
-            name: ExperimentEntry(str(id_), name, tags.get(id_, {}))
-            for id_, name in self._rows(query, ACTIVE)
-        }
-
-    def entries(self, experiment: str, ids: Sequence[str] = ()) -> list[Entry]:
-        which = "WHERE experiment_id = ? AND lifecycle_stage = ?"
-        if ids:
-            which += f" AND run_uuid IN ({', '.join('?' * len(ids))})"
-        chosen = (int(experiment), ACTIVE, *ids)
-        columns = "runs.status, runs.start_time, ifnull(runs.end_time, 0), runs.artifact_uri"
-        query = (
-            f"SELECT run_uuid, experiment_id, {columns} FROM runs {which} ORDER BY start_time DESC, run_uuid"
-        )
-        entries = {run: Entry(run, str(number), *rest) for run, number, *rest in self._rows(query, *chosen)}
-        for table in ("tags", "params"):
-            query = f"SELECT run_uuid, key, value FROM runs JOIN {table} USING (run_uuid) {which}"
-            for run, key, value in self._rows(query, *chosen):
-                getattr(entries[run], table)[key] = value
-        query = f"SELECT run_uuid, key, value, is_nan FROM runs JOIN latest_metrics USING (run_uuid) {which}"
-        for run, key, value, is_nan in self._rows(query, *chosen):
-            entries[run].metrics[key] = nan if is_nan else value
-        return list(entries.values())
-
-    def history(self, run: str, metric: str) -> list[float]:
-        query = "SELECT value, is_nan FROM metrics WHERE run_uuid = ? AND key = ? ORDER BY timestamp, step"
-        return [nan if is_nan else value for value, is_nan in self._rows(query, run, metric)]
-
-    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
-        return iter(self._opened.execute(query, values))
 
 
 @contextmanager
 def opened(uri: str) -> Iterator[Reader]:
-    """A reader of the store; raises what MLflow and SQLite raise."""
+    """Open a store for reading: an SQLite file by SQL, any other through MLflow's client; raises its errors.
+
+    A file whose tables are not as expected is read through the client, as a warning says.
+    """
     path = database.file(uri)
+    if path is not None and (why := unexpected(path)):
+        warn(f"{path}: {why}, which asyncfl reads: it is read through MLflow's client, which takes longer")
+        path = None
     if path is None:
         yield ClientReader(database.client(uri))
         return
     with closing(database.open_file(path)) as connection:
-        connection.execute("BEGIN")  # all queries see one state
         yield FileReader(connection)
 
 

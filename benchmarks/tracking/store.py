@@ -1,12 +1,22 @@
 """The folder in which results are kept."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.errors import UserError
 from benchmarks.redaction import remember
-from benchmarks.tracking import database
+from benchmarks.tracking import database, parquet
+from benchmarks.tracking.places import fetched
+from benchmarks.tracking.queries import INFO, RunColumns
+from benchmarks.tracking.reader import frame, reading
+from fl_core.schema import CURVE, TAGS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ADDRESS_MARKS = re.compile(r"[?#]|%[0-9A-Fa-f]{2}")  # what MLflow would not read as part of a path
 
@@ -96,3 +106,34 @@ class Store:
                 )
             raise UserError(f"nothing is recorded in {self.folder}: it holds no mlflow.db (see --store)")
         database.must_exist(self.tracking_uri)
+
+    def table(self, suite: str, **filters: object) -> pd.DataFrame:
+        """Return what MLflow holds of a suite: one row a run, with the columns of `mlflow.search_runs`.
+
+        Args:
+            suite: The name under which the suite is recorded.
+            filters: Values of tags of this package, such as `kind="run"`, `strategy="FedBuff"` or `seed=3`.
+        """
+        with reading(self.tracking_uri) as reader:
+            experiment = reader.experiments().get(suite)
+            runs = frame(
+                reader.runs(experiment.id) if experiment else RunColumns({name: [] for name in INFO})
+            )
+        for name, value in filters.items():
+            tag = f"tags.{TAGS}{name}"
+            runs = runs[runs[tag] == str(value)] if tag in runs else runs[:0]
+        return runs.reset_index(drop=True)
+
+    def curves(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Return one row an evaluation of the runs of a `table`: `run_id`, clocks, evaluated metrics.
+
+        Raises:
+            UnreadableTableError: The file of a curve is missing or damaged.
+        """
+        import pandas as pd
+
+        parts = []
+        for run, address in zip(runs["run_id"], runs["artifact_uri"], strict=True):
+            with fetched(address, self.tracking_uri, [CURVE.file]) as folder:
+                parts.append(parquet.read(folder, CURVE).assign(run_id=run))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run_id"])

@@ -38,6 +38,7 @@ from benchmarks.tracking.entries import (
     valid_tags,
 )
 from benchmarks.tracking.experiment import (
+    INDEXED,
     Group,
     KnownRun,
     MlflowStatus,
@@ -337,7 +338,7 @@ class Tracking:
                 there = reader.experiments().get(suite)
                 if there is None:
                     return None
-                entries = reader.entries(there.id)
+                entries = reader.entries(there.id, tags=INDEXED)
             must_be_current(entries, redacted(self._store.tracking_uri))
             experiment = TrackedExperiment(there.id, suite, valid_tags(there.tags))
             for entry in entries:

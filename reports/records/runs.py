@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from math import inf, isfinite, nan
+from types import MappingProxyType
 
 import numpy as np
 
@@ -81,8 +83,8 @@ class RecordedRun:
         def read(tag: Tag, otherwise: str = "") -> str:
             return clean(entry.tags.get(tag, "")) or otherwise
 
-        def texts(tag: Tag) -> dict[str, str]:
-            return {name: str(value) for name, value in parsed(read(tag), {}).items()}
+        def texts(tag: Tag) -> Mapping[str, str]:
+            return _texts(read(tag))
 
         return cls(
             id=entry.run_id,
@@ -155,6 +157,12 @@ class RecordedRun:
         curve = self.files.curve
         last = float(curve[metric][-1]) if metric in curve else nan
         return last if isfinite(last) else nan
+
+
+@lru_cache  # thousands of runs have the same
+def _texts(text: str) -> Mapping[str, str]:
+    """Return the names and texts of a JSON object."""
+    return MappingProxyType({name: str(value) for name, value in parsed(text, {}).items()})
 
 
 def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:

@@ -36,20 +36,29 @@ from reports.records.studies import read_studies
 from reports.records.values import clean, number, parsed
 
 DOWNLOADS = 8  # at a time, from a server
-READERS = 2  # in place, where more would wait for each other's Python
 
 
 def load(
     tracking_uri: str,
     suite: str,
-    files_of: Collection[str] | None = None,
+    files_of: Collection[str] | Callable[[RecordedRun], bool] | None = None,
     check: Callable[[RecordedSuite], object] | None = None,
+    *,
+    curves_only: bool = False,
 ) -> RecordedSuite:
     """Return all runs of a suite, and its tuning studies; no runs if MLflow does not know the name.
 
-    Files are read of the runs with the given keys, of all by default; `check` is called with the suite before
-    that, and may raise an error at once. A warning names what is damaged, and
-    left out. Raises UserError if the store cannot be read.
+    A warning names what is damaged, and left out.
+
+    Args:
+        tracking_uri: The address of the MLflow store.
+        suite: The name under which the suite is recorded.
+        files_of: The keys of the runs whose files are read, or a test of a run; all by default.
+        check: Is called with the suite before files are read, and may raise an error at once.
+        curves_only: Whether to read no other file than the curve of a run.
+
+    Raises:
+        UserError: The store cannot be read.
     """
     with reading(tracking_uri) as reader:
         known = reader.experiments()
@@ -81,7 +90,7 @@ def load(
     )
     if check is not None:
         check(loaded)
-    loaded = replace(loaded, runs=_with_files(runs, tracking_uri, files_of))
+    loaded = replace(loaded, runs=_with_files(runs, tracking_uri, files_of, curves_only))
     _warn(loaded)
     return loaded
 
@@ -126,35 +135,44 @@ def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:
 
 
 def _with_files(
-    runs: tuple[RecordedRun, ...], tracking_uri: str, wanted: Collection[str] | None
+    runs: tuple[RecordedRun, ...],
+    tracking_uri: str,
+    wanted: Collection[str] | Callable[[RecordedRun], bool] | None,
+    curves_only: bool,
 ) -> tuple[RecordedRun, ...]:
     """Return the runs, the wanted ones with artifacts: read in place, or fetched from elsewhere."""
 
     def read_of(run: RecordedRun) -> RecordedRun:
-        if wanted is not None and run.key not in wanted:
-            return run
         if here := places[run.id]:
-            files = read(here, run)
+            files = read(here, run, curves_only)
             if files.unread:
                 files = replace(files, unread=f"{files.unread} in {here}")
             return run.with_files(files)
-        tables = (CURVE, ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
-        with fetched(run.folder, tracking_uri, [table.file for table in tables]) as folder:
-            return run.with_files(read(folder, run))
+        others = () if curves_only else (ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
+        with fetched(run.folder, tracking_uri, [table.file for table in (CURVE, *others)]) as folder:
+            return run.with_files(read(folder, run, curves_only))
 
-    places = {run.id: place(run.folder, tracking_uri) for run in runs}
-    with ThreadPoolExecutor(READERS if all(places.values()) else DOWNLOADS) as pool:
-        return tuple(pool.map(read_of, runs))
+    chosen = wanted if callable(wanted) else lambda run: wanted is None or run.key in wanted
+    places = {run.id: place(run.folder, tracking_uri) for run in runs if chosen(run)}
+    some = [run for run in runs if run.id in places]
+    if all(places.values()):  # threads would only wait for each other's Python
+        read_runs = {run.id: read_of(run) for run in some}
+    else:
+        with ThreadPoolExecutor(DOWNLOADS) as pool:
+            read_runs = dict(zip(places, pool.map(read_of, some), strict=True))
+    return tuple(read_runs.get(run.id, run) for run in runs)
 
 
-def read(folder: Path, run: RecordedRun) -> Files:
-    """Return the tables of a run; diagnostics are there only where the suite requested them."""
+def read(folder: Path, run: RecordedRun, curves_only: bool = False) -> Files:
+    """Return the tables of a run, or its curve; diagnostics are there only where the suite requested them."""
     files = Files()
     try:
         curve = parquet.arrays(folder, CURVE)
         if run.metric not in curve:
             raise UnreadableTableError(f"{CURVE.file}: no column {run.metric}")
         files = replace(files, curve=curve)
+        if curves_only:
+            return files
         clients = parquet.arrays(folder, CLIENTS)
         arrivals = parquet.arrays(folder, ARRIVALS, [Name.CLIENT, Name.STALENESS, Name.VERSION])
         senders = arrivals[Name.CLIENT]

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 T = TypeVar("T", dict[str, Any], list[Any])
 
 
+@lru_cache(maxsize=2**16)  # thousands of runs have the same
 def clean(text: str) -> str:
     """Return a text without invisible characters and those invalid in HTML or XML."""
     if not text.isprintable():  # quick, and nearly all are

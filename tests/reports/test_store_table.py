@@ -1,0 +1,119 @@
+"""Runs as a table: SQL and MLflow's client read the same from a file, and a server says the same of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from math import inf, nan
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Metric
+from patience import PATIENCE
+from synthetic import POOLED, START, Fake, curve, write_store
+
+from benchmarks.tracking import database
+from benchmarks.tracking.reader import ClientReader, Entry, frame, opened
+from benchmarks.tracking.store import Store
+from fl_core.schema import Tag
+
+FAKES = [
+    Fake("s", strategy, seed, curve=curve([0.1, 0.5 + seed / 10], [0, 10]), totals={"staleness/mean": 1.5})
+    for strategy in ("ACE", "FedBuff")
+    for seed in range(3)
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Six runs of two strategies, of which one has values that are no usual numbers, and a deleted one."""
+    there = Store(tmp_path)
+    write_store(there.tracking_uri, there.artifacts.as_uri(), "two", FAKES, POOLED)
+    client = MlflowClient(there.tracking_uri)
+    experiment = client.get_experiment_by_name("two").experiment_id
+    odd = client.search_runs([experiment], f"tags.`{Tag.KIND}` = 'run'")[0].info.run_id
+    values = [("staleness/max", nan), ("bytes", inf), ("time", 0.1 + 0.2), ("staleness/mean", -1e-300)]
+    client.log_batch(odd, [Metric(name, value, START + 9, 4) for name, value in values])
+    client.set_tag(odd, "mine", "ä\n")
+    client.delete_run(client.create_run(experiment).info.run_id)
+    client.create_run(experiment, START)  # is running, and has nothing
+    return there
+
+
+def test_the_client_reads_the_same_table(store: Store) -> None:
+    by_client = ClientReader(database.client(store.tracking_uri))
+    with opened(store.tracking_uri) as by_sql:
+        assert by_sql.experiments() == by_client.experiments()
+        experiment = by_sql.experiments()["two"].id
+        pd.testing.assert_frame_equal(
+            frame(by_sql.runs(experiment)), frame(by_client.runs(experiment)), check_exact=True
+        )
+        entries = by_client.entries(experiment)
+        chosen = [entry.run_id for entry in entries[::2]]
+        for tags in (None, [Tag.KEY, Tag.SEED]):
+            for ids in ([], chosen):
+                ours, theirs = (one.entries(experiment, ids, tags) for one in (by_sql, by_client))
+                assert list(map(repr, map(in_order, ours))) == list(map(repr, map(in_order, theirs)))
+
+
+def in_order(entry: Entry) -> tuple[object, ...]:
+    """An entry, the contents of its tables sorted; NaN is equal to NaN in its text."""
+    tables = [sorted(table.items()) for table in (entry.tags, entry.params, entry.metrics)]
+    return (entry.run_id, entry.status, entry.start_time, entry.end_time, entry.artifact_uri, *tables)
+
+
+@pytest.fixture
+def server(store: Store) -> Iterator[Store]:
+    """The same database behind `mlflow server`."""
+    from mlflow_server import MlflowServer
+
+    running = MlflowServer(store.tracking_uri, store.artifacts)
+    try:
+        running.start()
+        yield Store(store.folder, running.uri)
+    finally:
+        running.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * PATIENCE)
+def test_a_server_says_the_same(store: Store, server: Store) -> None:
+    pd.testing.assert_frame_equal(store.table("two"), server.table("two"), check_exact=True)
+
+
+def test_runs_are_chosen_by_their_tags(store: Store) -> None:
+    every = store.table("two", kind="run")
+    assert len(every) == 6 and len(store.table("two")) == 6 + len(POOLED) + 2 + 1
+    one = store.table("two", kind="run", strategy="FedBuff", seed=2)
+    assert one["metrics.staleness/mean"].tolist() in ([1.5], [-1e-300])
+    assert one["params.seed"].tolist() == ["2"] and one["tags.asyncfl.strategy"].tolist() == ["FedBuff"]
+    assert store.table("two", colour="red").empty and store.table("three").empty
+
+
+def test_curves_are_those_that_runs_logged(store: Store) -> None:
+    runs = store.table("two", kind="run")
+    curves = store.curves(runs)
+    assert curves["run_id"].unique().tolist() == runs["run_id"].tolist()
+    for run, rows in zip(
+        runs.itertuples(), (rows for _, rows in curves.groupby("run_id", sort=False)), strict=True
+    ):
+        seed = int(runs.loc[run.Index, "tags.asyncfl.seed"])
+        assert rows["test/accuracy"].tolist() == pytest.approx([0.1, 0.5 + seed / 10])
+    assert store.curves(runs[:0]).empty
+
+
+def test_a_file_of_other_tables_is_read_through_the_client(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = store.table("two")
+    with closing(sqlite3.connect(store.database)) as opened_file, opened_file:
+        opened_file.execute("ALTER TABLE experiment_tags RENAME COLUMN value TO content")
+    with pytest.raises(Exception, match="experiment_tags"):
+        store.table("two")
+    assert "MLflow's table 'experiment_tags' has no column 'value'" in capsys.readouterr().err
+    with closing(sqlite3.connect(store.database)) as opened_file, opened_file:
+        opened_file.execute("ALTER TABLE experiment_tags RENAME COLUMN content TO value")
+    pd.testing.assert_frame_equal(before, store.table("two"))
