@@ -160,7 +160,7 @@ dry_run = click.option(
 )
 
 workers = click.option(
-    "--workers", metavar="N", type=COUNT, help="Processes.  [default: one a core, or a GPU]"
+    "--workers", metavar="N", type=COUNT, help="Processes.  [default: one a core, four on a GPU]"
 )
 
 engine = click.option(

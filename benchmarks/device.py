@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "ASYNCFL_DEVICE"
 
+# Small models gain from several processes, large ones lose nothing: docs/how-to/gpu.md has the measurement.
+GPU_PROCESSES = 4
+
 AnyWorld = TypeVar("AnyWorld", bound="World")
 
 
@@ -45,18 +48,28 @@ def named(name: str) -> torch.device:
 
 
 def place(world: AnyWorld) -> AnyWorld:
-    """The world on the chosen device; call this in the process that computes it.
+    """Return the world on the chosen device; call this in the process that computes it.
 
-    Single precision is kept in full there: no TF32 in convolutions, and the same algorithm every time.
+    Raises:
+        UserError: The world's precision needs a GPU, and none is chosen.
     """
     device = chosen()
     if device.type == "cpu":
+        if world.precision != "float32":
+            raise UserError(
+                f"problem.precision: {world.precision} needs a GPU: use --device cuda, or float32"
+            )
         return world
-    import torch
-
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.deterministic = True
     return world.to(device)
+
+
+def set_precision(world: World) -> None:
+    """Let a GPU compute with the world's precision, by the same algorithm every time."""
+    if world.first.device.type == "cuda":
+        import torch
+
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = world.precision == "tf32"
+        torch.backends.cudnn.deterministic = True
 
 
 def label() -> str:
@@ -69,11 +82,8 @@ def label() -> str:
 
 
 def processes() -> int:
-    """Default number of processes: one per core, but only one on a GPU.
-
-    Each would hold a context and a copy of the data there, and expect all of its memory.
-    """
-    return cores() if _asked_for() == "cpu" else 1
+    """Return the default number of processes: one a core, at most `GPU_PROCESSES` on a GPU."""
+    return cores() if _asked_for() == "cpu" else min(GPU_PROCESSES, cores())
 
 
 def _asked_for() -> str:

@@ -162,6 +162,7 @@ class TrialWorlds:
             self._problem, self._worlds = problem, {}
         if seed not in self._worlds:
             self._worlds[seed] = device.place(problem.world(seed))
+        device.set_precision(self._worlds[seed])
         return self._worlds[seed]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from asyncfl.claims.claim import SCALES, Claim, Sample, Where
 from asyncfl.claims.files import Paper
+from benchmarks import device
 from benchmarks.errors import UserError
 from benchmarks.suite import labels, scales
 from benchmarks.suite.document import Setting, split
@@ -60,8 +61,13 @@ class ClaimPlan:
         return ()
 
     def runs(self) -> list[PlannedRun]:
-        """The runs that these claims need, each once, evaluated as any claim of the paper needs it."""
+        """The runs that these claims need, each once, evaluated as any claim of the paper needs it.
+
+        On a GPU they are computed by CUDA graphs, whose numbers are those of one by one.
+        """
         needed = {run.key: run for claim in self.claims for run in self._runs(claim)}
+        if device.chosen().type == "cuda":
+            needed = {key: replace(run, execution="graphed") for key, run in needed.items()}
         return [
             replace(run, evaluate="clients") if key in self._need_clients else run
             for key, run in needed.items()

@@ -25,6 +25,7 @@ from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest
 from fl_core.execution.execution import Execution
+from fl_core.execution.graphed import Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.problems.problem import Problem, World
@@ -34,6 +35,7 @@ from fl_core.schema import Tag
 EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "one_by_one": OneByOne,
     "all_in_flight": AllInFlight,
+    "graphed": Graphed,
     "auto": Auto,
 }
 
@@ -122,7 +124,7 @@ class RunJob(TaskJob[PlannedRun]):
     def kind(self) -> Hashable:
         """Runs of one kind can share calls; None for one whose clients' jobs are computed one by one."""
         run = self.task
-        if run.execution == "one_by_one":
+        if run.execution in {"one_by_one", "graphed"}:
             return None
         return self.task.problem, run.experiment.strategy.local, run.execution
 
@@ -186,7 +188,7 @@ class Companions:
         are not, as with most networks on a CPU, companions would gain nothing, and runs that end one after
         another are distributed more evenly.
         """
-        if isinstance(self.execution, OneByOne) or (
+        if isinstance(self.execution, OneByOne | Graphed) or (
             isinstance(self.execution, Auto) and not self.execution.pays
         ):
             return 1
@@ -214,6 +216,7 @@ class Worlds:
             self._last = None  # a world that is not in use any more is not held beside the new one
             world = self._open[problem, seed] = device.place(problem.world(seed))
         self._last = world
+        device.set_precision(world)
         return world
 
 

@@ -151,8 +151,8 @@ class SuiteSpec(Frozen):
     # What is measured beside the curve; left out for strategies whose steps are not linear
     diagnostics: Diagnostics = Diagnostics()
     # How jobs are computed. Stacking them differs in the last bits of a sum, and `auto` decides by a clock:
-    # only the default repeats bit for bit on every occasion.
-    execution: Literal["one_by_one", "all_in_flight", "auto"] = "one_by_one"
+    # only the default, and `graphed` (CUDA graphs, for --device cuda), repeat bit for bit.
+    execution: Literal["one_by_one", "all_in_flight", "graphed", "auto"] = "one_by_one"
 
     @field_validator("problem", mode="after")
     @classmethod

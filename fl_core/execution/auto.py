@@ -1,4 +1,4 @@
-"""`execution: auto`: how many jobs to compute together, measured on the run's own jobs."""
+"""`execution: auto`: how many jobs to compute together, or CUDA graphs, measured on the run's own jobs."""
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
@@ -10,16 +10,19 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from fl_core.execution.execution import ComputeRequest
+from fl_core.execution.execution import ComputeRequest, Execution
+from fl_core.execution.graphed import Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+GRAPHS = 0  # in the place of a width: one job after the other, by CUDA graphs
 GAIN = 0.03  # by how much a wider stack has to be faster
 LEAST, TRIALS = 3, 8  # timed calls per width in a comparison; the first call of each is not timed
 LONG = 0.1  # seconds of timed calls that suffice for a width
 PATIENCE = 2  # widths in a row without a gain before wider ones are skipped
-LARGEST = 2**27  # numbers in a stack on a CPU; on a GPU, as many as a quarter of its memory holds
+LARGEST = 2**27  # numbers in a stack on a CPU
+GPU_MEMORY_FRACTION = 1 / 16  # for a stack on a GPU, which several processes may share
 
 
 class Choice:
@@ -98,7 +101,7 @@ class Choice:
 
 
 class Auto:
-    """One by one or all in flight, whichever is faster here; for runs of one problem.
+    """One by one, CUDA graphs or all in flight, whichever is fastest here; for runs of one problem.
 
     The choice is remembered for the life of the process: for a kind of world (data and model), device, local
     work (mini-batch, K), and number of jobs to choose from.
@@ -120,6 +123,8 @@ class Auto:
         if self.measuring:
             return "auto, still measuring"
         width = self._choice.width
+        if width == GRAPHS:
+            return "auto: CUDA graphs"
         return f"auto: {f'up to {width} together' if width > 1 else 'one by one'}"
 
     @property
@@ -141,7 +146,8 @@ class Auto:
             self._runs = len(requests)
             return self._begin(requests)
         width, began = self._choice.width, self._now(requests)
-        computed = AllInFlight(width).execute(requests)
+        execution: Execution = Graphed() if width == GRAPHS else AllInFlight(width)
+        computed = execution.execute(requests)
         wasted = sum(request.wasted for request in requests)
         self._choice.saw(width, sum(computed), self._now(requests) - began, wasted)
         return computed
@@ -159,8 +165,10 @@ class Auto:
     def _begin(self, requests: Sequence[ComputeRequest]) -> list[int]:
         """Make the first call: take up the choice for work like this, or begin one among possible widths."""
         room = sum(len(list(islice(request.jobs(), WIDTHS[-1]))) for request in requests)
-        widths = [1, *(width for width in WIDTHS[1:] if width < 2 * room)]
-        self._stackable = len(widths) > 1
+        stacks = [width for width in WIDTHS[1:] if width < 2 * room]
+        self._stackable = bool(stacks)
+        on_gpu = requests[0].job.start.device.type == "cuda"
+        widths = [1, *([GRAPHS] if on_gpu else []), *stacks]
         key = (requests[0].world.kind, requests[0].job.start.device, requests[0].local, len(widths))
         if key in self.known:
             self._choice = self.known[key]
@@ -184,4 +192,4 @@ def largest(model: Tensor) -> float:
     """Return how many numbers a stack may hold: models, and activations kept for gradients."""
     if model.device.type == "cpu":
         return LARGEST
-    return torch.cuda.mem_get_info(model.device)[1] / 4 / model.element_size()
+    return torch.cuda.mem_get_info(model.device)[1] * GPU_MEMORY_FRACTION / model.element_size()

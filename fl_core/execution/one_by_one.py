@@ -1,7 +1,7 @@
 """One job after the other: the plain reference that every other execution agrees with."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -29,18 +29,48 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     if not job.steps:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
+    samples, device = local.samples(world, job), job.start.device
+    if samples.device != device:
+        samples = samples.to(device)
+    checksum, reported = make_steps(job, world, local, samples)
+    if reported:
+        job.reported = {name: float(value) / job.steps for name, value in reported.items()}
+    job.finite = bool(torch.isfinite(checksum))
+
+
+class Gradients(Protocol):
+    """The gradients of a world, as `World` computes them or as an execution does in its place."""
+
+    def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
+        """Return `World.gradient`."""
+
+    def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
+        """Return `World.gradient_and_report`."""
+
+
+def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor) -> tuple[Tensor, Report]:
+    """Make the local steps of a job; write its delta and gradient, without waiting for a GPU.
+
+    Args:
+        job: A job of at least one step.
+        gradients: What computes the gradients of its world.
+        local: The local work.
+        samples: The samples of its steps [K, ...], on the device of the model.
+
+    Returns:
+        A number [] that is finite only if the whole delta is, and the sums of what the steps reported.
+    """
     y, writes = job.start, job.start._version
     inputs = Work(job.start, job.broadcast, job.client_state)
     total: Tensor | None = None
     reported: Report = {}
     state: dict[str, Any] = {}
-    samples = local.samples(world, job)
-    for sample in (samples if samples.device == y.device else samples.to(y.device)).unbind():
+    for sample in samples.unbind():
         if job.reports:
-            slope, report = world.gradient_and_report(y, job.client, sample)
+            slope, report = gradients.gradient_and_report(y, job.client, sample)
             reported = {name: value + reported.get(name, 0) for name, value in report.items()}
         else:
-            slope = world.gradient(y, job.client, sample)
+            slope = gradients.gradient(y, job.client, sample)
         g = local.correct(slope, y, inputs)
         y = local.move(y, g, job.lr, state)
         total = g if total is None else total + g
@@ -51,10 +81,8 @@ def work(job: Job, world: World, local: LocalWork) -> None:
         must_be_like(inputs.start, local, y, total)
     job.delta = y - inputs.start
     job.gradient = total / job.steps if job.steps > 1 else total
-    if reported:
-        job.reported = {name: float(value) / job.steps for name, value in reported.items()}
     # A sum is finite only if all its terms are; this takes a fifth of the time of isfinite().all().
-    job.finite = bool(torch.isfinite(job.delta.sum()))
+    return job.delta.sum(), reported
 
 
 def written_into(local: LocalWork) -> RuntimeError:

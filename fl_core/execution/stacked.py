@@ -42,7 +42,7 @@ class AllInFlight:
             families.setdefault((request.world.kind, request.job.start.device, request.local), [])
             for request in requests
         ]
-        chosen = list(islice(_in_turn(requests), max(self.max_batch, len(requests))))
+        chosen = list(islice(in_turn(requests), max(self.max_batch, len(requests))))
         for job, place in chosen:
             if job.steps:
                 members[place].append((job, requests[place].world))
@@ -56,7 +56,7 @@ class AllInFlight:
         return [counts[place] for place in range(len(requests))]
 
 
-def _in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
+def in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
     """Yield the first missing job of each simulation, with its place, then the second, and so on."""
     for rank in zip_longest(*(request.jobs() for request in requests)):
         yield from ((job, place) for place, job in enumerate(rank) if job is not None)

@@ -15,6 +15,7 @@ from fl_core.parts import Count, FieldError, Part
 from fl_core.text import miscounted
 
 CPU = torch.device("cpu")
+Precision = Literal["float32", "tf32"]  # of matrix products and convolutions on a GPU
 Report = dict[str, Tensor]  # numbers of a training step, [] or [J], by name; among them the "loss"
 
 
@@ -52,6 +53,8 @@ class World:
     p: np.ndarray  # [n], importance of each client, sums to 1
     sizes: np.ndarray  # [n], data points of each client
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
+    by_sample = False  # whether a gradient follows from model and sample alone, for every client with data
+    precision: Precision = "float32"  # of matrix products and convolutions on a GPU
     memory_format = "contiguous"  # of the inputs of networks, for the record
     fingerprint: dict[str, str]  # digests of data and partition, for the record
     first: Tensor  # θ^0 [d]

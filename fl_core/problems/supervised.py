@@ -22,7 +22,7 @@ from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions.iid import IID
 from fl_core.problems.partitions.partition import Partition
-from fl_core.problems.problem import CPU, InvalidProblemError, Problem
+from fl_core.problems.problem import CPU, InvalidProblemError, Precision, Problem
 from fl_core.streams import torch_stream
 
 if TYPE_CHECKING:
@@ -37,8 +37,16 @@ class Supervised(Problem):
 
     partition: SerializeAsAny[Partition] = IID()  # how the data are split among clients
     dtype: Literal["float32", "float64"] = "float32"  # of parameters and data
+    # Of matrix products and convolutions on a GPU: `tf32` rounds their inputs to 10 bits and is faster
+    precision: Precision = "float32"
     # `validation`, for tuning: a tenth of the training data, held out from clients, replaces the test set.
     evaluate_on: Literal["test", "validation"] = "test"
+
+    @model_validator(mode="after")
+    def _rounds_single_precision_only(self) -> Self:
+        if self.precision == "tf32" and self.dtype != "float32":
+            raise FieldError("precision", f"tf32 rounds float32, and dtype is {self.dtype}")
+        return self
 
     def load(self) -> Data:
         """Return the data set, loaded once per process; raise DataMissingError or DataDamagedError."""
@@ -80,7 +88,9 @@ class Supervised(Problem):
 
     def world(self, seed: int) -> SupervisedWorld:
         shares, task = self.shares(seed), self.first_task(seed)
-        return self.kind_of_world(task)(task, shares, self.weights(shares.sizes), seed)
+        world = self.kind_of_world(task)(task, shares, self.weights(shares.sizes), seed)
+        world.precision = self.precision
+        return world
 
     def kind_of_world(self, task: Task) -> type[SupervisedWorld]:
         """Return the class of the world in which a task is learnt."""

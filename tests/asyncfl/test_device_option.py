@@ -6,17 +6,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Literal
 
 import click
 import pytest
 import torch
 from click.testing import CliRunner
+from pydantic import ValidationError
 
 from asyncfl import options
 from asyncfl.claims.command import run as claims_run
 from asyncfl.commands import run, tune
 from benchmarks import device
 from benchmarks.errors import UserError
+from fl_core.experiment import Experiment
+from fl_core.problems.digits import Digits
 from fl_core.problems.quadratic import Quadratic
 
 
@@ -82,25 +87,64 @@ def test_every_command_that_trains_has_it(command: click.Command) -> None:
 
 
 def test_what_is_chosen_is_where_worlds_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU has its number; one process works on it; a number of single precision is one there."""
+    """A GPU has its number, and up to four processes work on it."""
     machine(monkeypatch, 2)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    monkeypatch.setattr(torch.backends.cudnn, "deterministic", False)
+    monkeypatch.setattr(device, "cores", lambda: 16)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda one: f"Model {one.index}")
     world = Quadratic().world(0)
     moved: list[torch.device] = []
     monkeypatch.setattr(type(world), "to", lambda self, there: moved.append(there) or self)
     assert device.place(world) is world
     assert not moved  # a user's own world need not know of devices
-    assert torch.backends.cudnn.allow_tf32
-    assert device.label() == "cpu"
+    assert (device.processes(), device.label()) == (16, "cpu")
     for name, number in (("cuda", 0), ("cuda:1", 1)):
         monkeypatch.setenv("ASYNCFL_DEVICE", name)
         assert device.place(world) is world
         assert moved.pop() == device.chosen() == torch.device("cuda", number)
-        assert (device.processes(), device.label()) == (1, f"Model {number}")
+        assert (device.processes(), device.label()) == (4, f"Model {number}")
+
+
+@pytest.mark.parametrize(("precision", "tf32"), [("float32", False), ("tf32", True)])
+def test_a_gpu_computes_with_the_precision_of_the_world(
+    precision: Literal["float32", "tf32"], tf32: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In matrix products and convolutions, by the same algorithm every time; a CPU's settings stay."""
+    world = Quadratic().world(0)
+    world.precision = precision
+    matmul = SimpleNamespace(allow_tf32=not tf32)
+    monkeypatch.setattr(torch.backends.cuda, "matmul", matmul)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", not tf32)
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", False)
+    device.set_precision(world)
+    assert torch.backends.cudnn.allow_tf32 != tf32
+    world.first = SimpleNamespace(device=torch.device("cuda", 0))  # type: ignore[assignment]
+    device.set_precision(world)
+    assert torch.backends.cudnn.allow_tf32 == matmul.allow_tf32 == tf32
     assert torch.backends.cudnn.deterministic
-    assert not torch.backends.cudnn.allow_tf32
+
+
+def test_tf32_needs_a_gpu_and_single_precision() -> None:
+    """On a CPU its numbers would be those of float32, under another key."""
+    problem = Digits.model_validate({"clients": 2, "precision": "tf32"})
+    assert problem.world(0).precision == "tf32"
+    with pytest.raises(UserError, match="precision"):
+        device.place(problem.world(0))
+    with pytest.raises(ValidationError, match="precision"):
+        Digits.model_validate({"clients": 2, "precision": "tf32", "dtype": "float64"})
+
+
+def test_precision_is_part_of_the_key() -> None:
+    """Only where it is not the default, so that other keys stay."""
+    keys = {
+        Experiment.model_validate(
+            {
+                "scenario": {"problem": {"name": "digits", "clients": 2, **given}, "budget": {"updates": 1}},
+                "strategy": "asgd",
+            }
+        ).key
+        for given in ({}, {"precision": "float32"}, {"precision": "tf32"})
+    }
+    assert len(keys) == 2
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ class KeyedMasks(TorchFunctionMode):
         """Return which units are kept, as booleans of a shape."""
         assert self.key is not None
         units = torch.arange(torch.Size(shape).numel(), device=device)
-        call = mixed(torch.tensor(self.calls, device=device))
+        call = mixed(torch.full((), self.calls, device=device))
         drawn = mixed(mixed(units) ^ mixed(self.key ^ call))  # uniform on 0 … 2³² − 1
         return (drawn >= int(p * (WORD + 1))).view(shape)
 

@@ -62,14 +62,17 @@ class OwnWorld(KeyedWorld):
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
         """Return the gradient [d] of a mini-batch's loss, [B] or [B, 2] with keys, and its report."""
-        held = sample.clamp(min=0)  # −1 for a client without data
-        report = self.at(model).report(self.batch(held), held[0, 1] if held.ndim > 1 else None)
-        slopes = torch.autograd.grad(report["loss"], self._parameters, materialize_grads=True)
-        gradient = self.flat.join(slopes)
-        report = {name: value.detach().reshape(()) for name, value in report.items()}
-        if sample.flatten()[0] < 0:
+        gradient, report = self._alone(model, sample.clamp(min=0))  # −1 for a client without data
+        if not self.sizes[client]:
             return torch.zeros_like(model), {name: torch.zeros_like(value) for name, value in report.items()}
         return gradient, report
+
+    def _alone(self, model: Tensor, sample: Tensor) -> tuple[Tensor, Report]:
+        """Return gradient [d] and report of a mini-batch of a client with data."""
+        report = self.at(model).report(self.batch(sample), sample[0, 1] if sample.ndim > 1 else None)
+        slopes = torch.autograd.grad(report["loss"], self._parameters, materialize_grads=True)
+        gradient = self.flat.join(slopes)
+        return gradient, {name: value.detach().reshape(()) for name, value in report.items()}
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
         """Return the gradients [J, d], stacked by `vmap` where the module allows it, else one by one."""
@@ -81,8 +84,11 @@ class OwnWorld(KeyedWorld):
         """Return gradients [J, d] and reports, [J] each, stacked where the module allows it."""
         if self._stacks:
             return super().gradients_and_reports(models, clients, samples)
-        jobs = zip(models, clients.tolist(), samples, strict=True)
-        slopes, reports = zip(*(self.gradient_and_report(*job) for job in jobs), strict=True)
+        return self._together(self._in_turn, models, samples)
+
+    def _in_turn(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
+        """Return gradients [J, d] and reports, [J] each, computed one after the other."""
+        slopes, reports = zip(*map(self._alone, models, samples), strict=True)
         report = {name: torch.stack([each[name] for each in reports]) for name in reports[0]}
         return torch.stack(slopes), report
 

@@ -36,6 +36,8 @@ class SupervisedWorld(World):
     into the training data, drawn with replacement. A client without data has loss and gradient 0.
     """
 
+    by_sample = True
+
     def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> None:
         self.task, self.shares = task, shares
         self.flat = Flat(task)
