@@ -117,14 +117,15 @@ def compare(
     difference by which the first is ahead, `low` and `high`, its interval of 95 % (for all scenarios
     together), `p`, adjusted, `seeds`, and `answer`, all of it in words. Where a value is not finite, such as
     the time to a target that was not reached, values are medians, and there is no difference. Raises
-    UserError if suite, strategies or metric are not recorded.
+    UserError if suite, strategies, scenario or metric are not recorded.
     """
     import pandas as pd
 
     from asyncfl.commands import compare as command
     from reports.answers import answer
 
-    recorded = command.load(_store(store, tracking_uri), suite, names=(first, second))
+    metrics = [metric] if metric else []
+    recorded = command.load(_store(store, tracking_uri), suite, (first, second), metrics, scenario)
     pair, scenarios = command.choose(recorded, first, second, scenario)
     asked = metric or scenarios[0].columns[0].name
     rows = []

@@ -57,7 +57,7 @@ def command(
     """
     from reports.answers import answer
 
-    recorded = load(store, suite, names=(first, second))
+    recorded = load(store, suite, (first, second), metrics, scenario)
     pair, scenarios = choose(recorded, first, second, scenario)
     for metric in metrics or (scenarios[0].columns[0].name,):
         asked = with_metric(scenarios, metric)
@@ -100,11 +100,18 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
 
-def load(store: Store, suite: str | None, names: Sequence[str]) -> RecordedSuite:
+def load(
+    store: Store,
+    suite: str | None,
+    names: tuple[str, str],
+    metrics: Sequence[str] = (),
+    scenario: str | None = None,
+) -> RecordedSuite:
     """Return the suite's runs, or those of the only suite, with files of the named strategies alone.
 
     Raises:
-        UserError: There are no runs, or none of a strategy in `names`; then no file of a run is read.
+        UserError: There are no runs, or none of the named strategies, metrics and scenarios; then no file of
+            a run is read. Or no file can be read.
     """
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
@@ -112,15 +119,19 @@ def load(store: Store, suite: str | None, names: Sequence[str]) -> RecordedSuite
 
     def load_runs(suite: str) -> RecordedSuite:
         loaded = records.load(uri, suite, may_be_meant, check=check)
-        any_read = any(may_be_meant(run) and run.whole for run in loaded.runs)
-        return loaded if any_read else records.load(uri, suite)
+        if not any(may_be_meant(run) and run.whole for run in loaded.runs):
+            loaded = records.load(uri, suite)
+        must_be_readable(loaded)
+        return loaded
 
     def may_be_meant(run: RecordedRun) -> bool:
         return bool(meant & {spelling.casefold() for spelling in _spellings(run)})
 
     def check(recorded: RecordedSuite) -> None:
-        for name in names if recorded.runs else ():
-            _strategy(recorded, name)
+        if recorded.runs:
+            _, scenarios = choose(recorded, *names, scenario)
+            for metric in metrics:
+                _must_be_recorded(scenarios, metric)
 
     store.must_exist()
     uri, meant = store.tracking_uri, {name.casefold() for name in names}
@@ -164,9 +175,8 @@ def choose(
 ) -> tuple[tuple[str, str], list[RecordedScenario]]:
     """The labels of both strategies, and the scenarios with a text in their name in which both were tried.
 
-    UserError if there are none, or no run can be read.
+    UserError if there are none.
     """
-    must_be_readable(suite)
     pair = _strategy(suite, first), _strategy(suite, second)
     if pair[0] == pair[1]:
         raise UserError(f"A and B are both {pair[0]}: name two strategies")
@@ -182,14 +192,34 @@ def choose(
     return pair, both
 
 
+def _must_be_recorded(scenarios: Sequence[RecordedScenario], metric: str) -> None:
+    """UserError if, by MLflow's metrics alone, no run recorded the metric."""
+    from reports.statistics.compare import AREA
+
+    if metric in TO_TARGET:
+        _with_target(scenarios, metric)
+        return
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    declared = {declaration.name for run in runs for declaration in run.metrics}
+    recorded = declared.union(*(run.totals for run in runs))
+    if recorded and metric not in {*recorded, AREA}:
+        raise _unknown("--metric", metric, [*sorted(declared), *TO_TARGET, AREA])
+
+
+def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
+    """The scenarios with a target; UserError if there are none."""
+    with_target = [scenario for scenario in scenarios if scenario.target is not None]
+    if not with_target:
+        raise UserError(f"--metric {metric}: the suite sets no target")
+    return with_target
+
+
 def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
     """The scenarios in which the metric is available; UserError if there are none."""
     from reports.statistics.compare import AREA
 
     if metric in TO_TARGET:
-        with_target = [scenario for scenario in scenarios if scenario.target is not None]
-        if not with_target:
-            raise UserError(f"--metric {metric}: the suite sets no target")
+        with_target = _with_target(scenarios, metric)
         clock = TO_TARGET[metric]
         if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
             raise UserError(f"--metric {metric}: no run recorded its {clock.words}")

@@ -88,6 +88,10 @@ def load(
         tuple(map(str, parsed(tags.get(Tag.HIGHLIGHT, ""), []))),
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
     )
+    if loaded.damaged:
+        warn(
+            f"left out: {many(len(loaded.damaged), 'damaged record')}, such as {loaded.damaged[0]}; {RUN_AGAIN}"
+        )
     if check is not None:
         check(loaded)
     loaded = replace(loaded, runs=_with_files(runs, tracking_uri, files_of, curves_only))
@@ -96,11 +100,7 @@ def load(
 
 
 def _warn(suite: RecordedSuite) -> None:
-    """Say what of a suite cannot be read, and which metrics of `show` no run recorded."""
-    if suite.damaged:
-        warn(
-            f"left out: {many(len(suite.damaged), 'damaged record')}, such as {suite.damaged[0]}; {RUN_AGAIN}"
-        )
+    """Say which files cannot be read, and which metrics of `show` no run recorded."""
     if suite.unread:
         first = suite.unread[0]
         warn(

@@ -13,7 +13,7 @@ from asyncfl.commands.compare import load
 from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
 from reports.records import store as records
-from tests.benchmarks.damages import fill
+from tests.benchmarks.damages import damages, fill, sql
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,39 @@ def test_unknown_names_are_refused_before_files_are_read(
         raise AssertionError("files were read")
 
     monkeypatch.setattr(records, "_with_files", fail)
-    for names in (("asgd", "no such"), ("no such", "fedbuff")):
+    pair = ("asgd", "fedbuff")
+    for names in (("asgd", "no such"), ("no such", "fedbuff"), ("asgd", "ASGD")):
         with pytest.raises(UserError):
             load(filled, "small", names)
-    with pytest.raises(AssertionError):
-        load(filled, "small", ("asgd", "fedbuff"))
+    for metrics in (["no/such"], ["test/loss", "tset/accuracy"]):
+        with pytest.raises(UserError):
+            load(filled, "small", pair, metrics)
+    with pytest.raises(UserError):
+        load(filled, "small", pair, scenario="no such")
+    for metrics in ([], ["test/loss"], ["worst_client/accuracy"], ["auc"], ["bytes_to_target"]):
+        with pytest.raises(AssertionError):
+            load(filled, "small", pair, metrics, "digits")
+
+
+def test_a_time_to_target_without_a_target_is_refused_before_files_are_read(
+    filled: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Store(Path(shutil.copytree(filled.folder, tmp_path / "copy")))
+    damages(filled)["tag target deleted"](copy)
+    monkeypatch.setattr(records, "_with_files", lambda *_: pytest.fail("files were read"))
+    with pytest.raises(UserError):
+        load(copy, "small", ("asgd", "fedbuff"), ["time_to_target"])
+
+
+def test_a_strategy_whose_records_are_damaged_is_told_as_damaged(
+    filled: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Store(Path(shutil.copytree(filled.folder, tmp_path / "copy")))
+    asgd = "SELECT run_uuid FROM tags WHERE key = 'asyncfl.strategy' AND value LIKE 'ASGD%'"
+    sql(f"UPDATE tags SET value = 'x' WHERE key = 'asyncfl.seed' AND run_uuid IN ({asgd})")(copy)
+    with pytest.raises(UserError):
+        load(copy, "small", ("asgd", "fedbuff"))
+    assert "damaged" in capsys.readouterr().err
 
 
 def test_a_copy_of_the_database_before_its_artifacts_is_whole(filled: Store, tmp_path: Path) -> None:
