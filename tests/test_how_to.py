@@ -180,12 +180,14 @@ def of_action(inputs: dict[str, str]) -> list[dict[str, Any]]:
     assert None not in given.values()
 
     def filled(text: str) -> str:
-        return re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda name: given[name[1]], text)
+        return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda name: given[name[1]], text)
 
     steps = [step for step in action["runs"]["steps"] if "run" in step]
     assert all(step["shell"] == "bash" and "${{" not in step["run"] for step in steps)  # no text becomes code
     return [
-        {**step, "env": {name: filled(value) for name, value in step.get("env", {}).items()}}
+        step
+        | {"env": {name: filled(value) for name, value in step.get("env", {}).items()}}
+        | {"working-directory": filled(step["working-directory"])}
         for step in steps
     ]
 
@@ -209,14 +211,116 @@ def in_workflow(folder: Path, steps: Sequence[Mapping[str, Any]]) -> list[int]:
         "PYTHONPATH": str(ROOT),
         "GITHUB_ACTION_PATH": str(ROOT),
         "GITHUB_STEP_SUMMARY": str(folder.parent / "summary.md"),
+        "GITHUB_OUTPUT": str(folder.parent / "output"),
     }
     for step in steps:
         if any(codes) and step.get("if") != "always()":
             continue
         words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        done = subprocess.run(words, cwd=folder, env={**variables, **step["env"]}, check=False)
+        at = folder / step["working-directory"]
+        done = subprocess.run(words, cwd=at, env={**variables, **step["env"]}, check=False)
         codes.append(done.returncode)
     return codes
+
+
+def noted(folder: Path, inputs: dict[str, str]) -> tuple[list[int], list[list[str]]]:
+    """Run the action with commands that only note their words; return exit codes and words."""
+    stubs, notes = folder / "bin", folder / "notes"
+    stubs.mkdir()
+    for name in ("asyncfl", "pip"):
+        (stubs / name).write_text(
+            f'#!/bin/sh\nprintf "%s\\037" {name} "$@" >> "{notes}"\necho >> "{notes}"\n'
+        )
+        (stubs / name).chmod(0o755)
+    codes = in_workflow(folder / "work", of_action({"suite": "my suite.yaml"} | inputs))
+    lines = notes.read_text().splitlines()
+    return codes, [line.removesuffix("\037").split("\037") for line in lines]
+
+
+class TestAction:
+    """The shell steps of action.yml, with stubs in place of pip and asyncfl."""
+
+    def test_by_default_torch_comes_from_the_index_for_cpus(self, tmp_path: Path) -> None:
+        (tmp_path / "work").mkdir()
+        codes, words = noted(tmp_path, {})
+        assert codes == [0] * 5
+        constraints = ["-c", f"{ROOT}/constraints.txt"]
+        torch = ["pip", "install", "--quiet", "--no-deps", "torch", "torchvision", *constraints]
+        store = ["--store", "asyncfl-gate"]
+        reports = ["--junit", "asyncfl-gate/gate.xml", "--summary", "asyncfl-gate/gate.md"]
+        assert words == [
+            ["pip", "cache", "dir"],
+            [*torch, "--index-url", "https://download.pytorch.org/whl/cpu"],
+            ["pip", "install", "--quiet", str(ROOT), *constraints],
+            ["asyncfl", "run", "my suite.yaml", *store, "--quiet"],
+            ["asyncfl", "check", "my suite.yaml", *store, "--baseline", "baseline.json", *reports],
+        ]
+
+    def test_every_input_arrives_whole(self, tmp_path: Path) -> None:
+        """Spaces, quotes, patterns of files, lines and dollars in values are not the shell's."""
+        (tmp_path / "work" / "a b").mkdir(parents=True)
+        (tmp_path / "work" / "a b" / "own reqs.txt").write_text("einops\n")
+        inputs = {
+            "options": "--set 'problem={name: digits, clients: 10}'\n--set name=\"$HOME *\"\n--set a=*",
+            "check": "--quality-only",
+            "requirements": "own reqs.txt",
+            "torch-index": "",
+            "working-directory": "a b",
+            "store": "my store",
+            "baseline": "base line.json",
+        }
+        codes, words = noted(tmp_path, inputs)
+        assert codes == [0] * 5
+        options = ["--set", "problem={name: digits, clients: 10}", "--set", "name=$HOME *", "--set", "a=*"]
+        reports = ["--junit", "my store/gate.xml", "--summary", "my store/gate.md"]
+        installed = ["pip", "install", "--quiet", str(ROOT), "-c", f"{ROOT}/constraints.txt"]
+        against = ["--store", "my store", "--baseline", "base line.json", *reports]
+        assert words[1:] == [
+            [*installed, "-r", "own reqs.txt"],
+            ["asyncfl", "run", "my suite.yaml", *options, "--store", "my store", "--quiet"],
+            ["asyncfl", "check", "my suite.yaml", *options, "--quality-only", *against],
+        ]
+
+    def test_an_unmatched_quote_stops_the_job(self, tmp_path: Path) -> None:
+        (tmp_path / "work").mkdir()
+        codes, words = noted(tmp_path, {"options": "--set 'lr=1"})
+        assert codes[2] != 0 and all(command[0] == "pip" for command in words)
+
+    def test_the_cache_depends_on_the_requirements(self, tmp_path: Path) -> None:
+        keys = []
+        for text in ("einops", "einops>0.8"):
+            folder = tmp_path / text
+            (folder / "work").mkdir(parents=True)
+            (folder / "work" / "r.txt").write_text(text)
+            noted(folder, {"requirements": "r.txt"})
+            keys.append(dict(line.split("=", 1) for line in (folder / "output").read_text().splitlines()))
+        assert keys[0]["checksum"] != keys[1]["checksum"]
+
+    def test_the_guide_lists_the_inputs(self) -> None:
+        """And its files for containers and GitLab use them, and the commands of the guide."""
+        text = (GUIDES / "gate.md").read_text()
+        inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+        assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)[: len(inputs)] == list(inputs)
+        files = {
+            block.split("\n")[0]: yaml.safe_load(block)
+            for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+        }
+        jobs = files["# .github/workflows/gate-in-a-container.yml"]["jobs"]
+        assert jobs["gate"]["steps"][1]["with"].keys() <= inputs.keys()
+        artifact = jobs["comment"]["steps"][0]["with"]["name"]
+        assert artifact == inputs["artifact"]["default"]
+        script = files["# .gitlab-ci.yml"]["gate"]["script"]
+        assert [line.removeprefix("asyncfl ") for line in script if line.startswith("asyncfl")] == commands(
+            "gate.md"
+        )[2:4]
+
+    def test_artifact_and_python_are_inputs(self) -> None:
+        steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+        used = {step["uses"].partition("@")[0]: step["with"] for step in steps if "uses" in step}
+        assert used["actions/setup-python"] == {"python-version": "${{ inputs.python-version }}"}
+        assert used["actions/upload-artifact"]["name"] == "${{ inputs.artifact }}"
+        paths = used["actions/upload-artifact"]["path"].split("\n")[:-1]
+        assert all(path.startswith("${{ inputs.working-directory }}/${{ inputs.store }}/") for path in paths)
 
 
 @pytest.mark.slow
@@ -233,17 +337,19 @@ def test_the_gates_workflow_passes_and_fails_step_by_step(tmp_path: Path) -> Non
 
     summary = tmp_path / "summary.md"
     no_speed = {"check": "--no-speed"}  # the machine may be busy
-    assert in_workflow(folder, of_action(gate["with"] | no_speed)) == [0, 0, 0, 0]
-    assert (bin_ / "installed").read_text() == f"install --quiet {ROOT} -c {ROOT}/constraints.txt\n"
+    assert in_workflow(folder, of_action(gate["with"] | no_speed)) == [0, 0, 0, 0, 0]
+    assert (
+        f"install --quiet {ROOT} -c {ROOT}/constraints.txt" in (bin_ / "installed").read_text().splitlines()
+    )
     assert summary.read_text().splitlines()[1].startswith("## ✅ guarded: ")
     assert (folder / "asyncfl-gate" / "gate.xml").is_file()
     assert list((folder / "asyncfl-gate" / "reports").glob("*.html"))
 
     lost = {"baseline": "none.json", "options": "--set seeds=3"}
-    assert in_workflow(folder, of_action(gate["with"] | no_speed | lost)) == [0, 0, 2, 0]
+    assert in_workflow(folder, of_action(gate["with"] | no_speed | lost)) == [0, 0, 0, 2, 0]
     for line in commands("gate.md")[4:]:
         asyncfl(folder, line)
-    assert in_workflow(folder, of_action(gate["with"] | no_speed)) == [0, 0, 0, 0]
+    assert in_workflow(folder, of_action(gate["with"] | no_speed)) == [0, 0, 0, 0, 0]
 
 
 def test_the_space_of_the_guide_is_searched(

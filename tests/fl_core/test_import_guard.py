@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from py_compile import compile as compiled
 
 import pytest
 
+from fl_core import import_guard
 from fl_core.import_guard import (
     ALLOWED,
     ImportRefusedError,
@@ -19,6 +21,7 @@ from fl_core.import_guard import (
     in_a_line,
     leave_the_path,
     load,
+    not_own,
     own_packages,
     place,
 )
@@ -120,6 +123,57 @@ def test_a_file_of_another_user_is_refused(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(ImportRefusedError, match=r"alone\.py belongs to another user"):
         load("alone:value")
+
+
+class TestTrustWithoutOwnership:
+    """Checkouts of CI and of containers belong to other users, or everyone can write to them."""
+
+    @pytest.mark.parametrize("value", ["true", "1"])
+    def test_a_job_of_ci_trusts_its_checkout(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
+    ) -> None:
+        monkeypatch.setenv("CI", value)
+        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        (folder / "alone.py").chmod(0o666)
+        assert not_own(folder / "alone.py") == ""
+        assert load("alone:value") == 2
+        assert importlib.util.find_spec("beside") is None  # what no file names is not found there either
+
+    @pytest.mark.parametrize("value", ["", "0", "false", "False"])
+    def test_elsewhere_it_is_refused(self, folder: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        monkeypatch.setenv("CI", value)
+        (folder / "alone.py").chmod(0o666)
+        with pytest.raises(ImportRefusedError):
+            load("alone:value")
+
+    @pytest.mark.parametrize("user", [0, 1000])
+    @pytest.mark.parametrize("contained", [True, False])
+    def test_root_in_a_container_reads_files_of_others(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, user: int, contained: bool
+    ) -> None:
+        """They are mounted; a file that everyone can write to is refused nevertheless."""
+        mark = folder / "mark"
+        if contained:
+            mark.touch()
+        status = list((folder / "alone.py").stat())
+        status[stat.ST_UID] = 1001
+        monkeypatch.setattr(import_guard, "CONTAINER_MARKS", (mark,))
+        monkeypatch.setattr(os, "getuid", lambda: user)
+        alone = folder / "alone.py"
+        real = Path.stat
+
+        def of_another(path: Path, **options: bool) -> os.stat_result:
+            return os.stat_result(status) if path == alone else real(path, **options)
+
+        monkeypatch.setattr(Path, "stat", of_another)
+        assert (not_own(alone) == "") == (user == 0 and contained)
+        status[stat.ST_MODE] |= stat.S_IWOTH
+        assert not_own(alone) != ""
+
+    def test_a_group_may_write(self, folder: Path) -> None:
+        """As with the umask 002 of many systems."""
+        (folder / "alone.py").chmod(0o664)
+        assert load("alone:value") == 2
 
 
 def test_compiled_code_that_lies_beside_a_source_is_not_run(folder: Path) -> None:
